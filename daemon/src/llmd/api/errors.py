@@ -1,0 +1,122 @@
+"""The errors of llmd. Every one says what happened (``message``) and what to do next (``hint``).
+
+LlmdError
+├── ConfigError              a setting that cannot be used, and where it came from
+├── NotFoundError            no such model, plugin, device or daemon object
+├── ModelError               a model directory that cannot be served
+│   ├── CheckpointError      a weight file is missing, truncated or inconsistent
+│   ├── UnsupportedModelError  no installed plugin can run this architecture or op
+│   ├── TokenizerError       tokenizer files are missing or inconsistent
+│   └── TemplateError        the chat template is broken, too slow or too large
+├── RequestError             a request that must be refused; ``param`` names the field
+│   └── ContextLengthError   prompt (and answer) do not fit the context window
+├── MemoryBudgetError        weights or KV blocks do not fit the memory that may be used
+├── PluginError              a plugin failed at one of its grains
+├── DeviceError              a device failed while it was used
+├── EngineCrashedError       the engine process died and its requests could not be resumed
+└── DaemonUnreachableError   no daemon answers at the address
+"""
+
+from __future__ import annotations
+
+
+class LlmdError(Exception):
+    """Root of all errors that llmd raises on purpose."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class ConfigError(LlmdError):
+    """A setting has a value that cannot be used; the message names its origin."""
+
+    exit_code = 2
+
+
+class NotFoundError(LlmdError):
+    """A model, plugin or device of that name does not exist."""
+
+    exit_code = 3
+
+
+class ModelError(LlmdError):
+    """A model directory cannot be served."""
+
+
+class CheckpointError(ModelError):
+    """A weight file is missing, truncated or contradicts its header or the configuration.
+
+    ``file`` and ``tensor`` name the place; ``tensor`` is empty where the whole file is meant.
+    """
+
+    def __init__(self, message: str, *, file: str, tensor: str = "", hint: str = "") -> None:
+        place = f"{file}: {tensor}" if tensor else file
+        super().__init__(f"{place}: {message}", hint=hint)
+        self.file = file
+        self.tensor = tensor
+
+
+class UnsupportedModelError(ModelError):
+    """No installed plugin runs this architecture, op or option."""
+
+
+class TokenizerError(ModelError):
+    """Tokenizer files are missing, unreadable or inconsistent with the model."""
+
+
+class TemplateError(ModelError):
+    """A chat template is broken, or broke its time or memory limit."""
+
+
+class RequestError(LlmdError):
+    """A request must be refused because answering would be wrong; ``param`` names its field."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, param: str | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.param = param
+
+
+class ContextLengthError(RequestError):
+    """The prompt does not fit the context window; both lengths are in tokens."""
+
+    def __init__(self, prompt_len: int, context_len: int, *, param: str = "messages") -> None:
+        super().__init__(
+            f"the prompt has {prompt_len} tokens, the context window holds {context_len}",
+            param=param,
+            hint="shorten the prompt, or serve the model with a larger --max-ctx",
+        )
+        self.prompt_len = prompt_len
+        self.context_len = context_len
+
+
+class MemoryBudgetError(LlmdError):
+    """Weights or KV blocks do not fit; the message shows the arithmetic."""
+
+    exit_code = 5
+
+
+class PluginError(LlmdError):
+    """A plugin failed while it was imported, described, probed or opened."""
+
+
+class DeviceError(LlmdError):
+    """A device failed while a step ran on it."""
+
+
+class EngineCrashedError(LlmdError):
+    """The engine process died and its requests could not be resumed."""
+
+
+class DaemonUnreachableError(LlmdError):
+    """No daemon answers at the address that was tried."""
+
+    exit_code = 6
