@@ -1,0 +1,1 @@
+"""The CPU backend of llmd. Importing the root imports nothing else; ``plugin`` holds the hooks."""

@@ -1,0 +1,1 @@
+"""Transports of llmd. Importing the root imports nothing else; each module holds one transport."""

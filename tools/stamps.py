@@ -1,0 +1,48 @@
+"""Steps that run only when something they read has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """Digests of the inputs of finished steps, one file a step, in ``folder``."""
+
+    folder: Path
+
+    def run(self, step: str, inputs: Iterable[Path], action: Callable[[], None], *, facts: str = "") -> None:
+        """Run ``action`` unless it has finished before with the same ``inputs`` and ``facts``.
+
+        Folders among ``inputs`` stand for every file below them.
+        """
+        stamp = self.folder / step
+        digest = digest_files(inputs, facts)
+        if stamp.exists() and stamp.read_text() == digest:
+            return
+        print(f"setup: {step}", flush=True)
+        stamp.unlink(missing_ok=True)
+        action()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(digest)
+
+
+def digest_files(inputs: Iterable[Path], facts: str) -> str:
+    """SHA-256 over the names and bytes of all files, in a stable order."""
+    total = hashlib.sha256(facts.encode())
+    for path in sorted({file for entry in inputs for file in files_below(entry)}):
+        content = path.read_bytes()
+        total.update(f"{path}\0{len(content)}\0".encode())
+        total.update(content)
+    return total.hexdigest()
+
+
+def files_below(entry: Path) -> list[Path]:
+    """``entry`` itself, or the files in the tree below it without what builds leave there."""
+    if not entry.is_dir():
+        return [entry]
+    leavings = {"__pycache__", "build", "dist"}
+    return [path for path in entry.rglob("*") if path.is_file() and not leavings.intersection(path.parts)]

@@ -1,0 +1,84 @@
+"""What the workspace needs from the operating system, and how to get it on Debian and its children."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class SystemPackage:
+    """One Debian package, whether its content is here already, and what fails without it."""
+
+    name: str
+    is_present: bool
+    purpose: str
+    is_required: bool = True
+
+
+def needed() -> list[SystemPackage]:
+    """The packages that the workspace uses on this machine."""
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    packages = [
+        SystemPackage("python3-venv", importlib.util.find_spec("ensurepip") is not None, "environments"),
+        SystemPackage("python3-dev", header.exists(), "the headers of the CPU backend"),
+        SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
+    ]
+    if platform.machine() != "aarch64":
+        cross = shutil.which("aarch64-linux-gnu-g++") is not None
+        emulator = shutil.which("qemu-aarch64") is not None
+        packages += [
+            SystemPackage("g++-aarch64-linux-gnu", cross, "compiling the NEON tests", is_required=False),
+            SystemPackage("qemu-user", emulator, "running the NEON tests", is_required=False),
+        ]
+    return packages
+
+
+def install_missing() -> None:
+    """Install what is missing where that is permitted.
+
+    Raises:
+        SystemExit: a required package is missing and must be installed by hand; the message says how.
+    """
+    missing = [package for package in needed() if not package.is_present]
+    if not missing:
+        return
+    apt = apt_command()
+    if apt is not None:
+        names = [package.name for package in missing]
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run([*apt, "update", "-qq"], check=True, env=environment)
+        install = [*apt, "install", "-y", "-qq", "--no-install-recommends", *names]
+        subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)
+        return
+    print(explain(missing), file=sys.stderr)
+    if any(package.is_required for package in missing):
+        raise SystemExit(1)
+
+
+def apt_command() -> list[str] | None:
+    """apt-get as this user may run it, or None."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return ["apt-get"]
+    may_sudo = shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+    return ["sudo", "-n", "apt-get"] if may_sudo else None
+
+
+def explain(missing: list[SystemPackage]) -> str:
+    """The message for a user who must install packages by hand."""
+    lines = ["setup: this machine lacks, and setup may not install:"]
+    for package in missing:
+        weight = "needed for" if package.is_required else "optional, for"
+        lines.append(f"  {package.name:<22} {weight} {package.purpose}")
+    names = " ".join(package.name for package in missing)
+    lines.append(f"On Debian or Ubuntu, run:  sudo apt-get install {names}")
+    return "\n".join(lines)

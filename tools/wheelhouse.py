@@ -1,0 +1,62 @@
+"""Fills ``wheelhouse/``: our wheels, what they need at run time, and the build back ends.
+
+Packaging and installation tests install from it with no index, so that they see what a user gets.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+DISTRIBUTIONS = ("daemon", "plugins/backend_cpu", "plugins/transport")
+
+
+@dataclass(frozen=True)
+class Wheelhouse:
+    """The folder of wheels and the tools that fill it."""
+
+    root: Path
+    uv: Path
+    pip: Path
+    python: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "wheelhouse"
+
+    def download(self) -> None:
+        """Fetch the locked wheels of other projects, checked against the hashes of ``uv.lock``."""
+        fresh = self.root / "wheelhouse.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        locked = fresh / "requirements.txt"
+        self.folder.mkdir(exist_ok=True)
+        self._run(
+            self.uv, "export", "--quiet", "--locked", "--all-packages", "--no-emit-workspace",
+            "--no-default-groups", "--group", "wheelhouse", "--output-file", locked,
+        )  # fmt: skip
+        self._run(
+            self.pip, "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
+            "--find-links", self.folder, "--dest", fresh, "--requirement", locked,
+        )  # fmt: skip
+        shutil.rmtree(self.folder)
+        fresh.rename(self.folder)
+
+    def build(self, distribution: str) -> None:
+        """Build the wheel of one of our distributions, named by its folder, and drop the wheel it replaces."""
+        fresh = self.root / "wheelhouse.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        self._run(
+            self.uv, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", self.python,
+            "--out-dir", fresh, self.root / distribution,
+        )  # fmt: skip
+        (wheel,) = fresh.glob("*.whl")
+        for stale in self.folder.glob(f"{wheel.name.split('-')[0]}-*.whl"):
+            stale.unlink()
+        wheel.rename(self.folder / wheel.name)
+        shutil.rmtree(fresh)
+
+    def _run(self, *command: str | Path) -> None:
+        subprocess.run([str(word) for word in command], check=True, cwd=self.root)
