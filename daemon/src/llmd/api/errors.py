@@ -13,6 +13,9 @@ LlmdError
 ├── MemoryBudgetError        weights or KV blocks do not fit the memory that may be used
 ├── PluginError              a plugin failed at one of its grains
 ├── DeviceError              a device failed while it was used
+├── LinkError                a transport could not connect or lost its peer
+│   ├── LinkClosedError      the link or listener is closed
+│   └── LinkTimeoutError     nothing happened on the link in time
 ├── EngineCrashedError       the engine process died and its requests could not be resumed
 └── DaemonUnreachableError   no daemon answers at the address
 """
@@ -56,7 +59,9 @@ class CheckpointError(ModelError):
     ``file`` and ``tensor`` name the place; ``tensor`` is empty where the whole file is meant.
     """
 
-    def __init__(self, message: str, *, file: str, tensor: str = "", hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, file: str, tensor: str = "", hint: str = ""
+    ) -> None:
         place = f"{file}: {tensor}" if tensor else file
         super().__init__(f"{place}: {message}", hint=hint)
         self.file = file
@@ -80,7 +85,9 @@ class RequestError(LlmdError):
 
     exit_code = 2
 
-    def __init__(self, message: str, *, param: str | None = None, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, param: str | None = None, hint: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.param = param
 
@@ -88,7 +95,9 @@ class RequestError(LlmdError):
 class ContextLengthError(RequestError):
     """The prompt does not fit the context window; both lengths are in tokens."""
 
-    def __init__(self, prompt_len: int, context_len: int, *, param: str = "messages") -> None:
+    def __init__(
+        self, prompt_len: int, context_len: int, *, param: str = "messages"
+    ) -> None:
         super().__init__(
             f"the prompt has {prompt_len} tokens, the context window holds {context_len}",
             param=param,
@@ -110,6 +119,20 @@ class PluginError(LlmdError):
 
 class DeviceError(LlmdError):
     """A device failed while a step ran on it."""
+
+
+class LinkError(LlmdError):
+    """A transport could not connect, or lost its peer."""
+
+
+class LinkClosedError(LinkError):
+    """The link or listener is closed."""
+
+
+class LinkTimeoutError(LinkError):
+    """Nothing was sent, received or accepted within the time limit."""
+
+    exit_code = 7
 
 
 class EngineCrashedError(LlmdError):

@@ -1,0 +1,121 @@
+"""A program as flat numbers, for a native loop that reads one array of integers.
+
+``records`` is int64; instructions follow each other as
+
+    number of ops, then for each op:
+        code (index in `OP_KINDS`),
+        number of inputs, slots…, number of outputs, slots…,
+        number of weights, index or -1…,
+        number of integers, values…, number of floats, index into ``floats``…
+
+Integers and floats of each op, in order:
+
+    embed      ints -                                             floats scale
+    norm       ints method (0 rms, 1 layer), heads                floats eps, offset
+    linear     ints -                                             floats -
+    rope       ints heads, head_dim, rope index, interleaved      floats -
+    attention  ints group, kv_layer, heads, kv_heads, head_dim,
+                    window (0 none)                               floats scale, softcap (0 none)
+    glu        ints activation (0 silu, 1 gelu, 2 gelu_tanh, 3 relu2)   floats -
+    add        ints -                                             floats scale
+    head       ints -                                             floats scale, softcap (0 none)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.ops import OP_KINDS, Add, Attention, Embed, Glu, Head, Norm, Op, Rope
+from llmd.api.program import Program, SlottedOp
+
+NORM_METHODS = ("rms", "layer")
+ACTIVATIONS = ("silu", "gelu", "gelu_tanh", "relu2")
+
+
+class EncodedProgram(msgspec.Struct, frozen=True):
+    """``records`` int64 ``[n]``, ``floats`` float64 ``[m]``, ``starts`` int64 ``[instructions + 1]`` into records."""
+
+    records: NDArray[np.int64]
+    floats: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+
+def encode(program: Program) -> EncodedProgram:
+    """Encode the instructions of a program in the layout above."""
+    records: list[int] = []
+    floats: list[float] = []
+    starts = [0]
+    for instruction in program.instructions:
+        records.append(len(instruction.ops))
+        for slotted in instruction.ops:
+            _append_op(program, slotted, records, floats)
+        starts.append(len(records))
+    return EncodedProgram(
+        np.array(records, np.int64),
+        np.array(floats, np.float64),
+        np.array(starts, np.int64),
+    )
+
+
+def _append_op(
+    program: Program, slotted: SlottedOp, records: list[int], floats: list[float]
+) -> None:
+    op = slotted.op
+    records.append(OP_KINDS.index(op.kind))
+    _append_list(records, slotted.inputs)
+    _append_list(records, slotted.outputs)
+    _append_list(records, [-1 if w is None else w for w in slotted.weights])
+    _append_list(records, _integers(program, slotted))
+    values = _floats(op)
+    _append_list(records, range(len(floats), len(floats) + len(values)))
+    floats.extend(values)
+
+
+def _append_list(records: list[int], values: Sequence[int]) -> None:
+    records.append(len(values))
+    records.extend(values)
+
+
+def _integers(program: Program, slotted: SlottedOp) -> list[int]:
+    match slotted.op:
+        case Norm(method=method, heads=heads):
+            return [NORM_METHODS.index(method), heads]
+        case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
+            return [heads, head_dim, _known(slotted.rope), int(interleaved)]
+        case Attention() as op:
+            window = program.groups[op.group].window or 0
+            return [
+                op.group,
+                _known(slotted.kv_layer),
+                op.heads,
+                op.kv_heads,
+                op.head_dim,
+                window,
+            ]
+        case Glu(activation=activation):
+            return [ACTIVATIONS.index(activation)]
+        case _:
+            return []
+
+
+def _floats(op: Op) -> list[float]:
+    match op:
+        case Embed(scale=scale) | Add(scale=scale):
+            return [scale]
+        case Norm(eps=eps, offset=offset):
+            return [eps, offset]
+        case (
+            Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap)
+        ):
+            return [scale, softcap or 0.0]
+        case _:
+            return []
+
+
+def _known(index: int | None) -> int:
+    assert index is not None, "lowering numbers every rope table and KV layer"
+    return index

@@ -1,0 +1,176 @@
+"""Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
+
+The front sends `Load` once, then `Submit`, `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading`
+(now and then), `Loaded` or `Failed`, then one `Output` for each step, `Failed` for requests it cannot run, and
+`Report` for each `Ask`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api.device import KVDtype
+from llmd.api.tensors import Format
+
+
+class SamplingParams(msgspec.Struct, frozen=True):
+    """How tokens are drawn, in the order temperature, top-k, top-p, min-p.
+
+    ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 switch these off. ``seed`` is 64-bit and
+    always set: the front draws one where the request names none. ``choice`` is the choice index of the request
+    (the third word of randomness). ``logprobs`` is how many alternatives are returned with each token's own
+    logprob, None for no logprobs; all come from the unmodified distribution.
+    """
+
+    seed: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    choice: int = 0
+    logprobs: int | None = None
+
+
+class StopParams(msgspec.Struct, frozen=True):
+    """When a sequence ends: at ``max_tokens`` new tokens, at any of ``stop_ids`` once ``min_tokens`` were made."""
+
+    max_tokens: int
+    stop_ids: tuple[int, ...] = ()
+    min_tokens: int = 0
+
+
+class StageSpec(msgspec.Struct, frozen=True):
+    """Layers ``[first, last)`` on one device; the first stage also embeds, the last also has the head."""
+
+    device: str
+    first: int
+    last: int
+
+
+class Load(msgspec.Struct, frozen=True, tag=True):
+    """Load a model and get ready to serve it.
+
+    ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
+    checkpoint's formats. ``memory_budget`` is in bytes and bounds the KV pools, None for the default share.
+    """
+
+    directory: str
+    device: str = "auto"
+    stages: tuple[StageSpec, ...] = ()
+    context_len: int | None = None
+    slots: int = 8
+    quant: Format | None = None
+    kv_dtype: KVDtype = "f16"
+    memory_budget: int | None = None
+    threads: int | None = None
+
+
+class Submit(msgspec.Struct, frozen=True, tag=True):
+    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again."""
+
+    request_id: int
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    stop: StopParams
+    output: tuple[int, ...] = ()
+
+
+class Cancel(msgspec.Struct, frozen=True, tag=True):
+    """Forget a request; nothing more is sent for it. Unknown ids are ignored."""
+
+    request_id: int
+
+
+class Ask(msgspec.Struct, frozen=True, tag=True):
+    """Ask for a `Report`; proves that the engine's loop turns."""
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag=True):
+    """End the process; running requests are dropped."""
+
+
+class Loading(msgspec.Struct, frozen=True, tag=True):
+    """Progress of loading: ``phase`` names what is done, ``done`` and ``total`` are bytes."""
+
+    phase: str
+    done: int
+    total: int
+
+
+class StageReport(msgspec.Struct, frozen=True):
+    """A stage as it was built; layers ``[first, last)``."""
+
+    device: str
+    first: int
+    last: int
+    weight_bytes: int
+    kv_bytes: int
+
+
+class Loaded(msgspec.Struct, frozen=True, tag=True):
+    """The engine accepts requests. ``notices`` tells people about conversions and limits that they should know.
+
+    ``kv_tokens`` is how many tokens the smallest KV pool holds.
+    """
+
+    architecture: str
+    vocab_size: int
+    context_len: int
+    max_context_len: int
+    num_parameters: int
+    formats: tuple[Format, ...]
+    stages: tuple[StageReport, ...]
+    kv_tokens: int
+    load_s: float
+    notices: tuple[str, ...] = ()
+
+
+class Logprobs(msgspec.Struct, frozen=True, array_like=True):
+    """Natural-log probabilities of a drawn token and of the most likely ones, before temperature."""
+
+    chosen: float
+    top_ids: tuple[int, ...]
+    top: tuple[float, ...]
+
+
+class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
+    """A token of one request. ``finish`` is ``stop`` (then ``token`` is the stop id) or ``length``."""
+
+    request_id: int
+    token: int
+    finish: str | None = None
+    logprobs: Logprobs | None = None
+
+
+class Output(msgspec.Struct, frozen=True, tag=True):
+    """Tokens of one step. ``started`` names requests whose prefill began in it."""
+
+    tokens: tuple[TokenOutput, ...]
+    started: tuple[int, ...] = ()
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """A request (or loading, where ``request_id`` is None) failed; ``error`` names a class of `llmd.api.errors`."""
+
+    request_id: int | None
+    error: str
+    message: str
+    hint: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, tag=True):
+    """Counters of an engine since it was loaded, and its state now. Times in seconds."""
+
+    steps: int
+    running: int
+    waiting: int
+    prompt_tokens: int
+    output_tokens: int
+    prefill_s: float
+    decode_s: float
+    kv_blocks_used: int
+    kv_blocks_total: int
+
+
+ToEngine = Load | Submit | Cancel | Ask | Shutdown
+FromEngine = Loading | Loaded | Output | Failed | Report

@@ -1,0 +1,255 @@
+"""The op set of model programs. ``docs/ops.md`` gives the mathematics of each op.
+
+A value is a float32 matrix ``[rows, width]`` with one row for each token of the step. Ops name the
+values they read and write; a part is a straight-line list of them. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from llmd.api.tensors import TensorRef
+
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu2"]
+
+
+class RopeTable(msgspec.Struct, frozen=True):
+    """Rotation frequencies shared by the layers of a model.
+
+    ``inv_freq`` holds ``rotary_dim / 2`` angles per position in radians; pair ``i`` of a row at position
+    ``p`` is rotated by ``p * inv_freq[i]`` and scaled by ``factor``. Frequencies that depend on a length
+    (dynamic, longrope) are resolved from the engine's context window before they come here.
+
+    Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
+    """
+
+    inv_freq: tuple[float, ...]
+    factor: float = 1.0
+
+    @property
+    def rotary_dim(self) -> int:
+        """Number of leading elements of each head that are rotated."""
+        return 2 * len(self.inv_freq)
+
+
+class Embed(msgspec.Struct, frozen=True, tag="embed"):
+    """``out[r] = table[token_ids[r]] * scale``; ``table`` is ``[vocab, width]``."""
+
+    kind: ClassVar[str] = "embed"
+    out: str
+    table: TensorRef
+    scale: float = 1.0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return (self.table,)
+
+
+class Norm(msgspec.Struct, frozen=True, tag="norm"):
+    """Normalisation of each row, or of each of ``heads`` equal pieces of a row.
+
+    ``rms``: ``x / sqrt(mean(x^2) + eps) * (offset + weight)``;
+    ``layer``: ``(x - mean(x)) / sqrt(var(x) + eps) * (offset + weight) + bias``.
+    ``weight`` has the length of a piece. ``weight=None`` means all ones.
+    """
+
+    kind: ClassVar[str] = "norm"
+    x: str
+    out: str
+    weight: TensorRef | None
+    eps: float
+    method: Literal["rms", "layer"] = "rms"
+    offset: float = 0.0
+    heads: int = 1
+    bias: TensorRef | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.x,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return (self.weight, self.bias)
+
+
+class Linear(msgspec.Struct, frozen=True, tag="linear"):
+    """``outs[i] = x @ weights[i].T + biases[i]`` for one or several weights ``[out, in]`` on one input."""
+
+    kind: ClassVar[str] = "linear"
+    x: str
+    outs: tuple[str, ...]
+    weights: tuple[TensorRef, ...]
+    biases: tuple[TensorRef | None, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.x,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.outs
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        """Weight and bias of each output in turn."""
+        return tuple(
+            t for pair in zip(self.weights, self.biases, strict=True) for t in pair
+        )
+
+
+class Rope(msgspec.Struct, frozen=True, tag="rope"):
+    """Rotates the first ``table.rotary_dim`` elements of each head by the row's position.
+
+    Half style pairs element ``i`` with ``i + rotary_dim / 2``; interleaved style pairs ``2i`` with ``2i + 1``.
+    """
+
+    kind: ClassVar[str] = "rope"
+    x: str
+    out: str
+    heads: int
+    head_dim: int
+    table: RopeTable
+    interleaved: bool = False
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.x,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return ()
+
+
+class Attention(msgspec.Struct, frozen=True, tag="attention"):
+    """Causal attention over paged keys and values: writes ``k`` and ``v`` of the step, then reads.
+
+    Query head ``h`` uses key-value head ``h // (heads / kv_heads)``. A row at position ``p`` sees positions
+    ``max(0, p - window + 1) .. p`` where the group has a window, else ``0 .. p``. Scores are
+    ``q.k * scale``, then ``softcap * tanh(score / softcap)`` where given, then a softmax.
+    ``layer`` is the layer's number in the model; ``group`` names the KV group that holds it.
+
+    Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+    PagedAttention"; Ainslie et al. 2023, "GQA".
+    """
+
+    kind: ClassVar[str] = "attention"
+    q: str
+    k: str
+    v: str
+    out: str
+    group: int
+    layer: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    scale: float
+    softcap: float | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.q, self.k, self.v)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return ()
+
+
+class Glu(msgspec.Struct, frozen=True, tag="glu"):
+    """``out = activation(gate) * up``. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation."""
+
+    kind: ClassVar[str] = "glu"
+    gate: str
+    up: str
+    out: str
+    activation: Activation
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.gate, self.up)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return ()
+
+
+class Add(msgspec.Struct, frozen=True, tag="add"):
+    """``out = a + b * scale``: the residual connection, with Granite's residual multiplier."""
+
+    kind: ClassVar[str] = "add"
+    a: str
+    b: str
+    out: str
+    scale: float = 1.0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return (self.out,)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return ()
+
+
+class Head(msgspec.Struct, frozen=True, tag="head"):
+    """``logits = softcap(x @ weight.T * scale + bias)`` for the rows a `Selection` names.
+
+    Logits are no value of the program: the device reduces them to candidates (see `llmd.api.step`).
+    ``softcap`` c maps z to ``c * tanh(z / c)``.
+    """
+
+    kind: ClassVar[str] = "head"
+    x: str
+    weight: TensorRef
+    scale: float = 1.0
+    softcap: float | None = None
+    bias: TensorRef | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.x,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        return (self.weight, self.bias)
+
+
+Op = Embed | Norm | Linear | Rope | Attention | Glu | Add | Head
+
+OP_KINDS: tuple[str, ...] = tuple(
+    op.kind for op in (Embed, Norm, Linear, Rope, Attention, Glu, Add, Head)
+)
+"""Every op kind; the index of a kind is its code in `llmd.api.encoding`."""

@@ -1,0 +1,81 @@
+"""A model as a program: what an `Architecture` makes of a configuration."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from llmd.api.ops import Op
+from llmd.api.tensors import TensorRef
+
+HIDDEN = "hidden"
+"""The value that enters and leaves every part: the residual stream, float32 ``[rows, hidden_size]``."""
+
+PartKind = Literal["embed", "mixer", "ffn", "head"]
+
+
+class KVGroup(msgspec.Struct, frozen=True):
+    """Layers whose keys and values have equal needs, and therefore share a pool and a block table.
+
+    ``id`` is the group's index in `ModelPlan.groups`; ``window`` is in tokens, None for full attention;
+    ``layers`` are layer numbers in ascending order.
+    """
+
+    id: int
+    window: int | None
+    kv_heads: int
+    head_dim: int
+    layers: tuple[int, ...]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The unit of placement: ops over named values, reading and writing `HIDDEN`.
+
+    An ``embed`` part only writes it, a ``head`` part only reads it. ``layer`` is None for these two.
+    """
+
+    name: str
+    kind: PartKind
+    layer: int | None
+    ops: tuple[Op, ...]
+
+
+class ModelPlan(msgspec.Struct, frozen=True):
+    """Everything that runs a model, without its weights.
+
+    ``context_len`` is the window in tokens that this plan is made for (length-dependent RoPE is resolved
+    from it); ``max_context_len`` is the longest the checkpoint states.
+    """
+
+    architecture: str
+    hidden_size: int
+    vocab_size: int
+    context_len: int
+    max_context_len: int
+    groups: tuple[KVGroup, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def num_layers(self) -> int:
+        return 1 + max(part.layer for part in self.parts if part.layer is not None)
+
+    def layer_parts(self, first: int, last: int) -> tuple[int, int]:
+        """Part range ``[start, stop)`` of the layers ``[first, last)``, embedding and head not included."""
+        inside = [
+            i
+            for i, p in enumerate(self.parts)
+            if p.layer is not None and first <= p.layer < last
+        ]
+        return inside[0], inside[-1] + 1
+
+    def tensor_refs(self) -> tuple[TensorRef, ...]:
+        """Every tensor that the parts use, each once, in order of first use."""
+        refs = (
+            t
+            for part in self.parts
+            for op in part.ops
+            for t in op.tensors
+            if t is not None
+        )
+        return tuple(dict.fromkeys(refs))

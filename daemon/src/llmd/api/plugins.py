@@ -1,0 +1,85 @@
+"""What plugins describe themselves with. Every description is frozen; its callables run later, one grain at a time.
+
+A plugin is a module found through the entry-point group ``llmd``. At its top level it imports only
+``llmd.api`` and the standard library, sets ``LLMD_API = 1`` and implements hooks of `llmd.api.hooks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from llmd.api.device import Device, DeviceInfo
+from llmd.api.plan import ModelPlan
+from llmd.api.transport import Link, Listener
+
+API_VERSION = 1
+"""The contract's version. A plugin whose ``LLMD_API`` differs is set aside, with both numbers named."""
+
+ENTRY_POINT_GROUP = "llmd"
+
+Config = Mapping[str, Any]
+"""A parsed ``config.json``: outside data, hence Any."""
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """A kind of device.
+
+    ``probe()`` returns the devices of this machine. It imports its toolkit inside, raises for nothing that is
+    merely absent, and runs in a child process with a time limit. ``open(name)`` returns the device of that
+    `DeviceInfo.name`; it runs in the engine process and may raise `DeviceError`.
+    """
+
+    name: str
+    probe: Callable[[], Sequence[DeviceInfo]]
+    open: Callable[[str], Device]
+
+
+class Architecture(msgspec.Struct, frozen=True):
+    """A family of models.
+
+    ``names`` are the values of ``architectures`` or ``model_type`` in ``config.json``. ``plan(config, context_len)``
+    returns the model as a program for a context window in tokens (None: the longest the model states).
+
+    It raises `UnsupportedModelError` for an option that it does not know and `CheckpointError` (file
+    ``config.json``) for a missing or inconsistent field.
+    """
+
+    names: tuple[str, ...]
+    plan: Callable[[Config, int | None], ModelPlan]
+
+
+class Transport(msgspec.Struct, frozen=True):
+    """A way to connect processes or machines.
+
+    ``connect(address, timeout_s)`` and ``listen(address)`` take addresses ``scheme://…``; both raise `LinkError`.
+    """
+
+    scheme: str
+    connect: Callable[[str, float], Link]
+    listen: Callable[[str], Listener]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    handler: Callable[[Any, Any], Awaitable[Any]]
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """An HTTP API. ``routes()`` imports its handlers and returns them."""
+
+    name: str
+    routes: Callable[[], Sequence[Route]]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A verb of ``llmd``. ``load()`` returns a ``click.Command``; ``help`` is its one-line summary."""
+
+    name: str
+    help: str
+    load: Callable[[], Any]
