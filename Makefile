@@ -2,12 +2,14 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
+SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
+NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench oracle guide guide-eval
+.PHONY: help setup demo test check format stubs bench oracle guide guide-eval
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup:  ## make .venv and wheelhouse/, with what they need from the system
 	@$(PYTHON) -m tools.setup
@@ -17,3 +19,32 @@ demo: setup  ## start a daemon, show its devices, ask it a question
 
 test: setup  ## run every test
 	@$(RUN) -m pytest
+
+check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
+	@$(RUN) -m ruff format --check --quiet .
+	@$(RUN) -m ruff check --quiet .
+	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
+	@$(RUN) -m mypy --no-error-summary $(SOURCES)
+	@.venv/bin/lint-imports --no-logo
+	@$(RUN) -m tools.sizes
+	@$(RUN) -m tools.mirrors
+
+format: setup  ## rewrite what `check` would complain about and can be mended by a tool
+	@$(RUN) -m ruff check --quiet --fix-only .
+	@$(RUN) -m ruff format --quiet .
+	@.venv/bin/clang-format -i $(NATIVE)
+
+stubs: setup  ## write the type stubs of the extension anew
+	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
+
+bench: setup  ## measure; results go to bench/results
+	@$(RUN) -m bench
+
+oracle:  ## compute the golden logits anew with torch and transformers, in .oracle, and compare
+	@$(PYTHON) -m tests.golden.oracle
+
+guide:  ## train the built-in model anew, in an environment of its own
+	@$(PYTHON) -m guide.train
+
+guide-eval: setup  ## score the built-in model on questions that it was not trained on
+	@$(RUN) -m guide.evaluate

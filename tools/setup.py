@@ -6,13 +6,14 @@ passed over, so a second run takes well under a second and needs no network.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tools.stamps import Stamps
+from tools.stamps import Stamps, one_at_a_time
 from tools.system_packages import install_missing
 from tools.wheelhouse import DISTRIBUTIONS, Wheelhouse
 
@@ -24,38 +25,55 @@ ENVIRONMENT = ROOT / ".venv"
 
 def main() -> None:
     """Bring the workspace up to date."""
-    if sys.version_info < (3, 11):
-        raise SystemExit(f"setup: llmd needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}")
-    install_missing()
-    # uv takes the Python that is here, and trusts the certificates that pip trusts.
+    if sys.version_info < (3, 11):  # noqa: UP036 - the very check that the target version rests on
+        raise SystemExit(
+            f"setup: llmd needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}"
+        )
+    # uv takes the Python that is here, and trusts the certificates that the system trusts.
     os.environ |= {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(ENVIRONMENT)}
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
     os.environ.pop("VIRTUAL_ENV", None)
+    with one_at_a_time(ROOT / ".setup.lock"):
+        install_missing()
+        make_environment()
+        fill_wheelhouse()
 
-    stamps = Stamps(TOOLS / "stamps")
+
+def make_environment() -> None:
+    """Install uv, and with it ``.venv``."""
     python = f"{sys.version} {sys.base_prefix}"
-    lock = [ROOT / "uv.lock", ROOT / "pyproject.toml", *(ROOT / name / "pyproject.toml" for name in DISTRIBUTIONS)]
     native = ROOT / "plugins" / "backend_cpu"
-    wheels = Wheelhouse(ROOT, TOOLS / "bin" / "uv", TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
+    Stamps(TOOLS).run("uv", [], install_uv, facts=python + UV)
+    Stamps(ENVIRONMENT).run(
+        "environment", [*locked(), native / "CMakeLists.txt", native / "csrc"], sync, facts=python
+    )
 
-    stamps.run("uv", [], install_uv, facts=python + UV)
-    stamps.run("environment", [*lock, native / "CMakeLists.txt", native / "csrc"], sync, facts=python)
-    stamps.run("wheelhouse", lock, wheels.download, facts=python)
+
+def fill_wheelhouse() -> None:
+    """Download and build the wheels that installation tests use."""
+    wheels = Wheelhouse(ROOT, TOOLS / "bin" / "uv", TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
+    stamps = Stamps(wheels.folder)
+    stamps.run("wheelhouse", locked(), wheels.download, facts=sys.version)
     for name in DISTRIBUTIONS:
-        inputs = [ROOT / name, *lock]
-        stamps.run(f"wheel of {name}".replace("/", "."), inputs, lambda name=name: wheels.build(name), facts=python)
+        build = functools.partial(wheels.build, name)
+        stamps.run(f"wheel of {Path(name).name}", [ROOT / name, *locked()], build, facts=sys.version)
+
+
+def locked() -> list[Path]:
+    """The files that say which distributions are installed."""
+    return [ROOT / "uv.lock", *(ROOT / name / "pyproject.toml" for name in DISTRIBUTIONS)]
 
 
 def install_uv() -> None:
     """Make the private environment that holds uv: a bare Debian has no pip and guards its own packages."""
     shutil.rmtree(TOOLS, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True)
-    subprocess.run([TOOLS / "bin" / "pip", "install", "--quiet", UV], check=True)
+    subprocess.run([sys.executable, "-m", "venv", str(TOOLS)], check=True)
+    subprocess.run([str(TOOLS / "bin" / "pip"), "install", "-qq", UV], check=True)
 
 
 def sync() -> None:
     """Make ``.venv`` exactly what ``uv.lock`` says, our distributions editable, the extension compiled."""
-    command = [TOOLS / "bin" / "uv", "sync", "--locked", "--quiet", "--python", sys.executable]
+    command = [str(TOOLS / "bin" / "uv"), "sync", "--locked", "--quiet", "--python", sys.executable]
     subprocess.run(command, check=True, cwd=ROOT)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Stamps:
-    """Digests of the inputs of finished steps, one file a step, in ``folder``."""
+    """Digests of the inputs of finished steps, kept inside the ``folder`` that those steps make.
+
+    Whoever deletes the folder deletes the stamps with it, so that the steps run again.
+    """
 
     folder: Path
 
@@ -19,15 +24,22 @@ class Stamps:
 
         Folders among ``inputs`` stand for every file below them.
         """
-        stamp = self.folder / step
+        stamp = self.folder / f".{step}.stamp"
         digest = digest_files(inputs, facts)
         if stamp.exists() and stamp.read_text() == digest:
             return
         print(f"setup: {step}", flush=True)
         stamp.unlink(missing_ok=True)
         action()
-        self.folder.mkdir(parents=True, exist_ok=True)
         stamp.write_text(digest)
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Wait until no other process holds ``lock``, then hold it."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def digest_files(inputs: Iterable[Path], facts: str) -> str:

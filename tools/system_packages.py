@@ -69,8 +69,10 @@ def apt_command() -> list[str] | None:
         return None
     if os.geteuid() == 0:
         return ["apt-get"]
-    may_sudo = shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
-    return ["sudo", "-n", "apt-get"] if may_sudo else None
+    if shutil.which("sudo") is None:
+        return None
+    asked = subprocess.run(["sudo", "-n", "true"], check=False, capture_output=True)
+    return ["sudo", "-n", "apt-get"] if asked.returncode == 0 else None
 
 
 def explain(missing: list[SystemPackage]) -> str:

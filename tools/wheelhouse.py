@@ -38,7 +38,7 @@ class Wheelhouse:
             "--no-default-groups", "--group", "wheelhouse", "--output-file", locked,
         )  # fmt: skip
         self._run(
-            self.pip, "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
+            self.pip, "download", "-qq", "--no-deps", "--require-hashes", "--only-binary", ":all:",
             "--find-links", self.folder, "--dest", fresh, "--requirement", locked,
         )  # fmt: skip
         shutil.rmtree(self.folder)

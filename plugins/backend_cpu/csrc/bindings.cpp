@@ -5,5 +5,7 @@
 namespace nb = nanobind;
 
 NB_MODULE(_ext, module) {
-    module.def("version", [] { return LLMD_VERSION; }, "Version of the distribution that this module was built from.");
+    module.def(
+        "version", [] { return LLMD_VERSION; },
+        "Version of the distribution that this module was built from.");
 }

@@ -1,0 +1,2 @@
+def version() -> str:
+    """Version of the distribution that this module was built from."""

@@ -1,0 +1,79 @@
+"""Checks that the unit tests mirror the sources in both directions.
+
+``daemon/src/llmd/<package>/<module>.py`` is tested by ``tests/daemon/<package>/test_<module>.py``, and
+``plugins/<name>/src/<package>/<module>.py`` by ``tests/plugins/<name>/test_<module>.py``. Modules that only
+declare (no function with a body) need no test. Folders of tests that cut across the sources are not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def main() -> None:
+    """Print what has no mirror and end with 1, or end with 0."""
+    root = Path(__file__).resolve().parent.parent
+    sys.exit("\n".join(faults(root)) or 0)
+
+
+def faults(root: Path) -> list[str]:
+    """Sources without a test, and tests without a source."""
+    expected = {mirror: source for source, mirror in mirrored(root)}
+    present = {test.relative_to(root) for tests in test_folders(root) for test in tests.rglob("test_*.py")}
+    untested = [
+        f"{source} has no {mirror}"
+        for mirror, source in sorted(expected.items())
+        if mirror not in present and has_behaviour((root / source).read_text())
+    ]
+    orphans = [f"{test} tests no source file of that name" for test in sorted(present - expected.keys())]
+    return untested + orphans
+
+
+def test_folders(root: Path) -> Iterator[Path]:
+    """The folders of tests that mirror a distribution."""
+    yield root / "tests" / "daemon"
+    yield from (root / "tests" / "plugins" / plugin.name for plugin in plugins(root))
+
+
+def plugins(root: Path) -> list[Path]:
+    """The plugin distributions of the workspace."""
+    return sorted(project.parent for project in (root / "plugins").glob("*/pyproject.toml"))
+
+
+def mirrored(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Each source file with the place of its test, both relative to ``root``."""
+    yield from mirrors_of(root, root / "daemon" / "src" / "llmd", root / "tests" / "daemon")
+    for plugin in plugins(root):
+        package = plugin / "src" / f"llmd_{plugin.name}"
+        yield from mirrors_of(root, package, root / "tests" / "plugins" / plugin.name)
+
+
+def mirrors_of(root: Path, package: Path, tests: Path) -> Iterator[tuple[Path, Path]]:
+    """The pairs of one import package."""
+    for source in package.rglob("*.py"):
+        inside = source.relative_to(package)
+        mirror = tests / inside.with_name(f"test_{inside.stem.strip('_')}.py")
+        yield source.relative_to(root), mirror.relative_to(root)
+
+
+def has_behaviour(source: str) -> bool:
+    """Whether a module holds a function that does something."""
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not declares_only(node)
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def declares_only(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function is a docstring, ``...`` or both, as in a protocol or a hook specification."""
+    return all(
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        for statement in node.body
+    )
+
+
+if __name__ == "__main__":
+    main()
