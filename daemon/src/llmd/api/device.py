@@ -93,6 +93,7 @@ class HostHidden(msgspec.Struct, frozen=True):
     array: Float32
 
     def host(self) -> Float32:
+        """Return the array itself."""
         return self.array
 
 
@@ -104,9 +105,7 @@ class Stage(Protocol):
     blocks at that step's positions are then undefined, all others are unchanged.
     """
 
-    def submit(
-        self, step: Step, hidden: HiddenRef | None, selection: Selection | None
-    ) -> Ticket:
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         """Queue the whole step: block copies, layers, head and candidates. Never waits for the device.
 
         ``hidden`` is None exactly where the program begins with the embedding, ``selection`` is None exactly
@@ -120,7 +119,8 @@ class Stage(Protocol):
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         """Finish the rows marked as masked: uint32 ``[masked rows, ceil(vocab / 32)]``, bit ``id % 32`` of word
-        ``id // 32`` set where the id is allowed; rows in the order of the selection."""
+        ``id // 32`` set where the id is allowed; rows in the order of the selection.
+        """
         ...
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
@@ -180,7 +180,9 @@ class Device(Protocol):
     """An opened device. Opening and using it happens in the engine process only."""
 
     @property
-    def info(self) -> DeviceInfo: ...
+    def info(self) -> DeviceInfo:
+        """What `probe` said of it."""
+        ...
 
     def check(self, program: Program) -> list[Refusal]:
         """Return every reason why this device cannot run the program; empty means it can."""
@@ -190,9 +192,7 @@ class Device(Protocol):
         """Measure the device for at most about ``budget_s`` seconds."""
         ...
 
-    def load(
-        self, program: Program, tensors: TensorSource, progress: Progress
-    ) -> LoadedParts:
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> LoadedParts:
         """Take the weights of a program.
 
         Raises:

@@ -61,9 +61,7 @@ def encode(program: Program) -> EncodedProgram:
     )
 
 
-def _append_op(
-    program: Program, slotted: SlottedOp, records: list[int], floats: list[float]
-) -> None:
+def _append_op(program: Program, slotted: SlottedOp, records: list[int], floats: list[float]) -> None:
     op = slotted.op
     records.append(OP_KINDS.index(op.kind))
     _append_list(records, slotted.inputs)
@@ -108,9 +106,7 @@ def _floats(op: Op) -> list[float]:
             return [scale]
         case Norm(eps=eps, offset=offset):
             return [eps, offset]
-        case (
-            Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap)
-        ):
+        case Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap):
             return [scale, softcap or 0.0]
         case _:
             return []

@@ -59,9 +59,7 @@ class CheckpointError(ModelError):
     ``file`` and ``tensor`` name the place; ``tensor`` is empty where the whole file is meant.
     """
 
-    def __init__(
-        self, message: str, *, file: str, tensor: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, file: str, tensor: str = "", hint: str = "") -> None:
         place = f"{file}: {tensor}" if tensor else file
         super().__init__(f"{place}: {message}", hint=hint)
         self.file = file
@@ -85,9 +83,7 @@ class RequestError(LlmdError):
 
     exit_code = 2
 
-    def __init__(
-        self, message: str, *, param: str | None = None, hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, param: str | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.param = param
 
@@ -95,9 +91,7 @@ class RequestError(LlmdError):
 class ContextLengthError(RequestError):
     """The prompt does not fit the context window; both lengths are in tokens."""
 
-    def __init__(
-        self, prompt_len: int, context_len: int, *, param: str = "messages"
-    ) -> None:
+    def __init__(self, prompt_len: int, context_len: int, *, param: str = "messages") -> None:
         super().__init__(
             f"the prompt has {prompt_len} tokens, the context window holds {context_len}",
             param=param,

@@ -34,28 +34,42 @@ class RopeTable(msgspec.Struct, frozen=True):
         return 2 * len(self.inv_freq)
 
 
-class Embed(msgspec.Struct, frozen=True, tag="embed"):
+class BaseOp(msgspec.Struct, frozen=True):
+    """What every op tells of itself. ``kind`` is its name in `OP_KINDS`; the other three name its fields."""
+
+    kind: ClassVar[str]
+    read_fields: ClassVar[tuple[str, ...]] = ("x",)
+    write_fields: ClassVar[tuple[str, ...]] = ("out",)
+    tensor_fields: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the values it reads."""
+        return tuple(getattr(self, field) for field in self.read_fields)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Names of the values it writes."""
+        return tuple(getattr(self, field) for field in self.write_fields)
+
+    @property
+    def tensors(self) -> tuple[TensorRef | None, ...]:
+        """Its checkpoint tensors; None where it has no such tensor."""
+        return tuple(getattr(self, field) for field in self.tensor_fields)
+
+
+class Embed(BaseOp, frozen=True, tag="embed"):
     """``out[r] = table[token_ids[r]] * scale``; ``table`` is ``[vocab, width]``."""
 
     kind: ClassVar[str] = "embed"
+    read_fields: ClassVar[tuple[str, ...]] = ()
+    tensor_fields: ClassVar[tuple[str, ...]] = ("table",)
     out: str
     table: TensorRef
     scale: float = 1.0
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return ()
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return (self.table,)
-
-
-class Norm(msgspec.Struct, frozen=True, tag="norm"):
+class Norm(BaseOp, frozen=True, tag="norm"):
     """Normalisation of each row, or of each of ``heads`` equal pieces of a row.
 
     ``rms``: ``x / sqrt(mean(x^2) + eps) * (offset + weight)``;
@@ -64,6 +78,7 @@ class Norm(msgspec.Struct, frozen=True, tag="norm"):
     """
 
     kind: ClassVar[str] = "norm"
+    tensor_fields: ClassVar[tuple[str, ...]] = ("weight", "bias")
     x: str
     out: str
     weight: TensorRef | None
@@ -73,20 +88,8 @@ class Norm(msgspec.Struct, frozen=True, tag="norm"):
     heads: int = 1
     bias: TensorRef | None = None
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.x,)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return (self.weight, self.bias)
-
-
-class Linear(msgspec.Struct, frozen=True, tag="linear"):
+class Linear(BaseOp, frozen=True, tag="linear"):
     """``outs[i] = x @ weights[i].T + biases[i]`` for one or several weights ``[out, in]`` on one input."""
 
     kind: ClassVar[str] = "linear"
@@ -96,22 +99,17 @@ class Linear(msgspec.Struct, frozen=True, tag="linear"):
     biases: tuple[TensorRef | None, ...]
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.x,)
-
-    @property
     def writes(self) -> tuple[str, ...]:
+        """Names of the values it writes."""
         return self.outs
 
     @property
     def tensors(self) -> tuple[TensorRef | None, ...]:
         """Weight and bias of each output in turn."""
-        return tuple(
-            t for pair in zip(self.weights, self.biases, strict=True) for t in pair
-        )
+        return tuple(t for pair in zip(self.weights, self.biases, strict=True) for t in pair)
 
 
-class Rope(msgspec.Struct, frozen=True, tag="rope"):
+class Rope(BaseOp, frozen=True, tag="rope"):
     """Rotates the first ``table.rotary_dim`` elements of each head by the row's position.
 
     Half style pairs element ``i`` with ``i + rotary_dim / 2``; interleaved style pairs ``2i`` with ``2i + 1``.
@@ -125,20 +123,8 @@ class Rope(msgspec.Struct, frozen=True, tag="rope"):
     table: RopeTable
     interleaved: bool = False
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.x,)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return ()
-
-
-class Attention(msgspec.Struct, frozen=True, tag="attention"):
+class Attention(BaseOp, frozen=True, tag="attention"):
     """Causal attention over paged keys and values: writes ``k`` and ``v`` of the step, then reads.
 
     Query head ``h`` uses key-value head ``h // (heads / kv_heads)``. A row at position ``p`` sees positions
@@ -151,6 +137,7 @@ class Attention(msgspec.Struct, frozen=True, tag="attention"):
     """
 
     kind: ClassVar[str] = "attention"
+    read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v")
     q: str
     k: str
     v: str
@@ -163,64 +150,30 @@ class Attention(msgspec.Struct, frozen=True, tag="attention"):
     scale: float
     softcap: float | None = None
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.q, self.k, self.v)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return ()
-
-
-class Glu(msgspec.Struct, frozen=True, tag="glu"):
+class Glu(BaseOp, frozen=True, tag="glu"):
     """``out = activation(gate) * up``. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation."""
 
     kind: ClassVar[str] = "glu"
+    read_fields: ClassVar[tuple[str, ...]] = ("gate", "up")
     gate: str
     up: str
     out: str
     activation: Activation
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.gate, self.up)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return ()
-
-
-class Add(msgspec.Struct, frozen=True, tag="add"):
+class Add(BaseOp, frozen=True, tag="add"):
     """``out = a + b * scale``: the residual connection, with Granite's residual multiplier."""
 
     kind: ClassVar[str] = "add"
+    read_fields: ClassVar[tuple[str, ...]] = ("a", "b")
     a: str
     b: str
     out: str
     scale: float = 1.0
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.a, self.b)
 
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return (self.out,)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return ()
-
-
-class Head(msgspec.Struct, frozen=True, tag="head"):
+class Head(BaseOp, frozen=True, tag="head"):
     """``logits = softcap(x @ weight.T * scale + bias)`` for the rows a `Selection` names.
 
     Logits are no value of the program: the device reduces them to candidates (see `llmd.api.step`).
@@ -228,28 +181,16 @@ class Head(msgspec.Struct, frozen=True, tag="head"):
     """
 
     kind: ClassVar[str] = "head"
+    write_fields: ClassVar[tuple[str, ...]] = ()
+    tensor_fields: ClassVar[tuple[str, ...]] = ("weight", "bias")
     x: str
     weight: TensorRef
     scale: float = 1.0
     softcap: float | None = None
     bias: TensorRef | None = None
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return (self.x,)
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        return (self.weight, self.bias)
-
 
 Op = Embed | Norm | Linear | Rope | Attention | Glu | Add | Head
 
-OP_KINDS: tuple[str, ...] = tuple(
-    op.kind for op in (Embed, Norm, Linear, Rope, Attention, Glu, Add, Head)
-)
+OP_KINDS: tuple[str, ...] = tuple(op.kind for op in (Embed, Norm, Linear, Rope, Attention, Glu, Add, Head))
 """Every op kind; the index of a kind is its code in `llmd.api.encoding`."""

@@ -58,24 +58,15 @@ class ModelPlan(msgspec.Struct, frozen=True):
 
     @property
     def num_layers(self) -> int:
+        """Layers of the model."""
         return 1 + max(part.layer for part in self.parts if part.layer is not None)
 
     def layer_parts(self, first: int, last: int) -> tuple[int, int]:
         """Part range ``[start, stop)`` of the layers ``[first, last)``, embedding and head not included."""
-        inside = [
-            i
-            for i, p in enumerate(self.parts)
-            if p.layer is not None and first <= p.layer < last
-        ]
+        inside = [i for i, p in enumerate(self.parts) if p.layer is not None and first <= p.layer < last]
         return inside[0], inside[-1] + 1
 
     def tensor_refs(self) -> tuple[TensorRef, ...]:
         """Every tensor that the parts use, each once, in order of first use."""
-        refs = (
-            t
-            for part in self.parts
-            for op in part.ops
-            for t in op.tensors
-            if t is not None
-        )
+        refs = (t for part in self.parts for op in part.ops for t in op.tensors if t is not None)
         return tuple(dict.fromkeys(refs))

@@ -32,13 +32,14 @@ class SlottedOp(msgspec.Struct, frozen=True):
 class Instruction(msgspec.Struct, frozen=True):
     """One kernel: a single op, or the ops of one of the device's patterns in order.
 
-    Inside a fused instruction each op but the last writes one value that only the next op reads.
+    Inside a fused instruction only the next op reads what an op writes.
     """
 
     ops: tuple[SlottedOp, ...]
 
     @property
     def pattern(self) -> Pattern:
+        """Kinds of its ops in order."""
         return tuple(slotted.op.kind for slotted in self.ops)
 
 
@@ -67,4 +68,5 @@ class Program(msgspec.Struct, frozen=True):
 
     @property
     def has_head(self) -> bool:
+        """Whether it ends with the head, and so returns candidates."""
         return self.hidden_out is None

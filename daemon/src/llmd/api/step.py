@@ -49,10 +49,12 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def num_rows(self) -> int:
+        """R, the rows of the step."""
         return int(self.token_ids.shape[0])
 
     @property
     def num_sequences(self) -> int:
+        """S, the sequences of the step."""
         return int(self.row_offsets.shape[0]) - 1
 
 
@@ -81,6 +83,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def num_rows(self) -> int:
+        """N, the rows that need output."""
         return int(self.rows.shape[0])
 
 

@@ -1,0 +1,119 @@
+"""Checks of a step against the contract, for backends to call at their door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.device import StageLimits
+from llmd.api.program import Program
+from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Selection, Step
+
+
+def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:
+    """Check shapes, dtypes and ranges of a step; ``blocks`` are the pool sizes the stage was made with.
+
+    Raises:
+        ValueError: what is wrong, with the values.
+    """
+    rows, sequences = step.num_rows, step.num_sequences
+    _check_array("token_ids", step.token_ids, np.int32, (rows,))
+    _check_array("positions", step.positions, np.int32, (rows,))
+    _check_array("row_offsets", step.row_offsets, np.int32, (sequences + 1,))
+    if not 0 < rows <= limits.max_rows or not 0 < sequences <= limits.max_sequences:
+        raise ValueError(
+            f"a step of {rows} rows and {sequences} sequences; this stage was made for"
+            f" 1..{limits.max_rows} rows and 1..{limits.max_sequences} sequences"
+        )
+    offsets = step.row_offsets
+    if offsets[0] != 0 or offsets[-1] != rows or np.any(np.diff(offsets) <= 0):
+        raise ValueError(f"row_offsets {offsets.tolist()} do not cut {rows} rows into non-empty sequences")
+    _check_range("positions", step.positions, 0, program.context_len)
+    if program.hidden_in is None:
+        _check_range("token_ids", step.token_ids, -limits.max_outputs, program.vocab_size)
+        if step.feed is None and np.any(step.token_ids < 0):
+            raise ValueError("a negative token id needs a ticket to feed from")
+    _check_consecutive(step)
+    _check_tables(program, blocks, step)
+
+
+def check_selection(program: Program, limits: StageLimits, step: Step, selection: Selection) -> None:
+    """Check a selection against its step.
+
+    Raises:
+        ValueError: what is wrong, with the values.
+    """
+    count, edits = selection.num_rows, selection.edit_ids.shape[0]
+    if not 0 <= count <= limits.max_outputs:
+        raise ValueError(f"{count} output rows; this stage was made for {limits.max_outputs}")
+    _check_array("rows", selection.rows, np.int32, (count,))
+    _check_array("edit_offsets", selection.edit_offsets, np.int32, (count + 1,))
+    _check_array("edit_ids", selection.edit_ids, np.int32, (edits,))
+    _check_array("edit_factors", selection.edit_factors, np.float32, (edits,))
+    _check_array("edit_biases", selection.edit_biases, np.float32, (edits,))
+    _check_array("masked", selection.masked, np.bool_, (count,))
+    _check_array("temperatures", selection.temperatures, np.float32, (count,))
+    _check_array("targets", selection.targets, np.int32, (count,))
+    _check_range("rows", selection.rows, 0, step.num_rows)
+    _check_range("edit_ids", selection.edit_ids, 0, program.vocab_size)
+    _check_range("targets", selection.targets, -1, program.vocab_size)
+    offsets = selection.edit_offsets
+    if offsets[0] != 0 or offsets[-1] != edits or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"edit_offsets {offsets.tolist()} do not cut {edits} edits")
+    if np.any(np.diff(selection.rows) <= 0):
+        raise ValueError(f"rows {selection.rows.tolist()} are not ascending")
+    if not np.all(selection.temperatures > 0):
+        raise ValueError("temperatures must be above 0; a greedy row passes 1")
+    if not 0 <= selection.raw_top <= MAX_RAW_TOP:
+        raise ValueError(f"raw_top {selection.raw_top} is outside 0..{MAX_RAW_TOP}")
+
+
+def _check_consecutive(step: Step) -> None:
+    starts = step.row_offsets[1:-1]
+    jumps = np.diff(step.positions) != 1
+    jumps[starts - 1] = False
+    if np.any(jumps):
+        raise ValueError(f"positions {step.positions.tolist()} are not consecutive within each sequence")
+
+
+def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> None:
+    if len(step.block_tables) != len(program.groups):
+        raise ValueError(f"{len(step.block_tables)} block tables for {len(program.groups)} KV groups")
+    last = step.positions[step.row_offsets[1:] - 1]
+    first = step.positions[step.row_offsets[:-1]]
+    for group, table in zip(program.groups, step.block_tables, strict=True):
+        if not group.layers:
+            continue
+        _check_array("block_tables", table, np.int32, (step.num_sequences, table.shape[-1]))
+        seen_from = np.zeros_like(first) if group.window is None else np.maximum(0, first - group.window + 1)
+        if int(last.max()) // BLOCK_LEN >= table.shape[1]:
+            raise ValueError(
+                f"position {int(last.max())} lies beyond a block table of {table.shape[1]} blocks"
+            )
+        index = np.arange(table.shape[1])
+        used = (index >= seen_from[:, None] // BLOCK_LEN) & (index <= last[:, None] // BLOCK_LEN)
+        _check_range(f"block table of KV group {group.id}", table[used], 0, blocks[group.id])
+    if step.copies.ndim != 2 or step.copies.shape[1] != 3 or step.copies.dtype != np.int32:
+        raise ValueError(f"copies are {step.copies.dtype} {step.copies.shape}, expected int32 [n, 3]")
+    for group_id, source, target in step.copies:
+        if group_id not in blocks or not 0 <= source < blocks[group_id] or not 0 <= target < blocks[group_id]:
+            raise ValueError(f"copy of block {source} to {target} in KV group {group_id} is out of range")
+
+
+def _check_array(
+    name: str, array: NDArray[np.generic], dtype: type[np.generic], shape: tuple[int, ...]
+) -> None:
+    if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
+        raise ValueError(
+            f"{name} is {array.dtype} {array.shape}{'' if array.flags.c_contiguous else ' not contiguous'},"
+            f" expected {np.dtype(dtype)} {shape}"
+        )
+
+
+def _check_range(name: str, values: NDArray[np.int32], first: int, last: int) -> None:
+    if values.size and not (first <= int(values.min()) and int(values.max()) < last):
+        raise ValueError(
+            f"{name} reach {int(values.min())}..{int(values.max())}, allowed {first}..{last - 1}"
+        )

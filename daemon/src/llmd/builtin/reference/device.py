@@ -1,0 +1,141 @@
+"""The reference device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from llmd.api.device import DeviceInfo, DeviceProfile, KVDtype, Progress, Refusal, StageLimits
+from llmd.api.errors import MemoryBudgetError
+from llmd.api.ops import OP_KINDS
+from llmd.api.program import Program
+from llmd.api.tensors import PLAIN_FORMATS, TensorSource, WeightData
+from llmd.builtin.reference.executor import Weights
+from llmd.builtin.reference.kv import block_bytes
+from llmd.builtin.reference.memory import available_bytes
+from llmd.builtin.reference.stage import ReferenceStage
+from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
+
+
+def probe() -> list[DeviceInfo]:
+    """The reference device exists everywhere; every measured device is preferred to it."""
+    return [describe()]
+
+
+def describe() -> DeviceInfo:
+    return DeviceInfo(
+        name="reference",
+        kind="reference",
+        score=1,
+        memory_bytes=available_bytes(),
+        formats=(*PLAIN_FORMATS, "q8"),
+        kv_dtypes=("f32", "f16"),
+        ops=OP_KINDS,
+        row_exact=True,
+        description=f"NumPy {np.__version__}, float64, one row at a time",
+    )
+
+
+class ReferenceDevice:
+    """See `llmd.api.Device`."""
+
+    def __init__(self) -> None:
+        self.info = describe()
+
+    def check(self, program: Program) -> list[Refusal]:
+        known = {weight.format for weight in program.weights} - set(self.info.formats)
+        return [
+            Refusal(f"format {name}", "the reference backend has no such format") for name in sorted(known)
+        ]
+
+    def benchmark(self, budget_s: float) -> DeviceProfile:
+        values = np.ones(4 << 20, np.float64)
+        read = values.nbytes * _rate(values.sum, budget_s / 6)
+        decode = {name: _decode_rate(name, budget_s / 6) for name in (*PLAIN_FORMATS, "q8")}
+        prefill = 2.0 * decode["f32"] / np.dtype(np.float32).itemsize
+        return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=decode, prefill_flops_per_s=prefill)
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceParts:
+        return ReferenceParts(program, _read_weights(program, tensors, progress))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class ReferenceParts:
+    """See `llmd.api.LoadedParts`."""
+
+    def __init__(self, program: Program, weights: Weights) -> None:
+        self._program = program
+        self._weights = weights
+
+    def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
+        return block_bytes(self._program.groups[group], kv_dtype)
+
+    def free_bytes(self) -> int:
+        return available_bytes()
+
+    def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ReferenceStage:
+        needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
+        if needed > self.free_bytes():
+            raise MemoryBudgetError(
+                f"KV pools of {needed} bytes do not fit the {self.free_bytes()} bytes that are free",
+                hint="lower --memory-budget, --slots or --max-ctx",
+            )
+        return ReferenceStage(self._program, self._weights, blocks, limits)
+
+    def close(self) -> None:
+        """The weights go with the last reference to them."""
+
+
+def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -> Weights:
+    """Read every weight; those that only linear and head ops multiply by become matrices."""
+    factors = {index for index, is_factor in _uses(program) if is_factor}
+    matrices: dict[int, Matrix] = {}
+    arrays: dict[int, np.typing.NDArray[np.float64]] = {}
+    for index, weight in enumerate(program.weights):
+        data = tensors.read(weight)
+        if index in factors:
+            matrices[index] = make_matrix(data)
+        if (index, False) in _uses(program):
+            arrays[index] = to_float64(data)
+        progress(index + 1, len(program.weights))
+    return Weights(matrices, arrays)
+
+
+def _uses(program: Program) -> set[tuple[int, bool]]:
+    """(weight index, whether a matrix multiplies by it) for every use."""
+    uses: set[tuple[int, bool]] = set()
+    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+        for place, index in enumerate(slotted.weights):
+            if index is not None:
+                uses.add((index, slotted.op.kind in ("linear", "head") and place % 2 == 0))
+    return uses
+
+
+def _ones(name: str, size: int) -> WeightData:
+    """A square weight of ones in the named format."""
+    if name == "q8":
+        return WeightData(name, np.ones((size, size), np.int8), np.ones((size, size // 64), np.float16), 64)
+    if name == "bf16":
+        return WeightData(name, np.full((size, size), 0x3F80, np.uint16))
+    return WeightData(name, np.ones((size, size), np.float16 if name == "f16" else np.float32))
+
+
+def _decode_rate(name: str, budget_s: float) -> float:
+    data = _ones(name, 512)
+    prepared = make_matrix(data)
+    row = np.ones(512, np.float32)
+    return float(data.data.nbytes) * _rate(lambda: prepared.multiply(row), budget_s)
+
+
+def _rate(run: Callable[[], object], budget_s: float) -> float:
+    """Runs per second, measured for about ``budget_s`` seconds."""
+    start = time.perf_counter()
+    runs = 0
+    while (elapsed := time.perf_counter() - start) < budget_s or not runs:
+        run()
+        runs += 1
+    return runs / elapsed if elapsed else 0.0

@@ -1,0 +1,132 @@
+"""Runs a program's instructions over the rows of one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op, Rope
+from llmd.api.program import Program, SlottedOp
+from llmd.api.step import Float32, Int32, Step
+from llmd.builtin.reference import numerics
+from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.weights import Float64, Matrix
+
+
+class Weights:
+    """Weights of a program by index: matrices for linear and head, float64 arrays for the rest."""
+
+    def __init__(self, matrices: Mapping[int, Matrix], arrays: Mapping[int, Float64]) -> None:
+        self.matrices = matrices
+        self.arrays = arrays
+        self.nbytes = sum(m.nbytes for m in matrices.values()) + sum(a.nbytes for a in arrays.values())
+
+    def array(self, index: int | None) -> Float64 | None:
+        return None if index is None else self.arrays[index]
+
+
+class Execution:
+    """One step on its way through the instructions; the buffers hold float32 ``[rows, width]`` each."""
+
+    def __init__(
+        self, program: Program, weights: Weights, pools: Mapping[int, KVPool], step: Step, tokens: Int32
+    ) -> None:
+        self._program = program
+        self._weights = weights
+        self._pools = pools
+        self._step = step
+        self._tokens = tokens
+        self._slots: dict[int, Float32] = {}
+
+    def run(self, hidden: Float32 | None, output_rows: Int32 | None) -> tuple[Float32 | None, Float32 | None]:
+        """Return (hidden states that leave, logits of the output rows); one of them is None."""
+        if self._program.hidden_in is not None:
+            assert hidden is not None, "checked by the stage"
+            self._slots[self._program.hidden_in] = hidden
+        logits = None
+        for slotted in (s for instruction in self._program.instructions for s in instruction.ops):
+            if isinstance(slotted.op, Head):
+                assert output_rows is not None, "checked by the stage"
+                logits = self._head(slotted, slotted.op, output_rows)
+            else:
+                results = self._outputs(slotted, [self._slots[slot] for slot in slotted.inputs])
+                self._slots.update(zip(slotted.outputs, results, strict=True))
+        out = self._program.hidden_out
+        return (None if out is None else self._slots[out]), logits
+
+    def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
+        match slotted.op:
+            case Embed() as op:
+                table = self._weights.arrays[slotted.weights[0] or 0]
+                return [(table[self._tokens] * op.scale).astype(np.float32)]
+            case Norm() as op:
+                return [self._norm(slotted, op, inputs[0])]
+            case Linear():
+                return self._linear(slotted, inputs[0])
+            case Rope() as op:
+                split = inputs[0].reshape(len(inputs[0]), op.heads, op.head_dim)
+                turned = numerics.rotate(split, self._step.positions, op.table, interleaved=op.interleaved)
+                return [turned.reshape(inputs[0].shape)]
+            case Attention() as op:
+                return [self._attention(slotted, op, *inputs)]
+            case _:
+                return [_elementwise(slotted.op, *(x.astype(np.float64) for x in inputs)).astype(np.float32)]
+
+    def _norm(self, slotted: SlottedOp, op: Norm, x: Float32) -> Float32:
+        pieces = x.reshape(len(x), op.heads, -1)
+        weight, bias = (self._weights.array(index) for index in slotted.weights)
+        gain = np.ones(pieces.shape[-1]) if weight is None else weight + op.offset
+        if op.method == "rms":
+            return numerics.rms_norm(pieces, gain, op.eps).reshape(x.shape)
+        return numerics.layer_norm(pieces, gain, bias, op.eps).reshape(x.shape)
+
+    def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
+        pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
+        return [self._project(x, weight, bias).astype(np.float32) for weight, bias in pairs]
+
+    def _project(self, x: Float32, weight: int | None, bias: int | None) -> Float64:
+        matrix = self._weights.matrices[weight or 0]
+        out = np.stack([matrix.multiply(row) for row in x])
+        added = self._weights.array(bias)
+        return out if added is None else out + added
+
+    def _head(self, slotted: SlottedOp, op: Head, output_rows: Int32) -> Float32:
+        x = self._slots[slotted.inputs[0]][output_rows]
+        if not len(x):
+            return np.zeros((0, self._program.vocab_size), np.float32)
+        weight, bias = slotted.weights
+        projected = self._project(x, weight, None) * op.scale
+        added = self._weights.array(bias)
+        return numerics.soft_cap(projected if added is None else projected + added, op.softcap).astype(
+            np.float32
+        )
+
+    def _attention(self, slotted: SlottedOp, op: Attention, q: Float32, k: Float32, v: Float32) -> Float32:
+        group, layer = self._program.groups[op.group], slotted.kv_layer or 0
+        pool, step = self._pools[op.group], self._step
+        out = np.empty((len(q), op.heads * op.head_dim), np.float32)
+        for sequence in range(step.num_sequences):
+            rows = slice(*step.row_offsets[sequence : sequence + 2])
+            positions = step.positions[rows]
+            table = step.block_tables[op.group][sequence]
+            shape = (len(positions), op.kv_heads, op.head_dim)
+            pool.write(layer, table, positions, k[rows].reshape(shape), v[rows].reshape(shape))
+            first, last = _first_visible(int(positions[0]), group.window), int(positions[-1]) + 1
+            keys, values = pool.read(layer, table, first, last)
+            for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
+                seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
+                query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
+                out[row] = numerics.attend(query, keys[seen], values[seen], op.scale, op.softcap).reshape(-1)
+        return out
+
+
+def _elementwise(op: Op, a: Float64, b: Float64) -> Float64:
+    if isinstance(op, Glu):
+        return numerics.ACTIVATIONS[op.activation](a) * b
+    assert isinstance(op, Add), f"{op.kind} has no rule here"
+    return a + b * op.scale
+
+
+def _first_visible(position: int, window: int | None) -> int:
+    return 0 if window is None else max(0, position - window + 1)

@@ -1,0 +1,97 @@
+"""The mathematics of each op. Values are float32 ``[rows, width]``; sums are taken in float64, one row at a time,
+so that no row's result depends on which other rows are computed with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.ops import Activation, RopeTable
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def rms_norm(x: Float32, gain: Float64, eps: float) -> Float32:
+    """``x / sqrt(mean(x^2) + eps) * gain`` over the last axis."""
+    wide = x.astype(np.float64)
+    scale = 1.0 / np.sqrt(np.mean(wide * wide, axis=-1, keepdims=True) + eps)
+    out: Float32 = (wide * scale * gain).astype(np.float32)
+    return out
+
+
+def layer_norm(x: Float32, gain: Float64, bias: Float64 | None, eps: float) -> Float32:
+    """``(x - mean) / sqrt(var + eps) * gain + bias`` over the last axis."""
+    wide = x.astype(np.float64)
+    centred = wide - np.mean(wide, axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    out = centred / np.sqrt(variance + eps) * gain
+    shifted: Float32 = (out if bias is None else out + bias).astype(np.float32)
+    return shifted
+
+
+def rotate(x: Float32, positions: NDArray[np.int32], table: RopeTable, *, interleaved: bool) -> Float32:
+    """Rotate the first ``rotary_dim`` elements of ``x`` ``[rows, heads, head_dim]`` by the rows' positions."""
+    dim = table.rotary_dim
+    angles = positions[:, None, None].astype(np.float64) * np.array(table.inv_freq)
+    cos, sin = np.cos(angles) * table.factor, np.sin(angles) * table.factor
+    out = x.astype(np.float64)
+    rotated = out[..., :dim]
+    if interleaved:
+        a, b = rotated[..., 0::2].copy(), rotated[..., 1::2].copy()
+        rotated[..., 0::2], rotated[..., 1::2] = a * cos - b * sin, b * cos + a * sin
+    else:
+        a, b = rotated[..., : dim // 2].copy(), rotated[..., dim // 2 :].copy()
+        rotated[..., : dim // 2], rotated[..., dim // 2 :] = a * cos - b * sin, b * cos + a * sin
+    return out.astype(np.float32)
+
+
+def soft_cap(z: Float64, cap: float | None) -> Float64:
+    """``cap * tanh(z / cap)``; the identity where no cap is given."""
+    return z if cap is None else cap * np.tanh(z / cap)
+
+
+def attend(q: Float64, k: Float64, v: Float64, scale: float, cap: float | None) -> Float64:
+    """One row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]`` → ``[heads, dim]``."""
+    kv_heads = k.shape[1]
+    grouped = q.reshape(kv_heads, -1, q.shape[1])
+    scores = soft_cap(np.einsum("ghd,tgd->ght", grouped, k) * scale, cap)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    out: Float64 = np.einsum("ght,tgd->ghd", weights, v).reshape(q.shape)
+    return out
+
+
+def silu(x: Float64) -> Float64:
+    """``x * sigmoid(x)``, without overflow for large negative x."""
+    return x * 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
+def gelu(x: Float64) -> Float64:
+    """``x * Phi(x)`` with the normal distribution function."""
+    out: Float64 = x * 0.5 * (1.0 + _erf(x / math.sqrt(2.0)))
+    return out
+
+
+def gelu_tanh(x: Float64) -> Float64:
+    """The tanh approximation of `gelu`. Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units"."""
+    return x * 0.5 * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def relu2(x: Float64) -> Float64:
+    """``max(x, 0)^2``."""
+    return np.square(np.maximum(x, 0.0))
+
+
+ACTIVATIONS: dict[Activation, Callable[[Float64], Float64]] = {
+    "silu": silu,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu2": relu2,
+}

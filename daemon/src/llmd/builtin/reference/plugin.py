@@ -1,0 +1,28 @@
+"""Entry point of the reference backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api import Backend, Device, DeviceInfo, NotFoundError, hookimpl
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_backends() -> Sequence[Backend]:
+    return [Backend(name="reference", probe=_probe, open=_open)]
+
+
+def _probe() -> Sequence[DeviceInfo]:
+    from llmd.builtin.reference.device import probe
+
+    return probe()
+
+
+def _open(name: str) -> Device:
+    from llmd.builtin.reference.device import ReferenceDevice
+
+    if name != "reference":
+        raise NotFoundError(f"the reference backend has no device {name!r}", hint="its device is `reference`")
+    return ReferenceDevice()

@@ -1,0 +1,112 @@
+"""The reference stage: computes in `submit` and keeps results until their ticket is released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.checks import check_selection, check_step
+from llmd.api.device import HiddenRef, HostHidden, StageLimits
+from llmd.api.errors import DeviceError
+from llmd.api.program import Program
+from llmd.api.step import Float32, Int32, Selection, Step, StepResult, Ticket
+from llmd.builtin.reference.candidates import OutputRows
+from llmd.builtin.reference.executor import Execution, Weights
+from llmd.builtin.reference.kv import KVPool
+
+
+class _Done(msgspec.Struct, frozen=True):
+    hidden: Float32 | None
+    outputs: OutputRows | None
+
+
+class ReferenceStage:
+    """See `llmd.api.Stage`."""
+
+    def __init__(
+        self, program: Program, weights: Weights, blocks: Mapping[int, int], limits: StageLimits
+    ) -> None:
+        self._program = program
+        self._weights = weights
+        self._blocks = dict(blocks)
+        self._limits = limits
+        self._pools = {g.id: KVPool(g, blocks[g.id], limits.kv_dtype) for g in program.groups if g.layers}
+        self._done: dict[Ticket, _Done] = {}
+        self._next = 0
+
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        self._check(step, hidden, selection)
+        for group, source, target in step.copies.tolist():
+            if group in self._pools:
+                self._pools[group].copy(source, target)
+        execution = Execution(self._program, self._weights, self._pools, step, self._tokens(step))
+        leaving, logits = execution.run(
+            None if hidden is None else hidden.host(), None if selection is None else selection.rows
+        )
+        outputs = None
+        if selection is not None and logits is not None:
+            outputs = OutputRows(logits, selection, self._limits.num_candidates)
+        ticket = Ticket(self._next)
+        self._next += 1
+        self._done[ticket] = _Done(leaving, outputs)
+        return ticket
+
+    def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
+        self._outputs(ticket).apply_masks(masks)
+
+    def hidden(self, ticket: Ticket) -> HiddenRef:
+        hidden = self._find(ticket).hidden
+        if hidden is None:
+            raise ValueError("a stage that ends with the head has no hidden states to hand on")
+        return HostHidden(hidden)
+
+    def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        return self._outputs(ticket).result()
+
+    def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        return self._outputs(ticket).edited[outputs]
+
+    def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        return self._outputs(ticket).raw[outputs]
+
+    def release(self, ticket: Ticket) -> None:
+        self._find(ticket)
+        del self._done[ticket]
+
+    def close(self) -> None:
+        self._done.clear()
+        self._pools.clear()
+
+    def _check(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> None:
+        if (hidden is None) != (self._program.hidden_in is None):
+            raise ValueError(
+                "hidden states are given exactly where the program does not begin with the embedding"
+            )
+        if (selection is None) == self._program.has_head:
+            raise ValueError("a selection is given exactly where the program ends with the head")
+        check_step(self._program, self._blocks, self._limits, step)
+        if selection is not None:
+            check_selection(self._program, self._limits, step, selection)
+        if len(self._done) >= self._limits.tickets:
+            raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
+
+    def _tokens(self, step: Step) -> Int32:
+        if step.feed is None or self._program.hidden_in is not None:
+            return step.token_ids
+        fed = self._outputs(step.feed)
+        chosen = [t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()]
+        return np.array(chosen, np.int32)
+
+    def _outputs(self, ticket: Ticket) -> OutputRows:
+        outputs = self._find(ticket).outputs
+        if outputs is None:
+            raise ValueError("a stage without the head has no candidates")
+        return outputs
+
+    def _find(self, ticket: Ticket) -> _Done:
+        if ticket not in self._done:
+            raise ValueError(f"ticket {ticket} is not in flight")
+        return self._done[ticket]

@@ -1,0 +1,219 @@
+"""Lowering: from the parts of a plan to a program for one device.
+
+One pure pass for every backend: group ops by the device's fusion patterns, give each value a buffer slot by
+liveness, number weights, rope tables and KV layers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from llmd.api.errors import PluginError
+from llmd.api.ops import Attention, Embed, Glu, Linear, Op, Rope, RopeTable
+from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
+from llmd.api.program import Instruction, Pattern, Program, SlottedOp
+from llmd.api.tensors import Format, TensorRef, Weight
+
+FormatOf = Callable[[str, TensorRef], Format]
+"""Chooses the format of a weight from the kind of the op that uses it."""
+
+_Value = int
+
+
+class _BoundOp(msgspec.Struct, frozen=True):
+    """An op with its values numbered, every write a new number."""
+
+    op: Op
+    part: int
+    inputs: tuple[_Value, ...]
+    outputs: tuple[_Value, ...]
+
+
+def lower(
+    plan: ModelPlan,
+    first_part: int,
+    last_part: int,
+    *,
+    format_of: FormatOf,
+    patterns: Sequence[Pattern] = (),
+) -> Program:
+    """Lower the parts ``[first_part, last_part)``.
+
+    Raises:
+        PluginError: an op reads a value that nothing before it writes (a fault of the architecture plugin).
+    """
+    bound, widths, hidden_in, hidden_out = _bind(plan, first_part, last_part)
+    fused = _fuse(bound, patterns)
+    slots, slot_widths = _assign_slots(fused, widths, hidden_in, hidden_out)
+    groups = _groups_in_range(plan, first_part, last_part)
+    weights = _weights(bound, format_of)
+    ropes = tuple(dict.fromkeys(b.op.table for b in bound if isinstance(b.op, Rope)))
+    slotted = _Slotter(slots, weights, ropes, groups, format_of)
+    return Program(
+        first_part=first_part,
+        last_part=last_part,
+        hidden_size=plan.hidden_size,
+        vocab_size=plan.vocab_size,
+        context_len=plan.context_len,
+        groups=groups,
+        instructions=tuple(Instruction(tuple(slotted(b) for b in ops)) for ops in fused),
+        slot_widths=tuple(slot_widths),
+        weights=weights,
+        ropes=ropes,
+        hidden_in=None if hidden_in is None else slots[hidden_in],
+        hidden_out=None if hidden_out is None else slots[hidden_out],
+    )
+
+
+def _bind(
+    plan: ModelPlan, first_part: int, last_part: int
+) -> tuple[list[_BoundOp], list[int], _Value | None, _Value | None]:
+    """Number the values; returns ops, width of each value, and the values that enter and leave."""
+    widths: list[int] = []
+    bound: list[_BoundOp] = []
+    names: dict[str, _Value] = {}
+    hidden_in = None
+    if first_part > 0:
+        hidden_in = names[HIDDEN] = _new_value(widths, plan.hidden_size)
+    for index in range(first_part, last_part):
+        part = plan.parts[index]
+        names = {HIDDEN: names[HIDDEN]} if HIDDEN in names else {}
+        for op in part.ops:
+            missing = [name for name in op.reads if name not in names]
+            if missing:
+                raise PluginError(
+                    f"{plan.architecture}, {part.name}: {op.kind} reads {missing[0]!r}, which nothing writes",
+                    hint="report this to the author of the architecture plugin",
+                )
+            inputs = tuple(names[name] for name in op.reads)
+            outputs = tuple(_new_value(widths, width) for width in _out_widths(op, inputs, widths))
+            names.update(zip(op.writes, outputs, strict=True))
+            bound.append(_BoundOp(op, index, inputs, outputs))
+    hidden_out = None if last_part == len(plan.parts) else names[HIDDEN]
+    return bound, widths, hidden_in, hidden_out
+
+
+def _new_value(widths: list[int], width: int) -> _Value:
+    widths.append(width)
+    return len(widths) - 1
+
+
+def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[int]:
+    match op:
+        case Embed(table=table):
+            return [table.shape[1]]
+        case Linear(weights=weights):
+            return [weight.view_shape[0] for weight in weights]
+        case Attention(heads=heads, head_dim=head_dim):
+            return [heads * head_dim]
+        case Glu():
+            return [widths[inputs[1]]]
+        case _:
+            return [widths[inputs[0]] for _ in op.writes]
+
+
+def _fuse(bound: list[_BoundOp], patterns: Sequence[Pattern]) -> list[tuple[_BoundOp, ...]]:
+    """Take the longest pattern that fits at each op; an op that starts none stands alone."""
+    uses = Counter(value for b in bound for value in b.inputs)
+    longest_first = sorted(patterns, key=len, reverse=True)
+    fused: list[tuple[_BoundOp, ...]] = []
+    at = 0
+    while at < len(bound):
+        lengths = (len(p) for p in longest_first if _fits(bound, at, p, uses))
+        length = next(lengths, 1)
+        fused.append(tuple(bound[at : at + length]))
+        at += length
+    return fused
+
+
+def _fits(bound: list[_BoundOp], at: int, pattern: Pattern, uses: Counter[_Value]) -> bool:
+    ops = bound[at : at + len(pattern)]
+    if tuple(b.op.kind for b in ops) != pattern or len({b.part for b in ops}) != 1:
+        return False
+    return all(
+        uses[value] == after.inputs.count(value) > 0
+        for before, after in itertools.pairwise(ops)
+        for value in before.outputs
+    )
+
+
+def _assign_slots(
+    fused: list[tuple[_BoundOp, ...]],
+    widths: list[int],
+    hidden_in: _Value | None,
+    hidden_out: _Value | None,
+) -> tuple[dict[_Value, int], list[int]]:
+    """Give each value a slot of its width; a slot is free again after the last instruction that reads it."""
+    last_use = {v: i for i, ops in enumerate(fused) for b in ops for v in (*b.inputs, *b.outputs)}
+    if hidden_out is not None:
+        last_use[hidden_out] = len(fused)
+    slots: dict[_Value, int] = {}
+    slot_widths: list[int] = []
+    free: dict[int, list[int]] = {}
+
+    def take(value: _Value) -> None:
+        same_width = free.get(widths[value])
+        if same_width:
+            slots[value] = same_width.pop()
+        else:
+            slots[value] = len(slot_widths)
+            slot_widths.append(widths[value])
+
+    if hidden_in is not None:
+        take(hidden_in)
+    for index, ops in enumerate(fused):
+        for value in (v for b in ops for v in b.outputs):
+            take(value)
+        touched = dict.fromkeys(v for b in ops for v in (*b.inputs, *b.outputs))
+        for value in (v for v in touched if last_use[v] == index):
+            free.setdefault(widths[value], []).append(slots[value])
+    return slots, slot_widths
+
+
+def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[KVGroup, ...]:
+    inside = {part.layer for part in plan.parts[first_part:last_part] if part.kind == "mixer"}
+    return tuple(
+        msgspec.structs.replace(group, layers=tuple(layer for layer in group.layers if layer in inside))
+        for group in plan.groups
+    )
+
+
+def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:
+    uses = ((b.op.kind, ref) for b in bound for ref in b.op.tensors if ref is not None)
+    return tuple(dict.fromkeys(Weight(ref, format_of(kind, ref)) for kind, ref in uses))
+
+
+class _Slotter:
+    """Replaces values, tensors, tables and layers by their numbers."""
+
+    def __init__(
+        self,
+        slots: dict[_Value, int],
+        weights: tuple[Weight, ...],
+        ropes: tuple[RopeTable, ...],
+        groups: tuple[KVGroup, ...],
+        format_of: FormatOf,
+    ) -> None:
+        self._slots = slots
+        self._weights = {weight: i for i, weight in enumerate(weights)}
+        self._ropes = {table: i for i, table in enumerate(ropes)}
+        self._groups = groups
+        self._format_of = format_of
+
+    def __call__(self, bound: _BoundOp) -> SlottedOp:
+        op = bound.op
+        return SlottedOp(
+            op=op,
+            inputs=tuple(self._slots[v] for v in bound.inputs),
+            outputs=tuple(self._slots[v] for v in bound.outputs),
+            weights=tuple(self._weight(op.kind, ref) for ref in op.tensors),
+            rope=self._ropes[op.table] if isinstance(op, Rope) else None,
+            kv_layer=self._groups[op.group].layers.index(op.layer) if isinstance(op, Attention) else None,
+        )
+
+    def _weight(self, kind: str, ref: TensorRef | None) -> int | None:
+        return None if ref is None else self._weights[Weight(ref, self._format_of(kind, ref))]
