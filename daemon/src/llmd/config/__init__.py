@@ -1,0 +1,26 @@
+"""Configuration: one typed schema; flags > environment > user's file > system's file > defaults.
+
+This package alone reads the process environment.
+"""
+
+from __future__ import annotations
+
+from llmd.config.addresses import Address, TcpAddress, UnixAddress, parse_address
+from llmd.config.directories import Directories
+from llmd.config.schema import ClientConfig, Config, EngineConfig, ServerConfig
+from llmd.config.sources import Origin, Settings, load_settings
+
+__all__ = [
+    "Address",
+    "ClientConfig",
+    "Config",
+    "Directories",
+    "EngineConfig",
+    "Origin",
+    "ServerConfig",
+    "Settings",
+    "TcpAddress",
+    "UnixAddress",
+    "load_settings",
+    "parse_address",
+]

@@ -1,0 +1,74 @@
+"""Addresses of a daemon, as users write them."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from llmd.api.errors import ConfigError
+
+DEFAULT_PORT = 8642
+_FORMS = "HOST:PORT, http://HOST:PORT or unix:PATH"
+
+
+class TcpAddress(Struct, frozen=True):
+    """A host name or IP address, and a port (0: any free one)."""
+
+    host: str
+    port: int = DEFAULT_PORT
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+class UnixAddress(Struct, frozen=True):
+    """A Unix socket."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}"
+
+
+Address = TcpAddress | UnixAddress
+DEFAULT_TCP = TcpAddress("127.0.0.1")
+
+
+def parse_address(text: str, origin: str = "the address") -> Address:
+    """Read ``HOST``, ``HOST:PORT``, ``http://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
+
+    Raises:
+        ConfigError: none of these; the message names ``origin``.
+    """
+    if text.startswith("unix:"):
+        return _unix(text, origin)
+    url = text if "//" in text else f"http://{text}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"{origin} is {text!r}: {error}", hint=f"write {_FORMS}") from error
+    if parts.scheme != "http" or not parts.hostname or parts.path.strip("/") or parts.username is not None:
+        raise ConfigError(f"{origin} is {text!r}, which is no address", hint=f"write {_FORMS}")
+    return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port)
+
+
+def _unix(text: str, origin: str) -> UnixAddress:
+    path = text.removeprefix("unix:")
+    if path.startswith("//"):
+        path = path.removeprefix("//")
+    if not path:
+        raise ConfigError(f"{origin} is {text!r}: the path is missing", hint="write unix:PATH")
+    return UnixAddress(Path(path).expanduser().absolute())

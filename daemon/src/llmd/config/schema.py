@@ -1,0 +1,68 @@
+"""Every setting of llmd. A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the
+line ``max_ctx = …`` under ``[engine]`` of ``config.toml``; names are unique over all sections.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Seconds = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+
+
+class ByteSize(int):
+    """A number of bytes, written as an integer or with a unit: ``8GiB``, ``500MB``."""
+
+    __slots__ = ()
+
+
+class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the daemon listens and whom it answers.
+
+    ``addr`` empty means the user's socket and 127.0.0.1:8642. ``allow_host`` and ``allow_origin`` add to the
+    names of this machine. ``drain_s`` is how long running requests may go on after SIGTERM, ``ping_s`` the silence
+    after which a stream gets a comment, ``buffer_tokens`` how far a stream may run ahead of a slow reader.
+    """
+
+    addr: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = ()
+    allow_origin: tuple[str, ...] = ()
+    no_auth: bool = False
+    max_body: ByteSize = ByteSize(64 << 20)
+    drain_s: Seconds = 30.0
+    ping_s: Annotated[float, Meta(gt=0)] = 15.0
+    buffer_tokens: Count = 4096
+
+
+class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How models are loaded and run.
+
+    ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``memory_budget`` bounds
+    the KV pools. ``max_ctx`` None is the longest window that the model states.
+    """
+
+    device: str = "auto"
+    split: str | None = None
+    max_ctx: Count | None = None
+    slots: Count = 8
+    quant: str | None = None
+    kv_dtype: Literal["f32", "f16"] = "f16"
+    memory_budget: ByteSize | None = None
+    threads: Count | None = None
+
+
+class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP."""
+
+    host: str | None = None
+    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+
+
+class Config(Struct, frozen=True, forbid_unknown_fields=True):
+    """All sections."""
+
+    server: ServerConfig = ServerConfig()
+    engine: EngineConfig = EngineConfig()
+    client: ClientConfig = ClientConfig()

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec import Struct, inspect
+
+from llmd.config.schema import EngineConfig, ServerConfig
+from llmd.config.values import decode, expected_form
+
+
+def kind_of(section: type[Struct], name: str) -> inspect.Type:
+    info = inspect.type_info(section)
+    assert isinstance(info, inspect.StructType)
+    return next(field.type for field in info.fields if field.name == name)
+
+
+def decoded(section: type[Struct], name: str, raw: object) -> object:
+    return getattr(decode(section, name, kind_of(section, name), raw), name)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("8GiB", 8 << 30), ("1.5KiB", 1536), ("500MB", 500_000_000), ("2T", 2 << 40), ("17", 17), (17, 17)],
+)
+def test_reads_byte_sizes_with_their_units(text: object, size: int) -> None:
+    assert decoded(EngineConfig, "memory_budget", text) == size
+
+
+@pytest.mark.parametrize("text", ["8XB", "-1", "GiB", "1e9", "", True])
+def test_refuses_what_is_no_byte_size(text: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decoded(EngineConfig, "memory_budget", text)
+
+
+def test_reads_lists_from_comma_separated_text() -> None:
+    assert decoded(ServerConfig, "addr", "a:1, unix:/x,") == ("a:1", "unix:/x")
+    assert decoded(ServerConfig, "addr", ["a:1"]) == ("a:1",)
+
+
+def test_reads_numbers_and_booleans_from_text() -> None:
+    assert decoded(EngineConfig, "slots", "3") == 3
+    assert decoded(ServerConfig, "no_auth", "true") is True
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "form"),
+    [
+        (EngineConfig, "slots", "an integer of at least 1"),
+        (EngineConfig, "max_ctx", "an integer of at least 1"),
+        (EngineConfig, "kv_dtype", "one of f16, f32"),
+        (EngineConfig, "memory_budget", "a number of bytes, such as 8GiB"),
+        (EngineConfig, "device", "text"),
+        (ServerConfig, "drain_s", "a number of at least 0"),
+        (ServerConfig, "ping_s", "a number above 0"),
+        (ServerConfig, "no_auth", "true or false"),
+        (ServerConfig, "addr", "a list, or values separated by commas"),
+    ],
+)
+def test_says_in_words_what_is_expected(section: type[Struct], name: str, form: str) -> None:
+    assert expected_form(kind_of(section, name)) == form
