@@ -12,6 +12,7 @@ help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup:  ## make .venv and wheelhouse/, with what they need from the system
+	@$(PYTHON) -m tools.system_packages
 	@$(PYTHON) -m tools.setup
 
 demo: setup  ## start a daemon, show its devices, ask it a question
@@ -40,11 +41,19 @@ stubs: setup  ## write the type stubs of the extension anew
 bench: setup  ## measure; results go to bench/results
 	@$(RUN) -m bench
 
-oracle:  ## compute the golden logits anew with torch and transformers, in .oracle, and compare
-	@$(PYTHON) -m tests.golden.oracle
+oracle: .venv-oracle/.made  ## compute the golden logits anew with torch and transformers, and compare
+	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
 
-guide:  ## train the built-in model anew, in an environment of its own
-	@$(PYTHON) -m guide.train
+guide: .venv-guide/.made  ## train the built-in model anew
+	@.venv-guide/bin/python -m guide.train
 
 guide-eval: setup  ## score the built-in model on questions that it was not trained on
 	@$(RUN) -m guide.evaluate
+
+# What torch and transformers need stays out of the workspace. pip, not uv: pip knows the find-links of a machine.
+.venv-oracle/.made: tests/golden/oracle/requirements.txt
+.venv-guide/.made: guide/requirements.txt
+.venv-oracle/.made .venv-guide/.made:
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/pip install -qq --requirement $<
+	@touch $@

@@ -1,6 +1,6 @@
 """``make setup``: everything that building and testing llmd needs, from a bare system Python.
 
-Runs on the system's Python with the standard library alone. Steps whose inputs have not changed are
+Runs on the system's Python with the standard library alone, after ``tools.system_packages``. Steps whose inputs have not changed are
 passed over, so a second run takes well under a second and needs no network.
 """
 
@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 from tools.stamps import Stamps, one_at_a_time
-from tools.system_packages import install_missing
 from tools.wheelhouse import DISTRIBUTIONS, Wheelhouse
 
 UV = "uv==0.13.8"
@@ -34,7 +33,6 @@ def main() -> None:
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
     os.environ.pop("VIRTUAL_ENV", None)
     with one_at_a_time(ROOT / ".setup.lock"):
-        install_missing()
         make_environment()
         fill_wheelhouse()
 

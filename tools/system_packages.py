@@ -1,7 +1,11 @@
-"""What the workspace needs from the operating system, and how to get it on Debian and its children."""
+"""What the workspace needs from the operating system, and how to get it on Debian and its children.
+
+A process of its own: apt may replace the very Python that runs it.
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import platform
@@ -41,26 +45,33 @@ def needed() -> list[SystemPackage]:
     return packages
 
 
-def install_missing() -> None:
+def main() -> None:
     """Install what is missing where that is permitted.
 
-    Raises:
-        SystemExit: a required package is missing and must be installed by hand; the message says how.
+    Ends with 1 when a required package is missing and must be installed by hand; the message says how.
     """
-    missing = [package for package in needed() if not package.is_present]
-    if not missing:
-        return
     apt = apt_command()
-    if apt is not None:
-        names = [package.name for package in missing]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run([*apt, "update", "-qq"], check=True, env=environment)
-        install = [*apt, "install", "-y", "-qq", "--no-install-recommends", *names]
-        subprocess.run(install, check=True, env=environment, stdout=subprocess.DEVNULL)
-        return
-    print(explain(missing), file=sys.stderr)
-    if any(package.is_required for package in missing):
-        raise SystemExit(1)
+    if apt is not None and missing():
+        install(apt, missing())
+    still_missing = missing()
+    if still_missing:
+        print(explain(still_missing), file=sys.stderr)
+    sys.exit(any(package.is_required for package in still_missing))
+
+
+def missing() -> list[SystemPackage]:
+    """The packages whose content is not here."""
+    importlib.invalidate_caches()
+    return [package for package in needed() if not package.is_present]
+
+
+def install(apt: list[str], packages: list[SystemPackage]) -> None:
+    """Install ``packages``; what apt itself has to say goes to standard error."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    names = [package.name for package in packages]
+    print(f"setup: {' '.join(names)}", flush=True)
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *names]):
+        subprocess.run([*apt, *command], check=False, env=environment, stdout=subprocess.DEVNULL)
 
 
 def apt_command() -> list[str] | None:
@@ -75,12 +86,16 @@ def apt_command() -> list[str] | None:
     return ["sudo", "-n", "apt-get"] if asked.returncode == 0 else None
 
 
-def explain(missing: list[SystemPackage]) -> str:
+def explain(packages: list[SystemPackage]) -> str:
     """The message for a user who must install packages by hand."""
-    lines = ["setup: this machine lacks, and setup may not install:"]
-    for package in missing:
+    lines = [f"setup: {sys.executable} on this machine lacks what could not be installed:"]
+    for package in packages:
         weight = "needed for" if package.is_required else "optional, for"
         lines.append(f"  {package.name:<22} {weight} {package.purpose}")
-    names = " ".join(package.name for package in missing)
+    names = " ".join(package.name for package in packages)
     lines.append(f"On Debian or Ubuntu, run:  sudo apt-get install {names}")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What the distributions ask for, directly and through others."""
+
+from __future__ import annotations
+
+from importlib.metadata import distribution
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def closure(name: str) -> set[str]:
+    """Names of every distribution that installing ``name`` brings on this machine."""
+    found: set[str] = set()
+    wanted = [name]
+    while wanted:
+        current = canonicalize_name(wanted.pop())
+        if current not in found:
+            found.add(current)
+            wanted += required_by(current)
+    return found
+
+
+def required_by(name: str) -> list[str]:
+    """Names that a distribution requires on this machine, its extras left out."""
+    requirements = [Requirement(text) for text in distribution(name).requires or []]
+    return [
+        requirement.name
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    ]
+
+
+def test_daemon_needs_no_plugin() -> None:
+    assert not {name for name in closure("llmd-daemon") if name.startswith("llmd-")} - {"llmd-daemon"}
+
+
+def test_nothing_needs_torch_or_transformers_or_a_foreign_llmd() -> None:
+    everything = closure("llmd-daemon") | closure("llmd-backend-cpu") | closure("llmd-transport")
+    assert "aiohttp" in everything
+    assert not everything & {"torch", "transformers", "llmd"}
+
+
+def test_plugins_need_the_daemon_for_its_contracts() -> None:
+    assert "llmd-daemon" in closure("llmd-backend-cpu") & closure("llmd-transport")

@@ -1,0 +1,76 @@
+"""Every dependency, of the product and of the workspace, has a licence that we accept."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+import pytest
+
+from tools.licences import licence_of, not_allowed
+
+NOTE = Path(__file__).parents[2] / "docs" / "decisions" / "0003-licences-outside-the-allow-list.md"
+INSTALLED: dict[str, Distribution] = {
+    distribution.metadata["Name"]: distribution for distribution in distributions()
+}
+
+
+class Stated(Distribution):
+    """A distribution that states what a test gives it."""
+
+    def __init__(self, **headers: str) -> None:
+        self.message = EmailMessage()
+        for name, value in headers.items():
+            self.message[name.replace("_", "-")] = value
+
+    def read_text(self, filename: str) -> str | None:
+        return self.message.as_string() if filename == "METADATA" else None
+
+    def locate_file(self, path: object) -> Path:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", sorted(INSTALLED))
+def test_every_dependency_has_an_allowed_licence_or_a_decision(name: str) -> None:
+    licence = licence_of(INSTALLED[name])
+    assert licence, f"{name} states no licence"
+    for outside in not_allowed(licence):
+        assert f"| {name} | {outside} |" in NOTE.read_text(), (
+            f"{name} is under {licence}: decide in {NOTE.name}"
+        )
+
+
+def test_decisions_name_only_dependencies_that_are_installed() -> None:
+    rows = [line.split("|")[1].strip() for line in NOTE.read_text().splitlines() if line.startswith("| ")]
+    assert set(rows) - {"Distribution"} <= set(INSTALLED)
+
+
+@pytest.mark.parametrize(
+    ("expression", "outside"),
+    [
+        ("MIT", set()),
+        ("GPL-3.0-only", {"GPL-3.0-only"}),
+        ("MIT AND GPL-3.0-only", {"GPL-3.0-only"}),
+        ("GPL-3.0-only OR MIT", set()),
+        ("(MIT)", {"(MIT)"}),
+        ("", {""}),
+    ],
+)
+def test_an_expression_is_allowed_when_one_of_its_alternatives_is(expression: str, outside: set[str]) -> None:
+    assert not_allowed(expression) == outside
+
+
+@pytest.mark.parametrize(
+    ("distribution", "licence"),
+    [
+        (Stated(License_Expression="ISC", License="GPL"), "ISC"),
+        (Stated(Classifier="License :: OSI Approved :: BSD License"), "BSD-3-Clause"),
+        (Stated(Classifier="License :: OSI Approved :: GNU General Public License v3 (GPLv3)"),
+         "GNU General Public License v3 (GPLv3)"),
+        (Stated(License="Apache 2.0"), "Apache-2.0"),
+        (Stated(), ""),
+    ],
+)  # fmt: skip
+def test_licence_is_read_from_the_most_exact_statement(distribution: Distribution, licence: str) -> None:
+    assert licence_of(distribution) == licence

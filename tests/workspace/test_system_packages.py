@@ -1,0 +1,73 @@
+"""Set-up says what the operating system lacks and stops only where it cannot go on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from tools import system_packages
+from tools.system_packages import SystemPackage, apt_command, explain, main
+
+COMPILER = SystemPackage("g++", is_present=False, purpose="compiling")
+EMULATOR = SystemPackage("qemu-user", is_present=False, purpose="emulating", is_required=False)
+
+
+class Machine:
+    """A machine that lacks some packages, and may or may not get them through apt."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *lacking: SystemPackage, apt: list[str] | None
+    ) -> None:
+        self.lacking = list(lacking)
+        monkeypatch.setattr(system_packages, "needed", lambda: self.lacking)
+        monkeypatch.setattr(system_packages, "apt_command", lambda: apt)
+        monkeypatch.setattr(system_packages, "install", self.install)
+
+    def install(self, _apt: list[str], _packages: list[SystemPackage]) -> None:
+        self.lacking = []
+
+
+def exit_status() -> object:
+    """How the installation of system packages ends."""
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_message_names_every_missing_package_and_the_command() -> None:
+    message = explain([COMPILER, EMULATOR])
+    assert "sudo apt-get install g++ qemu-user" in message
+    assert "needed for compiling" in message
+    assert "optional, for emulating" in message
+
+
+def test_missing_compiler_ends_set_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, COMPILER, apt=None)
+    assert exit_status() == 1
+    assert "g++" in capsys.readouterr().err
+
+
+def test_missing_emulator_is_told_and_set_up_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, EMULATOR, apt=None)
+    assert exit_status() == 0
+    assert "qemu-user" in capsys.readouterr().err
+
+
+def test_missing_packages_are_installed_where_apt_may_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Machine(monkeypatch, COMPILER, EMULATOR, apt=["apt-get"])
+    assert exit_status() == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_root_needs_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert apt_command() == ["apt-get"]

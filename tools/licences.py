@@ -1,0 +1,57 @@
+"""Reads the licences of installed distributions from their metadata."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import Distribution
+
+ALLOWED = frozenset(
+    {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib"}
+)
+
+# How distributions without an SPDX expression name the licences above.
+SPDX_NAMES = {
+    "apache 2.0": "Apache-2.0",
+    "apache software license": "Apache-2.0",
+    "bsd 2-clause license": "BSD-2-Clause",
+    "bsd license": "BSD-3-Clause",
+    "isc license (iscl)": "ISC",
+    "mit license": "MIT",
+    "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0",
+    "python software foundation license": "PSF-2.0",
+    "the unlicense (unlicense)": "Unlicense",
+    "zlib/libpng license": "Zlib",
+}
+
+
+def licence_of(distribution: Distribution) -> str:
+    """The SPDX expression of a distribution; empty where it states none.
+
+    Looks at ``License-Expression``, then at classifiers, then at the first line of ``License``.
+    """
+    metadata = distribution.metadata
+    if "License-Expression" in metadata:
+        return metadata["License-Expression"]
+    classifiers = metadata.get_all("Classifier") or []
+    stated = [text.rpartition(" :: ")[2] for text in classifiers if text.startswith("License ::")]
+    licences = [name for name in map(spdx_name, stated) if name != "DFSG approved"]
+    if licences:
+        return " AND ".join(licences)
+    return spdx_name(metadata["License"].partition("\n")[0]) if "License" in metadata else ""
+
+
+def spdx_name(stated: str) -> str:
+    """The SPDX identifier for a licence as metadata names it."""
+    return SPDX_NAMES.get(stated.strip().lower(), stated.strip())
+
+
+def not_allowed(expression: str) -> set[str]:
+    """The licences of an SPDX expression that keep it from being allowed: none if one alternative is allowed.
+
+    Parentheses are not read: no distribution here uses them, and one that does is reported.
+    """
+    alternatives = [
+        {licence.strip() for licence in re.split(r"\s+AND\s+", alternative)} - ALLOWED
+        for alternative in re.split(r"\s+OR\s+", expression)
+    ]
+    return min(alternatives, key=len)
