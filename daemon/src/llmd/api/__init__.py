@@ -2,109 +2,116 @@
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`.
 Running them: `device`, `step`, `random`. Links: `transport`. Front and engine: `messages`. Errors: `errors`.
+
+The names below are looked up when they are first used: numpy, which most modules here need, takes a quarter of a
+second to import, and neither a plugin's description nor most commands need it.
 """
 
 from __future__ import annotations
 
-from llmd.api.device import (
-    Device,
-    DeviceInfo,
-    DeviceProfile,
-    HiddenRef,
-    HostHidden,
-    KVDtype,
-    LoadedParts,
-    Progress,
-    Refusal,
-    Stage,
-    StageLimits,
-)
-from llmd.api.encoding import (
-    EncodedProgram,
-    encode,
-)
-from llmd.api.errors import (
-    CheckpointError,
-    ConfigError,
-    ContextLengthError,
-    DaemonUnreachableError,
-    DeviceError,
-    EngineCrashedError,
-    LinkClosedError,
-    LinkError,
-    LinkTimeoutError,
-    LlmdError,
-    MemoryBudgetError,
-    ModelError,
-    NotFoundError,
-    PluginError,
-    RequestError,
-    TemplateError,
-    TokenizerError,
-    UnsupportedModelError,
-)
-from llmd.api.hooks import (
-    hookimpl,
-)
-from llmd.api.ops import (
-    OP_KINDS,
-    Add,
-    Attention,
-    Embed,
-    Glu,
-    Head,
-    Linear,
-    Norm,
-    Op,
-    Rope,
-    RopeTable,
-)
-from llmd.api.plan import (
-    HIDDEN,
-    KVGroup,
-    ModelPlan,
-    Part,
-)
-from llmd.api.plugins import (
-    API_VERSION,
-    ENTRY_POINT_GROUP,
-    Architecture,
-    Backend,
-    Command,
-    Dialect,
-    Route,
-    Transport,
-)
-from llmd.api.program import (
-    Instruction,
-    Pattern,
-    Program,
-    SlottedOp,
-)
-from llmd.api.random import (
-    Purpose,
-)
-from llmd.api.step import (
-    BLOCK_LEN,
-    MAX_RAW_TOP,
-    NUM_CANDIDATES,
-    Selection,
-    Step,
-    StepResult,
-    Ticket,
-)
-from llmd.api.tensors import (
-    PLAIN_FORMATS,
-    Format,
-    TensorRef,
-    TensorSource,
-    Weight,
-    WeightData,
-)
-from llmd.api.transport import (
-    Link,
-    Listener,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llmd.api.device import (
+        Device,
+        DeviceInfo,
+        DeviceProfile,
+        HiddenRef,
+        HostHidden,
+        KVDtype,
+        LoadedParts,
+        Progress,
+        Refusal,
+        Stage,
+        StageLimits,
+    )
+    from llmd.api.encoding import (
+        EncodedProgram,
+        encode,
+    )
+    from llmd.api.errors import (
+        CheckpointError,
+        ConfigError,
+        ContextLengthError,
+        DaemonUnreachableError,
+        DeviceError,
+        EngineCrashedError,
+        LinkClosedError,
+        LinkError,
+        LinkTimeoutError,
+        LlmdError,
+        MemoryBudgetError,
+        ModelError,
+        NotFoundError,
+        PluginError,
+        RequestError,
+        TemplateError,
+        TokenizerError,
+        UnsupportedModelError,
+    )
+    from llmd.api.hooks import (
+        hookimpl,
+    )
+    from llmd.api.ops import (
+        OP_KINDS,
+        Add,
+        Attention,
+        Embed,
+        Glu,
+        Head,
+        Linear,
+        Norm,
+        Op,
+        Rope,
+        RopeTable,
+    )
+    from llmd.api.plan import (
+        HIDDEN,
+        KVGroup,
+        ModelPlan,
+        Part,
+    )
+    from llmd.api.plugins import (
+        API_VERSION,
+        ENTRY_POINT_GROUP,
+        Architecture,
+        Backend,
+        Command,
+        Dialect,
+        Route,
+        Transport,
+    )
+    from llmd.api.program import (
+        Instruction,
+        Pattern,
+        Program,
+        SlottedOp,
+    )
+    from llmd.api.random import (
+        Purpose,
+    )
+    from llmd.api.step import (
+        BLOCK_LEN,
+        MAX_RAW_TOP,
+        NUM_CANDIDATES,
+        Selection,
+        Step,
+        StepResult,
+        Ticket,
+    )
+    from llmd.api.tensors import (
+        PLAIN_FORMATS,
+        Format,
+        TensorRef,
+        TensorSource,
+        Weight,
+        WeightData,
+    )
+    from llmd.api.transport import (
+        Link,
+        Listener,
+    )
 
 __all__ = [
     "API_VERSION",
@@ -183,3 +190,28 @@ __all__ = [
     "encode",
     "hookimpl",
 ]
+
+
+# Cheapest first. A name is taken from any module that has it: it is the same object everywhere.
+_MODULES = (
+    "errors",
+    "plugins",
+    "hooks",
+    "transport",
+    "random",
+    "tensors",
+    "ops",
+    "plan",
+    "program",
+    "device",
+    "step",
+    "encoding",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in map(import_module, (f"{__name__}.{short}" for short in _MODULES)):
+            if name in vars(module):
+                return vars(module)[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,13 +7,14 @@ A plugin is a module found through the entry-point group ``llmd``. At its top le
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from llmd.api.device import Device, DeviceInfo
-from llmd.api.plan import ModelPlan
-from llmd.api.transport import Link, Listener
+if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
+    from llmd.api.device import Device, DeviceInfo
+    from llmd.api.plan import ModelPlan
+    from llmd.api.transport import Link, Listener
 
 API_VERSION = 1
 """The contract's version. A plugin whose ``LLMD_API`` differs is set aside, with both numbers named."""
