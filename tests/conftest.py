@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from typing import TypeVar
 
 import pytest
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+pytest_plugins = ["tests.environments"]
 
 PACKAGING_TIMEOUT_S = 300
 
@@ -20,8 +25,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a skip is a failure: what CI does not run, nobody runs."""
-    report = yield
-    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+    return failed_if_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """As above, for modules that skip themselves whole."""
+    return failed_if_skipped((yield))
+
+
+def failed_if_skipped(report: Report) -> Report:
+    """``report``, turned into a failure if it is a skip and this is CI."""
+    if os.environ.get("CI") and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report

@@ -1,0 +1,83 @@
+"""Throw-away environments that install from the wheelhouse with no index, as users without a network do.
+
+Tests that use these fixtures are marked ``packaging``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment of its own, which nothing of the workspace reaches."""
+
+    prefix: Path
+
+    def run(self, program: str, *arguments: str) -> str:
+        """What a program of the environment prints; fails with its errors where it ends with another status than 0."""
+        command = [str(self.prefix / "bin" / program), *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=self.variables())
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def variables(self) -> dict[str, str]:
+        """Environment variables that point at a home of its own, without settings of Python, pip or llmd."""
+        kept = {name: value for name, value in os.environ.items() if name in {"LANG", "TMPDIR"}}
+        return kept | {"HOME": str(self.prefix), "PATH": f"{self.prefix / 'bin'}:/usr/bin:/bin"}
+
+    def install(self, wheelhouse: Path, *requirements: str) -> None:
+        """Install from the wheelhouse alone."""
+        self.pip("install", wheelhouse, *requirements)
+
+    def pip(self, command: str, wheelhouse: Path, *arguments: str) -> None:
+        """Run a command of pip that sees the wheelhouse and no index."""
+        self.run(
+            "pip", "--isolated", command, "-qq", "--no-index", "--find-links", str(wheelhouse), *arguments
+        )
+
+
+EnvironmentFactory = Callable[..., Environment]
+
+
+@pytest.fixture(scope="session")
+def wheelhouse() -> Path:
+    """The folder that ``make setup`` fills with wheels."""
+    folder = ROOT / "wheelhouse"
+    assert list(folder.glob("llmd_daemon-*.whl")), "run `make setup` first"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def new_environment(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> EnvironmentFactory:
+    """Makes an environment that holds what its arguments require; tests may change it."""
+
+    def make(*requirements: str) -> Environment:
+        environment = Environment(tmp_path_factory.mktemp("environment"))
+        subprocess.run([sys.executable, "-m", "venv", str(environment.prefix)], check=True)
+        if requirements:
+            environment.install(wheelhouse, *requirements)
+        return environment
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def installed(new_environment: EnvironmentFactory) -> Environment:
+    """All our distributions; tests must not change it."""
+    return new_environment("llmd-daemon", "llmd-backend-cpu", "llmd-transport")
+
+
+@pytest.fixture(scope="session")
+def daemon_alone(new_environment: EnvironmentFactory) -> Environment:
+    """The daemon without any plugin; tests must not change it."""
+    return new_environment("llmd-daemon")

@@ -1,0 +1,38 @@
+"""Each distribution builds in isolation, from a copy of its sources and the back ends of the wheelhouse."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.environments import Environment
+
+pytestmark = pytest.mark.packaging
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def sources(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy of the sources of the distribution in the folder that the test names."""
+    leavings = shutil.ignore_patterns("build", "dist", "__pycache__")
+    return Path(shutil.copytree(ROOT / request.param, tmp_path / "sources", ignore=leavings))
+
+
+@pytest.mark.parametrize(
+    ("sources", "package"),
+    [
+        ("daemon", "llmd_daemon"),
+        ("plugins/backend_cpu", "llmd_backend_cpu"),
+        ("plugins/transport", "llmd_transport"),
+    ],
+    indirect=["sources"],
+)
+def test_builds_what_set_up_built(
+    sources: Path, package: str, tmp_path: Path, wheelhouse: Path, daemon_alone: Environment
+) -> None:
+    daemon_alone.pip("wheel", wheelhouse, "--no-deps", "--wheel-dir", str(tmp_path), str(sources))
+    (built,) = tmp_path.glob(f"{package}-*.whl")
+    assert (wheelhouse / built.name).exists()
