@@ -1,0 +1,21 @@
+"""Every tiny model."""
+
+from __future__ import annotations
+
+from tests.golden.models import gemma, granite, llama, mistral, olmo2, phi3, qwen
+from tests.golden.models.tiny import TinyModel
+
+CASES: tuple[TinyModel, ...] = (
+    *llama.CASES,
+    *mistral.CASES,
+    *qwen.CASES,
+    *phi3.CASES,
+    *gemma.CASES,
+    *granite.CASES,
+    *olmo2.CASES,
+)
+
+
+def tiny_model(name: str) -> TinyModel:
+    """The case of that name."""
+    return next(case for case in CASES if case.name == name)

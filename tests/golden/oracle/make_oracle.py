@@ -1,0 +1,81 @@
+"""Computes what every tiny model answers in transformers; compares it with the committed files, or writes them.
+
+    python -m tests.golden.oracle.make_oracle [--write] [CASE...]
+
+Exit status 1 where a committed file differs by more than the arithmetic of another machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+from tests.golden.expected import Expected, nmse, read_expected, write_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
+from tests.golden.oracle.transformers_model import build, logits
+
+POSITIONS = (0, 1, 7, 16, 31, PROMPT_LEN - 1, 63, 81, PROMPT_LEN + NUM_GREEDY - 1)
+SAME_NMSE = 1e-11
+MIN_GAP = 3e-3
+"""Smallest distance of the two best logits of a greedy step, in standard deviations of that row."""
+
+
+def compute(case: TinyModel) -> tuple[Expected, float]:
+    """Run a case; also the narrowest top-2 gap of its greedy steps."""
+    model = build(case)
+    ids = case.prompt
+    gaps = []
+    for _ in range(NUM_GREEDY):
+        row = logits(model, ids)[-1]
+        second, best = np.sort(row)[-2:]
+        gaps.append((best - second) / row.std())
+        ids = [*ids, int(row.argmax())]
+    expected = Expected(
+        positions=np.array(POSITIONS, np.int32),
+        logits=logits(model, ids)[list(POSITIONS)],
+        tokens=np.array(ids[PROMPT_LEN:], np.int32),
+        versions={"torch": torch.__version__, "transformers": transformers.__version__},
+    )
+    return expected, float(min(gaps))
+
+
+def same(case: TinyModel, computed: Expected) -> bool:
+    """Compare with the committed file, and say how it went."""
+    committed = read_expected(case.name)
+    error = nmse(computed.logits, committed.logits)
+    equal = np.array_equal(computed.tokens, committed.tokens)
+    print(f"{case.name:32} NMSE {error:.1e}, tokens {'equal' if equal else 'DIFFER'}")
+    return equal and error <= SAME_NMSE
+
+
+def write(case: TinyModel, computed: Expected, gap: float) -> bool:
+    """Write the file, unless a greedy step is too close to call; then the case needs another seed."""
+    distinct = len(set(computed.tokens.tolist()))
+    print(f"{case.name:32} narrowest gap {gap:.4f}, {distinct} different tokens")
+    if gap < MIN_GAP:
+        return False
+    write_expected(case.name, computed)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write the files instead of comparing")
+    parser.add_argument("cases", nargs="*", help="names of tiny models (default: all)")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    good = True
+    for case in CASES:
+        if not args.cases or case.name in args.cases:
+            computed, gap = compute(case)
+            good &= write(case, computed, gap) if args.write else same(case, computed)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

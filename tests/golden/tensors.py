@@ -1,0 +1,142 @@
+"""Names, shapes and spreads of a tiny model's tensors: what transformers would write for its configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.golden.models.tiny import TinyModel
+from tests.golden.weights import draw, from_bf16, to_bf16
+
+GEMMA = ("gemma2", "gemma3_text")
+GAINS = {
+    "embed_tokens": 1.0,
+    "lm_head": 2.0,
+    "down_proj": 0.6,
+    "q_proj": 1.5,
+    "k_proj": 1.5,
+    "qkv_proj": 1.4,
+    "q_norm": 1.4,
+    "k_norm": 1.4,
+    "bias": 0.4,
+}
+"""Standard deviation of the embedding and of biases; mean of norms; elsewhere output over input deviation.
+
+The gains of q and k make attention scores spread over several units, so that attention is peaked and each
+position, mask and angle counts.
+"""
+
+Shape = tuple[int, ...]
+
+
+def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
+    """Name and shape of every tensor in the checkpoint of that configuration, in file order."""
+    hidden, vocab = config["hidden_size"], config["vocab_size"]
+    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
+    for layer in range(config["num_hidden_layers"]):
+        for name, shape in (*_attention(config), *_mlp(config), *_norms(config)):
+            shapes[f"model.layers.{layer}.{name}"] = shape
+    shapes["model.norm.weight"] = (hidden,)
+    if not config["tie_word_embeddings"]:
+        shapes["lm_head.weight"] = (vocab, hidden)
+    return shapes
+
+
+def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    """Every tensor as stored: float32, float16, or uint16 holding bf16 bits."""
+    for name, shape in tensor_shapes(case.config).items():
+        mean, std = _spread(case, name, shape)
+        values = draw(case.seed, name, shape, mean, std)
+        yield name, _stored(values, case.dtype)
+
+
+def as_float32(stored: NDArray[np.generic]) -> NDArray[np.float32]:
+    """What a stored tensor says."""
+    if stored.dtype == np.uint16:
+        return from_bf16(stored.astype(np.uint16))
+    return stored.astype(np.float32)
+
+
+def _stored(values: NDArray[np.float32], dtype: str) -> NDArray[np.generic]:
+    match dtype:
+        case "bf16":
+            return to_bf16(values)
+        case "f16":
+            return values.astype(np.float16)
+        case _:
+            return values
+
+
+def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    hidden, family = config["hidden_size"], config["model_type"]
+    head_dim = config.get("head_dim") or hidden // config["num_attention_heads"]
+    q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
+    if family == "phi3":
+        yield "self_attn.qkv_proj.weight", (q + 2 * kv, hidden)
+    else:
+        biased = family == "qwen2" or config.get("attention_bias", False)
+        for name, width in (("q_proj", q), ("k_proj", kv), ("v_proj", kv)):
+            yield from _linear(f"self_attn.{name}", (width, hidden), biased=biased)
+    yield from _linear("self_attn.o_proj", (hidden, q), biased=config.get("attention_bias", False))
+    if family in ("qwen3", "gemma3_text", "olmo2"):
+        widths = (q, kv) if family == "olmo2" else (head_dim, head_dim)
+        yield "self_attn.q_norm.weight", (widths[0],)
+        yield "self_attn.k_norm.weight", (widths[1],)
+
+
+def _mlp(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    biased = config.get("mlp_bias", False)
+    if config["model_type"] == "phi3":
+        yield "mlp.gate_up_proj.weight", (2 * inner, hidden)
+    else:
+        yield from _linear("mlp.gate_proj", (inner, hidden), biased=biased)
+        yield from _linear("mlp.up_proj", (inner, hidden), biased=biased)
+    yield from _linear("mlp.down_proj", (hidden, inner), biased=biased)
+
+
+def _norms(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    names = ["post_attention_layernorm"]
+    if config["model_type"] != "olmo2":
+        names.insert(0, "input_layernorm")
+    if config["model_type"] in GEMMA:
+        names.append("pre_feedforward_layernorm")
+    if config["model_type"] in (*GEMMA, "olmo2"):
+        names.append("post_feedforward_layernorm")
+    for name in names:
+        yield f"{name}.weight", (config["hidden_size"],)
+
+
+def _linear(name: str, shape: Shape, *, biased: bool) -> Iterator[tuple[str, Shape]]:
+    yield f"{name}.weight", shape
+    if biased:
+        yield f"{name}.bias", shape[:1]
+
+
+def _gains(config: Mapping[str, Any]) -> dict[str, float]:
+    """A tied embedding is small, or each token would predict itself; Gemma multiplies it by sqrt(hidden).
+
+    A small residual stream magnifies rounding, so these score a little lower: models of 8-bit weights must pass too.
+    """
+    if config["model_type"] in GEMMA:
+        embedding = {"embed_tokens": 0.06, "norm": 6.0}
+    elif config["tie_word_embeddings"]:
+        embedding = {"embed_tokens": 0.2}
+    else:
+        return GAINS
+    return {**GAINS, "q_proj": 1.3, "k_proj": 1.3, "q_norm": 1.25, "k_norm": 1.25} | embedding
+
+
+def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
+    """Mean and standard deviation of a tensor."""
+    owner, kind = name.split(".")[-2:]
+    gain = {**_gains(case.config), **case.gains}.get("bias" if kind == "bias" else owner, 1.0)
+    if kind == "bias" or owner == "embed_tokens":
+        return 0.0, gain
+    if owner.endswith("norm"):
+        return gain - (case.config["model_type"] in GEMMA), 0.2
+    return 0.0, gain / math.sqrt(shape[1])
