@@ -1,0 +1,1 @@
+"""Models on disk: configuration, checkpoint, plan, weight formats, lowering."""

@@ -1,0 +1,140 @@
+"""The weights of a model directory: one safetensors file or several, as one mapping of names to tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import CheckpointError
+from llmd.api.tensors import Format
+from llmd.models.json_file import DAMAGED
+from llmd.models.safetensors import Mapper, SafetensorsFile, map_file
+from llmd.models.shards import Shards, find_shards
+
+STORED_FORMATS: Mapping[str, Format] = {"F32": "f32", "F16": "f16", "BF16": "bf16"}
+"""The formats of the dtypes that a model may compute with."""
+
+
+class TensorInfo(msgspec.Struct, frozen=True):
+    """A tensor as its header states it; ``dtype`` is the header's word, ``size_bytes`` its stored size."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: Path
+    size_bytes: int
+
+    @property
+    def format(self) -> Format | None:
+        """The format, or None for integers and other dtypes that no plain weight has."""
+        return STORED_FORMATS.get(self.dtype)
+
+
+class Checkpoint:
+    """All tensors of a model. Opening reads headers only; `view` maps. Thread-safe.
+
+    ``file`` stands for the whole in errors: the single file, or the index. ``notices`` are sentences about
+    what is odd but harmless.
+    """
+
+    def __init__(self, shards: Shards, files: Mapping[str, SafetensorsFile]) -> None:
+        owners = _owners(shards, files)
+        self.file = shards.main
+        self.tensors: Mapping[str, TensorInfo] = {name: _info(name, owners[name]) for name in owners}
+        self.notices = _notices(shards, files, self.tensors)
+        self._files = files
+        self._owners = owners
+
+    @classmethod
+    def open(cls, directory: Path, *, mapper: Mapper = map_file) -> Self:
+        """Open the weights that lie in ``directory``.
+
+        Raises:
+            CheckpointError: a file is missing, damaged, or contradicts the index or another file.
+        """
+        shards = find_shards(directory)
+        files: dict[str, SafetensorsFile] = {}
+        try:
+            for path in shards.paths:
+                files[path.name] = SafetensorsFile.open(path, mapper=mapper)
+            return cls(shards, files)
+        except BaseException:
+            _close(files.values())
+            raise
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(tensor.size_bytes for tensor in self.tensors.values())
+
+    def view(self, name: str) -> NDArray[np.generic]:
+        """The tensor, as `SafetensorsFile.view` gives it.
+
+        Raises:
+            CheckpointError: there is no such tensor, or its file has shrunk.
+        """
+        if name not in self._owners:
+            raise CheckpointError("there is no such tensor", file=str(self.file), tensor=name, hint=DAMAGED)
+        return self._owners[name].view(name)
+
+    def close(self) -> None:
+        _close(self._files.values())
+
+
+def _close(files: Iterable[SafetensorsFile]) -> None:
+    for file in files:
+        file.close()
+
+
+def _info(name: str, file: SafetensorsFile) -> TensorInfo:
+    entry = file.header.entries[name]
+    return TensorInfo(name, entry.dtype, entry.shape, file.path, entry.end - entry.begin)
+
+
+def _owners(shards: Shards, files: Mapping[str, SafetensorsFile]) -> Mapping[str, SafetensorsFile]:
+    """The file of each tensor; an index must name the one file that has it."""
+    owners: dict[str, SafetensorsFile] = {}
+    for file in files.values():
+        for name in file.header.entries:
+            if name in owners:
+                raise CheckpointError(
+                    f"is also in {owners[name].path.name}", file=str(file.path), tensor=name, hint=DAMAGED
+                )
+            owners[name] = file
+    if shards.weight_map is None:
+        return owners
+    for name, shard in shards.weight_map.items():
+        if name not in files[shard].header.entries:
+            raise CheckpointError(
+                f"the index says that {shard} holds it, which does not",
+                file=str(shards.main),
+                tensor=name,
+                hint="index and shards are of different versions; copy them again from one place",
+            )
+    return {name: owners[name] for name in shards.weight_map}
+
+
+def _notices(
+    shards: Shards, files: Mapping[str, SafetensorsFile], tensors: Mapping[str, TensorInfo]
+) -> tuple[str, ...]:
+    found: list[str] = []
+    unlisted = [name for file in files.values() for name in file.header.entries if name not in tensors]
+    if unlisted:
+        found.append(
+            f"{shards.main.name} does not list {len(unlisted)} tensors of its shards: {unlisted[0]}, …"
+        )
+    held = sum(tensor.size_bytes for tensor in tensors.values())
+    if shards.total_bytes not in {None, held}:
+        found.append(
+            f"{shards.main.name} states {shards.total_bytes} bytes of tensors, the shards hold {held}"
+        )
+    return tuple(found)

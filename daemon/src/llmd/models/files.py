@@ -1,0 +1,54 @@
+"""Files of a model directory, opened with errors that name them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from llmd.api.errors import CheckpointError
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; a device or pipe is refused before it could block.
+
+    Raises:
+        CheckpointError: the file is missing, no regular file, or may not be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CheckpointError(
+                "not a regular file", file=str(path), hint="put the file itself, or a link to it, there"
+            )
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            "the file is missing", file=str(path), hint="copy it from where the model came from"
+        ) from error
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot be read: {error.strerror}", file=str(path), hint="check the path and its permissions"
+        ) from error
+
+
+def file_size(file: BinaryIO) -> int:
+    """Size in bytes now, whoever changed the file since it was opened."""
+    return os.fstat(file.fileno()).st_size
+
+
+def read_bytes(path: Path, *, max_bytes: int) -> bytes:
+    """The whole content of a file of at most ``max_bytes``.
+
+    Raises:
+        CheckpointError: as `open_file`; the file is too large.
+    """
+    with open_file(path) as file:
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise CheckpointError(
+            f"larger than the {max_bytes} bytes that such a file may have",
+            file=str(path),
+            hint="this is another kind of file; copy the right one from where the model came from",
+        )
+    return content

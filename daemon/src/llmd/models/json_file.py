@@ -1,0 +1,70 @@
+"""JSON objects of a model directory, read strictly: what could be understood in two ways is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from llmd.api.errors import CheckpointError
+from llmd.models.files import read_bytes
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DAMAGED = "the file is damaged; copy it again from where the model came from"
+
+
+def read_object(path: Path, *, max_bytes: int) -> dict[str, Any]:
+    """The JSON object in a file of at most ``max_bytes``.
+
+    Raises:
+        CheckpointError: the file cannot be read, is too large, or `parse_object` refuses its content.
+    """
+    return parse_object(read_bytes(path, max_bytes=max_bytes), file=str(path))
+
+
+def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[str, Any]:
+    """The JSON object in ``content``, which is ``what`` of ``file``.
+
+    Raises:
+        CheckpointError: not UTF-8, not JSON, not an object, a repeated key, or a number that is not finite.
+    """
+    if content.startswith(BYTE_ORDER_MARK):
+        raise CheckpointError(
+            f"{what} begins with a byte order mark", file=file, hint="save it as UTF-8 without one"
+        )
+    try:
+        parsed = json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+        )
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{what} is not valid JSON: {error}", file=file, hint=DAMAGED) from error
+    if not isinstance(parsed, dict):
+        raise CheckpointError(
+            f"{what} holds a JSON {type(parsed).__name__}, not an object", file=file, hint=DAMAGED
+        )
+    return parsed
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {reprlib.repr(key)} stands twice in one object")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {reprlib.repr(text)} is too large")
+    return value

@@ -1,0 +1,107 @@
+"""From a model directory to a plan and a checkpoint that agree; no weight is read on the way."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.errors import CheckpointError, UnsupportedModelError
+from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Architecture, Config
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.config_file import CONFIG_FILE, read_config
+from llmd.models.plan_check import check_plan
+from llmd.models.safetensors import Mapper, map_file
+
+
+class OpenModel(msgspec.Struct, frozen=True):
+    """``notices`` are sentences for the user about what is odd but harmless. The owner closes the checkpoint."""
+
+    directory: Path
+    config: Config
+    plan: ModelPlan
+    checkpoint: Checkpoint
+    notices: tuple[str, ...]
+
+
+def open_model(
+    directory: Path,
+    architectures: Mapping[str, Architecture],
+    context_len: int | None = None,
+    *,
+    mapper: Mapper = map_file,
+) -> OpenModel:
+    """Read the configuration, plan the model, open its weights and check them against the plan.
+
+    ``architectures`` maps each of `Architecture.names`; ``context_len`` is in tokens, None for the longest.
+
+    Raises:
+        NotFoundError: there is no such directory.
+        UnsupportedModelError: no architecture of that name is installed, or it lacks an option of the model.
+        CheckpointError: a file is missing, damaged, or contradicts another.
+    """
+    config = read_config(directory)
+    architecture = find_architecture(config, architectures, file=str(directory / CONFIG_FILE))
+    _refuse_quantized(config, directory)
+    plan = architecture.plan(config, context_len)
+    checkpoint = Checkpoint.open(directory, mapper=mapper)
+    try:
+        notices = checkpoint.notices + check_plan(plan, checkpoint)
+    except BaseException:
+        checkpoint.close()
+        raise
+    return OpenModel(directory, config, plan, checkpoint, notices)
+
+
+def find_architecture(
+    config: Config, architectures: Mapping[str, Architecture], *, file: str
+) -> Architecture:
+    """The architecture of a configuration: of its ``architectures``, else of its ``model_type``.
+
+    Raises:
+        CheckpointError: the configuration names none.
+        UnsupportedModelError: none of that name is installed.
+    """
+    names = architecture_names(config)
+    if not names:
+        raise CheckpointError(
+            "names neither architectures nor model_type",
+            file=file,
+            hint="take config.json from where the model came from",
+        )
+    for name in names:
+        if name in architectures:
+            return architectures[name]
+    near = difflib.get_close_matches(names[0], architectures, n=3, cutoff=0.0)
+    raise UnsupportedModelError(
+        f"{file}: no installed plugin runs the architecture {', '.join(names)}; the nearest known are "
+        f"{', '.join(near) or 'none'}",
+        hint="`llmd plugins list` shows what is installed",
+    )
+
+
+def architecture_names(config: Config) -> tuple[str, ...]:
+    """What a configuration calls its architecture.
+
+    A ``model_type`` counts only where no class is named: an unknown class may compute something else with it.
+    """
+    stated = config.get("architectures")
+    if isinstance(stated, list) and stated:
+        return tuple(name for name in stated if isinstance(name, str))
+    model_type = config.get("model_type")
+    return (model_type,) if isinstance(model_type, str) else ()
+
+
+def _refuse_quantized(config: Config, directory: Path) -> None:
+    quantization = config.get("quantization_config")
+    if quantization is None:
+        return
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
+    raise UnsupportedModelError(
+        f"{directory / CONFIG_FILE}: the weights are quantised ({method or 'unnamed method'}), "
+        "which is not supported yet",
+        hint="take the unquantised model; `--quant q8` quantises it while it loads",
+    )

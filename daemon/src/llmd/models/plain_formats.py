@@ -1,0 +1,77 @@
+"""The plain weight formats f32, f16 and bf16, and conversion between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.tensors import Format
+
+STORED_DTYPES: Mapping[Format, np.dtype[Any]] = {
+    "f32": np.dtype("<f4"),
+    "f16": np.dtype("<f2"),
+    "bf16": np.dtype("<u2"),  # NumPy has no bf16: the upper half of a float32
+}
+CHUNK_ELEMENTS = 1 << 17
+"""Elements converted at a time: float32 copies of them stay in the second-level cache."""
+
+Float32 = NDArray[np.float32]
+
+
+def to_float32(data: NDArray[np.generic], source: Format) -> Float32:
+    """The values, exactly; ``data`` itself where it is float32 already."""
+    if source == "bf16":
+        bits = data.astype(np.uint32)
+        bits <<= 16
+        return bits.view(np.float32)
+    return data.astype(np.float32, copy=False)
+
+
+def from_float32(values: Float32, target: Format) -> NDArray[np.generic]:
+    """Values rounded to the nearest of ``target``, ties to even; beyond its range they become infinite."""
+    if target == "bf16":
+        return _to_bfloat16(values)
+    with np.errstate(over="ignore"):
+        return values.astype(STORED_DTYPES[target], copy=False)
+
+
+def _to_bfloat16(values: Float32) -> NDArray[np.uint16]:
+    bits = values.view(np.uint32)
+    rounded = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
+    # Rounding could carry a NaN's payload into the sign; a quiet NaN is set instead.
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def convert(data: NDArray[np.generic], source: Format, target: Format) -> NDArray[np.generic]:
+    """Convert between plain formats: exactly to a wider one, else to the nearest value.
+
+    Raises:
+        ArithmeticError: a finite value lies outside the range of ``target``.
+    """
+    if source == target:
+        return data
+    converted = np.empty(data.shape, STORED_DTYPES[target])
+    given, taken = data.reshape(-1), converted.reshape(-1)
+    for first in range(0, data.size, CHUNK_ELEMENTS):
+        chunk = slice(first, first + CHUNK_ELEMENTS)
+        values = to_float32(given[chunk], source)
+        taken[chunk] = from_float32(values, target)
+        if target != "f32":
+            _check_range(values, to_float32(taken[chunk], target), target)
+    return converted
+
+
+def _check_range(values: Float32, stored: Float32, target: Format) -> None:
+    lost = np.isfinite(values) & ~np.isfinite(stored)
+    if lost.any():
+        raise ArithmeticError(f"the value {values[lost][0]} is outside the range of {target}")
+
+
+def row_chunks(data: NDArray[np.generic]) -> Iterator[slice]:
+    """Slices of the first axis with about `CHUNK_ELEMENTS` elements each."""
+    rows = len(data)
+    step = max(1, CHUNK_ELEMENTS * rows // max(data.size, 1))
+    return (slice(first, first + step) for first in range(0, rows, step))

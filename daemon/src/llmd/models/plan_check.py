@@ -1,0 +1,116 @@
+"""Whether a checkpoint holds what a plan needs: names, shapes and dtypes, before any weight is read."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+from llmd.api.errors import CheckpointError
+from llmd.api.ops import Embed, Head
+from llmd.api.plan import ModelPlan
+from llmd.api.tensors import TensorRef
+from llmd.models.checkpoint import STORED_FORMATS, Checkpoint, TensorInfo
+
+OF_ONE_MODEL = (
+    "config.json and the weights are of different models or versions; copy both again from one place"
+)
+
+HARMLESS = re.compile(r"rotary_emb\.inv_freq$|\.masked_bias$|\.[kv]_scale$")
+"""Tensors that some writers store although they follow from the configuration, or that only scale a KV cache."""
+
+LAYER_NUMBER = re.compile(r"\.\d+\.")
+
+
+def check_plan(plan: ModelPlan, checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Check every tensor of the plan; return notices about tensors that the plan does not use.
+
+    Raises:
+        CheckpointError: a tensor is missing, has another shape or no plain dtype; or one of the layers holds a
+            tensor that the plan ignores, so that its answers would be wrong.
+    """
+    refs = plan.tensor_refs()
+    missing = [ref.name for ref in refs if ref.name not in checkpoint.tensors]
+    if missing:
+        raise _missing(missing, checkpoint)
+    for ref in refs:
+        find_tensor(ref, checkpoint)
+    return _unused_notices(plan, {ref.name for ref in refs}, checkpoint)
+
+
+def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
+    """The tensor that ``ref`` means.
+
+    Raises:
+        CheckpointError: it is missing, has another shape or no plain dtype, or its rows are outside.
+    """
+    tensor = checkpoint.tensors.get(ref.name)
+    if tensor is None:
+        raise _missing([ref.name], checkpoint)
+    if tensor.shape != ref.shape:
+        raise _contradiction(
+            tensor, f"has shape {list(tensor.shape)}, config.json asks for {list(ref.shape)}", OF_ONE_MODEL
+        )
+    if tensor.format is None:
+        raise _contradiction(
+            tensor,
+            f"has dtype {tensor.dtype}, a weight must have {', '.join(STORED_FORMATS)}",
+            "take the model in one of these dtypes, or convert it",
+        )
+    if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= ref.shape[0]:
+        raise _contradiction(
+            tensor, f"has {ref.shape[0]} rows, config.json asks for rows {ref.rows}", OF_ONE_MODEL
+        )
+    return tensor
+
+
+def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointError:
+    return CheckpointError(message, file=str(tensor.file), tensor=tensor.name, hint=hint)
+
+
+def _missing(names: Sequence[str], checkpoint: Checkpoint) -> CheckpointError:
+    others = f", like {len(names) - 1} more that config.json asks for" if len(names) > 1 else ""
+    last_part = names[0].rpartition(".")[2]
+    candidates = [name for name in checkpoint.tensors if name.endswith(last_part)]
+    close = difflib.get_close_matches(names[0], candidates[:1000], n=1)
+    similar = f"; the nearest name is {close[0]}" if close else ""
+    return CheckpointError(
+        f"the tensor is missing{others}{similar}",
+        file=str(checkpoint.file),
+        tensor=names[0],
+        hint=OF_ONE_MODEL,
+    )
+
+
+def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> tuple[str, ...]:
+    unused = [name for name in checkpoint.tensors if name not in used and not HARMLESS.search(name)]
+    stacks = _stack_prefixes(used)
+    for name in unused:
+        if name.startswith(stacks) and LAYER_NUMBER.search(name):
+            raise _contradiction(
+                checkpoint.tensors[name],
+                "belongs to the layers, but config.json describes a model without it: answers would be wrong",
+                OF_ONE_MODEL,
+            )
+    notices: list[str] = []
+    if _is_tied(plan) and "lm_head.weight" in unused:
+        unused.remove("lm_head.weight")
+        notices.append("lm_head.weight is not used: config.json ties the head to the embedding")
+    if unused:
+        notices.append(f"{len(unused)} tensors are not used: {_first_few(unused)}")
+    return tuple(notices)
+
+
+def _stack_prefixes(used: Iterable[str]) -> tuple[str, ...]:
+    """What stands before the layer number in the names of the layers' tensors, ``model.layers.`` for example."""
+    return tuple({name[: found.start() + 1] for name in used if (found := LAYER_NUMBER.search(name))})
+
+
+def _is_tied(plan: ModelPlan) -> bool:
+    ops = [op for part in plan.parts for op in part.ops]
+    tables = {op.table.name for op in ops if isinstance(op, Embed)}
+    return any(op.weight.name in tables for op in ops if isinstance(op, Head))
+
+
+def _first_few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -1,0 +1,123 @@
+"""Which files hold the weights of a model directory, and which tensor is to be found in which."""
+
+from __future__ import annotations
+
+import os
+import re
+import reprlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llmd.api.errors import CheckpointError
+from llmd.models.json_file import DAMAGED, read_object
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+MAX_INDEX_BYTES = 100_000_000
+SHARD_NAME = re.compile(r"[\w.+ -]{1,200}\.safetensors", re.ASCII)
+"""No separators: a shard lies beside its index."""
+
+
+class Shards(msgspec.Struct, frozen=True):
+    """``main`` is the file that stands for the whole, in errors; ``paths`` are the weight files.
+
+    ``weight_map`` gives each tensor's file name where an index lists them, else it is None: whatever the single
+    file holds. ``total_bytes`` is the size of all tensors as the index states it, if it does.
+    """
+
+    main: Path
+    paths: tuple[Path, ...]
+    weight_map: Mapping[str, str] | None = None
+    total_bytes: int | None = None
+
+
+def find_shards(directory: Path) -> Shards:
+    """Find the weight files; of a single file and an index, the single file is taken.
+
+    Raises:
+        CheckpointError: there are none, they are of another kind, or the index cannot be followed.
+    """
+    single = directory / SINGLE_FILE
+    if os.path.lexists(single):  # a dangling link is reported when it is opened
+        return Shards(single, (single,))
+    index = directory / INDEX_FILE
+    if os.path.lexists(index):
+        return _read_index(index)
+    raise _no_weights(directory)
+
+
+def _read_index(path: Path) -> Shards:
+    index = read_object(path, max_bytes=MAX_INDEX_BYTES)
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError("weight_map is missing, empty or no object", file=str(path), hint=DAMAGED)
+    for tensor, name in weight_map.items():
+        _check_shard_name(tensor, name, path)
+    names = dict.fromkeys(weight_map.values())
+    paths = tuple(path.parent / name for name in names)
+    for shard in paths:
+        if not shard.exists():
+            raise CheckpointError(
+                f"names the shard {shard.name}, which is missing",
+                file=str(path),
+                tensor=next(tensor for tensor, name in weight_map.items() if name == shard.name),
+                hint=f"copy {shard.name} into {path.parent} from where the model came from",
+            )
+    return Shards(path, paths, weight_map, _total_bytes(index.get("metadata")))
+
+
+def _check_shard_name(tensor: str, name: Any, path: Path) -> None:
+    if not isinstance(name, str) or not SHARD_NAME.fullmatch(name):
+        raise CheckpointError(
+            f"the shard {reprlib.repr(name)} is not the name of a safetensors file beside the index",
+            file=str(path),
+            tensor=tensor,
+            hint=DAMAGED,
+        )
+
+
+def _total_bytes(metadata: Any) -> int | None:
+    stated = metadata.get("total_size") if isinstance(metadata, dict) else None
+    return stated if type(stated) is int else None
+
+
+def _no_weights(directory: Path) -> CheckpointError:
+    """What lies there instead decides what to do about it."""
+    found = sorted(entry.name for entry in directory.iterdir())
+    shards = [name for name in found if name.endswith(".safetensors")]
+    if len(shards) > 1:
+        return CheckpointError(
+            f"{INDEX_FILE} is missing, but there are {len(shards)} shards such as {shards[0]}",
+            file=str(directory),
+            hint=f"copy {INDEX_FILE} from where the model came from",
+        )
+    if shards:
+        return CheckpointError(
+            f"{SINGLE_FILE} is missing, but there is {shards[0]}",
+            file=str(directory),
+            hint=f"if that is the whole model, rename it to {SINGLE_FILE}; else copy the missing files",
+        )
+    for suffixes, hint in OTHER_KINDS.items():
+        other = next((name for name in found if name.endswith(suffixes)), None)
+        if other:
+            return CheckpointError(
+                "weights of this kind cannot be read", file=str(directory / other), hint=hint
+            )
+    return CheckpointError(
+        f"holds neither {SINGLE_FILE} nor {INDEX_FILE}",
+        file=str(directory),
+        hint="copy the weights from where the model came from",
+    )
+
+
+OTHER_KINDS: Mapping[tuple[str, ...], str] = {
+    (".gguf",): "GGUF comes with a later version of llmd; take the model's safetensors files",
+    (".bin", ".pt", ".pth", ".ckpt"): (
+        "pickled weights could run code; convert them to safetensors, for example with "
+        "transformers: AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW_DIR)"
+    ),
+    (".h5", ".msgpack", ".onnx"): "take the model's safetensors files",
+}

@@ -1,0 +1,72 @@
+"""Which format each weight gets on a device, from what is stored, what was asked for, and what the device has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from llmd.api.errors import PluginError
+from llmd.api.tensors import Format, TensorRef
+from llmd.models.checkpoint import Checkpoint
+
+QUANTIZED_OPS = frozenset({"linear", "head"})
+"""Ops whose matrices are quantised: they are read whole each step. An embedding is read row by row."""
+
+NEAREST: Mapping[Format, tuple[Format, ...]] = {
+    "f32": ("f32", "bf16", "f16"),  # bf16 keeps the range
+    "bf16": ("bf16", "f32", "f16"),
+    "f16": ("f16", "f32", "bf16"),
+}
+
+
+def format_policy(
+    checkpoint: Checkpoint, device_formats: Sequence[Format], quant: Format | None
+) -> Callable[[str, TensorRef], Format]:
+    """A function ``(op kind, tensor) → format`` for lowering.
+
+    Matrices of linear and head ops become ``quant`` where the device has it; all other weights stay in their
+    stored format, or in the nearest that the device has.
+
+    Raises:
+        PluginError: the device has no plain format.
+    """
+    nearest = {stored: nearest_format(stored, device_formats) for stored in NEAREST}
+
+    def format_of(op_kind: str, ref: TensorRef) -> Format:
+        if quant in device_formats and op_kind in QUANTIZED_OPS and len(ref.shape) == 2:
+            assert quant is not None
+            return quant
+        stored = checkpoint.tensors[ref.name].format
+        assert stored is not None, "check_plan refuses other dtypes"
+        return nearest[stored]
+
+    return format_of
+
+
+def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
+    """``stored``, or the plain format of the device that keeps most of it.
+
+    Raises:
+        PluginError: the device has no plain format.
+    """
+    for candidate in NEAREST[stored]:
+        if candidate in device_formats:
+            return candidate
+    raise PluginError(
+        f"the device takes weights as {', '.join(device_formats) or 'nothing'}, none of which is plain",
+        hint="every device needs f32 for norms; report this to the plugin's author",
+    )
+
+
+def conversion_notices(
+    checkpoint: Checkpoint, device_formats: Sequence[Format], quant: Format | None, *, device: str
+) -> tuple[str, ...]:
+    """Sentences about what a device makes `format_policy` do that nobody asked for."""
+    notices: list[str] = []
+    if quant is not None and quant not in device_formats:
+        notices.append(f"device {device} does not compute with {quant}: weights stay as they are stored")
+    stored_formats = {tensor.format for tensor in checkpoint.tensors.values()} - {None}
+    for stored in sorted(filter(None, stored_formats)):
+        used = nearest_format(stored, device_formats)
+        if used != stored:
+            notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")
+    return tuple(notices)
