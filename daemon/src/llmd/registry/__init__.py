@@ -1,0 +1,1 @@
+"""The local store: which models there are, and what each is called."""

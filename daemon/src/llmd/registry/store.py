@@ -1,0 +1,104 @@
+"""The models of this machine: the built-in ones, and the directories below the data directory's ``models/``.
+
+Nothing is registered or indexed: a directory that is put there is in the store.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from llmd.api.errors import NotFoundError
+from llmd.models.config_file import CONFIG_FILE
+from llmd.registry.stored_model import StoredModel, describe
+
+LATEST = ":latest"
+MODEL_FILES = (CONFIG_FILE, "*.safetensors", "*.gguf")
+"""A directory with any of these is meant to be a model, complete or not."""
+
+
+class Store:
+    """Finds models by name. Holds no state: every call looks at the disk anew. Thread-safe."""
+
+    def __init__(self, models_directory: Path, builtin: Mapping[str, Path]) -> None:
+        self._models_directory = models_directory
+        self._builtin = builtin
+
+    def list(self) -> list[StoredModel]:
+        """Every model by name, broken ones with their reason. Reads headers only."""
+        return [self._describe(name, directory) for name, directory in self.directories().items()]
+
+    def directories(self) -> dict[str, Path]:
+        """The directory of each name; a built-in name stays the built-in model's."""
+        found = dict(_model_directories(self._models_directory))
+        return dict(sorted((found | dict(self._builtin)).items()))
+
+    def find(self, name: str, *, allow_path: bool) -> StoredModel:
+        """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
+
+        ``allow_path`` says whether the asker may name a directory anywhere on this machine. A broken model is
+        found too; its ``reason`` says what is wrong.
+
+        Raises:
+            NotFoundError: there is none, or several names begin like that; the nearest names are given.
+        """
+        directories = self.directories()
+        names = _matching(name, directories)
+        if len(names) == 1:
+            return self._describe(names[0], directories[names[0]])
+        if allow_path and (directory := _as_directory(name)) is not None:
+            return describe(directory.name, directory)
+        raise _not_found(name, names, directories)
+
+    def _describe(self, name: str, directory: Path) -> StoredModel:
+        return describe(name, directory, builtin=name in self._builtin)
+
+
+def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
+    for exact in (name, name.removesuffix(LATEST)):
+        if exact in directories:
+            return [exact]
+    return [known for known in directories if name and known.startswith(name)]
+
+
+def _model_directories(root: Path) -> Iterator[tuple[str, Path]]:
+    """``name`` and ``org/name``, deeper ones not."""
+    for directory in _subdirectories(root):
+        if _is_model(directory):
+            yield directory.name, directory
+            continue
+        for nested in _subdirectories(directory):
+            if _is_model(nested):
+                yield f"{directory.name}/{nested.name}", nested
+
+
+def _subdirectories(directory: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in directory.iterdir() if entry.is_dir() and entry.name[0] != ".")
+    except OSError:  # not there yet, or not for us to read
+        return []
+
+
+def _is_model(directory: Path) -> bool:
+    return any(True for pattern in MODEL_FILES for _ in directory.glob(pattern))
+
+
+def _as_directory(name: str) -> Path | None:
+    try:
+        path = Path(name).expanduser().resolve()
+        return path if name and path.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long for a path, no such home, a null byte
+        return None
+
+
+def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) -> NotFoundError:
+    if matching:
+        return NotFoundError(
+            f"{len(matching)} models begin with {name}: {', '.join(matching[:3])}", hint="give the whole name"
+        )
+    nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
+    return NotFoundError(
+        f"there is no model {name}; the nearest names are {', '.join(nearest) or 'none'}",
+        hint="`llmd list` shows every model; a directory is given by its path",
+    )

@@ -1,0 +1,87 @@
+"""What the store knows of a model from its files' headers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.errors import LlmdError
+from llmd.api.plugins import Config
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.config_file import read_config
+from llmd.models.open_model import architecture_names
+
+
+class StoredModel(msgspec.Struct, frozen=True):
+    """A model directory. ``reason`` says why it cannot be used, and is empty where nothing speaks against it.
+
+    ``architecture`` is the configuration's own word, ``format`` the one that most of the weights' bytes have,
+    ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
+    broken model does not tell is empty, 0 or None.
+    """
+
+    name: str
+    directory: Path
+    modified: datetime
+    architecture: str = ""
+    num_parameters: int = 0
+    format: str = ""
+    size_bytes: int = 0
+    context_len: int | None = None
+    builtin: bool = False
+    reason: str = ""
+
+
+def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:
+    """Describe a directory from its configuration and the headers of its weights; never raises for its faults."""
+    known = StoredModel(name, directory, _modified(directory), builtin=builtin)
+    try:
+        config = read_config(directory)
+        known = msgspec.structs.replace(
+            known,
+            architecture=next(iter(architecture_names(config)), ""),
+            context_len=_context_len(config),
+        )
+        return _with_weights(known)
+    except LlmdError as error:
+        return msgspec.structs.replace(known, reason=str(error))
+
+
+def _with_weights(known: StoredModel) -> StoredModel:
+    checkpoint = Checkpoint.open(known.directory)
+    try:
+        bytes_by_dtype: Counter[str] = Counter()
+        for tensor in checkpoint.tensors.values():
+            bytes_by_dtype[tensor.dtype.lower()] += tensor.size_bytes
+        return msgspec.structs.replace(
+            known,
+            num_parameters=checkpoint.num_parameters,
+            size_bytes=checkpoint.size_bytes,
+            format=max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype], default=""),
+        )
+    finally:
+        checkpoint.close()
+
+
+def _context_len(config: Config) -> int | None:
+    """Models of text and images keep it in the part about text."""
+    nested = config.get("text_config")
+    for fields in (config, nested if isinstance(nested, dict) else {}):
+        stated = fields.get("max_position_embeddings")
+        if type(stated) is int:
+            return stated
+    return None
+
+
+def _modified(directory: Path) -> datetime:
+    """When a file of the model was last written."""
+    newest = 0.0
+    for entry in (directory, *directory.glob("*")):
+        try:
+            newest = max(newest, entry.stat().st_mtime)
+        except OSError:  # a dangling link says nothing
+            continue
+    return datetime.fromtimestamp(newest, UTC)
