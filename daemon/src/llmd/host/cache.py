@@ -1,0 +1,55 @@
+"""Results kept on disk under the fingerprint of what they depend on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    fingerprint: str
+    value: msgspec.Raw
+
+
+class Cache:
+    """A folder of small JSON files, ``<kind>/<key>.json``. Losing it costs time and nothing else.
+
+    A file that is unreadable, of another shape or of another fingerprint counts as absent; a folder that cannot
+    be written is logged and otherwise ignored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, kind: str, key: str, fingerprint: str, type_: type[T]) -> T | None:
+        """The value stored under this key for this fingerprint, or None."""
+        try:
+            entry = msgspec.json.decode(self._path(kind, key).read_bytes(), type=_Entry)
+            return msgspec.json.decode(entry.value, type=type_) if entry.fingerprint == fingerprint else None
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def put(self, kind: str, key: str, fingerprint: str, value: object) -> None:
+        """Store a value, replacing the file as a whole: a reader sees the old one or the new one."""
+        path = self._path(kind, key)
+        data = msgspec.json.encode(_Entry(fingerprint, msgspec.Raw(msgspec.json.encode(value))))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(temporary).replace(path)
+        except OSError as error:
+            log.warning("cache_not_written", extra={"path": str(path), "error": str(error)})
+
+    def _path(self, kind: str, key: str) -> Path:
+        safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in key)
+        return self.folder / kind / f"{safe}.json"

@@ -1,0 +1,43 @@
+"""Descriptions: summaries from the cache where they hold, the plugin itself where its objects are needed."""
+
+from __future__ import annotations
+
+from llmd.host.cache import Cache
+from llmd.host.description import Description, describe, summarize
+from llmd.host.fingerprint import plugin_fingerprint
+from llmd.host.listing import known_summary
+from llmd.host.names import PluginName
+from llmd.host.states import DESCRIPTION, Summary
+
+
+class Catalog:
+    """What plugins say of themselves. A plugin is imported only for its objects, or where nothing is stored."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._descriptions: dict[PluginName, Description] = {}
+
+    def known(self, plugin: PluginName) -> Summary | None:
+        """The stored summary, a failure included."""
+        return known_summary(plugin, self._cache)
+
+    def summary(self, plugin: PluginName) -> Summary:
+        """The stored summary, or a new one where none is stored or the last attempt failed."""
+        known = self.known(plugin)
+        return known if known and not known.failure else self.fresh(plugin)
+
+    def fresh(self, plugin: PluginName) -> Summary:
+        """Describe the plugin now and store what it said."""
+        summary = summarize(plugin)
+        self._cache.put(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), summary)
+        return summary
+
+    def description(self, plugin: PluginName) -> Description:
+        """The plugin's objects.
+
+        Raises:
+            PluginError: the plugin cannot be described.
+        """
+        if plugin not in self._descriptions:
+            self._descriptions[plugin] = describe(plugin)
+        return self._descriptions[plugin]

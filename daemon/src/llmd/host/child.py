@@ -1,0 +1,140 @@
+"""The child process that describes, probes and benchmarks plugins: ``python -m llmd.host.child``.
+
+Reads one `Job` from standard input. Answers go to what was standard output, one JSON object a line; whatever the
+plugin and its toolkit print goes to standard error instead.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import resource
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from llmd.api.device import Device, DeviceInfo, DeviceProfile
+from llmd.api.errors import LlmdError, PluginError
+from llmd.api.plugins import Backend
+from llmd.host.description import describe
+from llmd.host.devices import DeviceState
+from llmd.host.jobs import Answer, Began, Described, Failed, Finished, Found, Job, Measure, Measured, Probe
+
+Trial = Callable[[Device], list[str]]
+
+
+def main() -> None:
+    """Do the job of standard input. Never returns: a driver's clean-up at exit must not undo the result."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    with claim_stdout() as output:
+        sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
+        for answer in answers_to(job.task):
+            output.write(msgspec.json.encode(answer) + b"\n")
+            output.flush()
+    os._exit(0)
+
+
+def claim_stdout() -> BinaryIO:
+    """Keep standard output for answers: file descriptor 1 itself goes to standard error from here."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return output
+
+
+def answers_to(task: Probe | Measure) -> Iterator[Answer]:
+    """The answers to a task, ending with `Finished` or `Failed`."""
+    try:
+        yield from probe(task) if isinstance(task, Probe) else measure(task)
+    except LlmdError as error:
+        yield Failed(error.message, error.hint)
+    except BaseException as error:  # noqa: BLE001 - the door of plugins, in a process that ends with this
+        traceback.print_exc()
+        yield Failed(
+            f"it raised {type(error).__name__}: {error}",
+            "see `llmd doctor`; report it to the plugin's authors",
+        )
+    else:
+        yield Finished()
+
+
+def probe(task: Probe) -> Iterator[Answer]:
+    """Describe the plugin and try each of its devices."""
+    yield Began("was imported")
+    description = describe(task.plugin)
+    yield Described(description.summary())
+    trial = pkgutil.resolve_name(task.trial) if task.trial else None
+    for backend in description.backend:
+        yield Began(f"looked for devices of backend {backend.name!r}")
+        for info in checked_infos(backend.name, backend.probe()):
+            yield Began(f"tried device {info.name!r}")
+            yield Found(tried(task, backend, info, trial))
+
+
+def checked_infos(backend: str, returned: object) -> tuple[DeviceInfo, ...]:
+    """What a probe returned, once every field has the type that the contract says.
+
+    Raises:
+        PluginError: it does not.
+    """
+    try:
+        return msgspec.convert(msgspec.to_builtins(returned), tuple[DeviceInfo, ...])
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise PluginError(
+            f"the probe of backend {backend!r} did not return DeviceInfos: {error}",
+            hint="see DeviceInfo in llmd.api.device; report it to the plugin's authors",
+        ) from error
+
+
+def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) -> DeviceState:
+    """The state of a device after it was opened and tried."""
+    if info.score <= 0:
+        return DeviceState(info, backend.name, task.plugin, ok=False, reason=info.reason or "its score is 0")
+    wrong = try_device(backend, info, trial)
+    mend = "update its driver or the plugin; `llmd check` shows each case" if wrong else ""
+    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), mend=mend)
+
+
+def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:
+    """What is wrong with a device: one device that fails does not take the others with it."""
+    try:
+        device = backend.open(info.name)
+        try:
+            return trial(device) if trial else []
+        finally:
+            device.close()
+    except Exception as error:  # noqa: BLE001 - the door of plugins
+        traceback.print_exc()
+        return [f"opening or trying it raised {type(error).__name__}: {error}"]
+
+
+def measure(task: Measure) -> Iterator[Answer]:
+    """Benchmark one device."""
+    yield Began("was imported")
+    backends = {backend.name: backend for backend in describe(task.plugin).backend}
+    yield Began(f"opened device {task.device!r}")
+    device = backends[task.backend].open(task.device)
+    yield Began(f"measured device {task.device!r}")
+    yield Measured(checked_profile(device.benchmark(task.budget_s)))
+    device.close()
+
+
+def checked_profile(returned: object) -> DeviceProfile:
+    """What a benchmark returned, once it is a profile.
+
+    Raises:
+        PluginError: it is not.
+    """
+    try:
+        return msgspec.convert(msgspec.to_builtins(returned), DeviceProfile)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise PluginError(
+            f"its benchmark did not return a DeviceProfile: {error}", hint="report it to its authors"
+        ) from error
+
+
+if __name__ == "__main__":
+    main()

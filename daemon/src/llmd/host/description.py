@@ -1,0 +1,125 @@
+"""The second grain, *description*: import the module, check the contract version, call the hooks."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pluggy
+
+from llmd.api import hooks
+from llmd.api.errors import PluginError
+from llmd.api.plugins import API_VERSION, Architecture, Backend, Command, Dialect, Transport
+from llmd.host.kinds import KINDS, Kind
+from llmd.host.names import CORE_DISTRIBUTION, PluginName
+from llmd.host.states import Failure, Summary
+
+log = logging.getLogger(__name__)
+
+
+class Description(msgspec.Struct, frozen=True):
+    """What one plugin gives, by kind."""
+
+    backend: tuple[Backend, ...]
+    architecture: tuple[Architecture, ...]
+    transport: tuple[Transport, ...]
+    dialect: tuple[Dialect, ...]
+    command: tuple[Command, ...]
+
+    def summary(self) -> Summary:
+        """The part that can be stored."""
+        provides = {kind.name: kind.names(getattr(self, kind.name)) for kind in KINDS}
+        return Summary(
+            provides={kind: names for kind, names in provides.items() if names},
+            commands={command.name: command.help for command in self.command},
+        )
+
+
+def describe(plugin: PluginName) -> Description:
+    """Import a plugin and ask its hooks.
+
+    Raises:
+        PluginError: it cannot be imported, is built for another contract, or a hook breaks the contract.
+    """
+    module = _import(plugin)
+    _check_contract(plugin, module)
+    manager = _manager(plugin, module)
+    return Description(**{kind.name: _ask(plugin, manager, kind) for kind in KINDS})
+
+
+def summarize(plugin: PluginName) -> Summary:
+    """As `describe`, with a failure as a value."""
+    try:
+        return describe(plugin).summary()
+    except PluginError as error:
+        return Summary(failure=Failure.of("description", error))
+
+
+def _import(plugin: PluginName) -> ModuleType:
+    try:
+        return importlib.import_module(plugin.module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # this is the door of plugins: not even SystemExit may pass
+        log.warning("plugin_import_failed", exc_info=True, extra={"plugin": plugin.name})
+        raise PluginError(
+            f"importing {plugin.module} raised {_shown(error)}", hint=_reinstall(plugin)
+        ) from error
+
+
+def _check_contract(plugin: PluginName, module: ModuleType) -> None:
+    stated = getattr(module, "LLMD_API", None)
+    if stated == API_VERSION and type(stated) is int:
+        return
+    if not isinstance(stated, int):
+        raise PluginError(
+            f"{plugin.module} does not state the contract that it is built for (LLMD_API is {stated!r})",
+            hint=f"ask its author for a {plugin.distribution} that sets LLMD_API = {API_VERSION}",
+        )
+    newer = stated > API_VERSION
+    wanted = CORE_DISTRIBUTION if newer else plugin.distribution
+    raise PluginError(
+        f"{plugin.distribution} {plugin.version} is built for plugin contract {stated}, this llmd has {API_VERSION}",
+        hint=f"install a newer {wanted}, one with contract {max(stated, API_VERSION)}"
+        + (f", or an older {plugin.distribution}" if newer else ""),
+    )
+
+
+def _manager(plugin: PluginName, module: ModuleType) -> pluggy.PluginManager:
+    """A manager with this plugin alone: its registration holds as a whole or not at all."""
+    manager = pluggy.PluginManager(hooks.PROJECT)
+    manager.add_hookspecs(hooks)
+    try:
+        manager.register(module, name=plugin.name)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(f"a hook does not fit its specification: {error}", hint=_documentation()) from error
+    if not manager.get_hookcallers(module):
+        raise PluginError(f"{plugin.module} implements no hook of llmd.api.hooks", hint=_documentation())
+    return manager
+
+
+def _ask(plugin: PluginName, manager: pluggy.PluginManager, kind: Kind) -> tuple[Any, ...]:
+    try:
+        answers = getattr(manager.hook, kind.hook)()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the door of plugins
+        log.warning("plugin_hook_failed", exc_info=True, extra={"plugin": plugin.name, "hook": kind.hook})
+        raise PluginError(f"its hook {kind.hook} raised {_shown(error)}", hint=_reinstall(plugin)) from error
+    return tuple(one for answer in answers for one in kind.checked(answer))
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _reinstall(plugin: PluginName) -> str:
+    return f"reinstall it with `llmd plugins install {plugin.distribution}`, or uninstall it"
+
+
+def _documentation() -> str:
+    return "see docs/adding-a-backend.md for the hooks and what they return"

@@ -1,0 +1,78 @@
+"""Fingerprints: what a cached result depends on. A result whose fingerprint changed is taken again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+
+from llmd.host.names import CORE_DISTRIBUTION, PluginName, module_files
+
+# What tells one driver, or one set of device nodes, from another without asking a toolkit.
+DRIVER_FILES = (
+    "/proc/driver/nvidia/version",
+    "/sys/module/nvidia/version",
+    "/sys/module/amdgpu/version",
+    "/sys/module/xe/version",
+)
+DEVICE_NODES = ("/dev/dri", "/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd")
+
+
+def plugin_fingerprint(plugin: PluginName) -> str:
+    """Changes when the plugin, a file of its package, or the core does."""
+    files = (f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in _stats(plugin.module))
+    return _digest([repr(plugin), metadata.version(CORE_DISTRIBUTION), sys.version, *files])
+
+
+def machine_fingerprint() -> str:
+    """Changes with processor, its usable cores, memory, kernel, driver and device nodes."""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return _digest([
+        *_cpu_model(),
+        str(sorted(os.sched_getaffinity(0))),
+        str(memory_bytes),
+        os.uname().release,
+        os.uname().machine,
+        *(_text(Path(name)) for name in DRIVER_FILES),
+        *(entry for name in DEVICE_NODES for entry in _entries(Path(name))),
+    ])  # fmt: skip
+
+
+def probe_fingerprint(plugin: PluginName, machine: str, trial: str) -> str:
+    """What a probe's result depends on; ``trial`` names the function that tries each device."""
+    return _digest([plugin_fingerprint(plugin), machine, trial])
+
+
+def benchmark_fingerprint(plugin: PluginName, machine: str, hardware: str) -> str:
+    """What a benchmark's result depends on; ``hardware`` is the device's own description."""
+    return _digest([plugin_fingerprint(plugin), machine, hardware])
+
+
+def _stats(module: str) -> Iterable[tuple[Path, os.stat_result]]:
+    return ((path, path.stat()) for path in module_files(module))
+
+
+def _cpu_model() -> list[str]:
+    """Name and instruction sets of the first processor."""
+    lines = _text(Path("/proc/cpuinfo")).split("\n\n")[0].splitlines()
+    return [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _entries(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return [str(path), *sorted(map(str, path.iterdir()))] if path.is_dir() else [str(path)]
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()

@@ -1,0 +1,71 @@
+"""The plugin kinds: for each its hook, the type that the hook returns, and the names that one of them claims."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from llmd.api.errors import PluginError
+from llmd.api.plugins import Architecture, Backend, Command, Dialect, Transport
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*\Z")
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One plugin kind. ``naming`` is the field with the name or names, ``callables`` those that must be callable."""
+
+    name: str
+    hook: str
+    type: type[Any]
+    naming: str
+    callables: tuple[str, ...]
+
+    def names(self, described: Sequence[Any]) -> tuple[str, ...]:
+        """The names that these descriptions claim, in order."""
+        return tuple(name for one in described for name in self._names_of(one))
+
+    def checked(self, returned: object) -> tuple[Any, ...]:
+        """What a hook returned, once it is what the contract says.
+
+        Raises:
+            PluginError: it is not a sequence of the kind's descriptions, or a member is unusable.
+        """
+        if not isinstance(returned, list | tuple):
+            raise self._error(f"returned {type(returned).__name__}, not a sequence")
+        for one in returned:
+            self._check(one)
+        names = self.names(returned)
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise self._error(f"names {', '.join(sorted(twice))} twice")
+        return tuple(returned)
+
+    def _check(self, one: object) -> None:
+        if not isinstance(one, self.type):
+            raise self._error(f"returned a {type(one).__name__} where {self.type.__name__} belongs")
+        for name in self._names_of(one):
+            if not isinstance(name, str) or not NAME.match(name):
+                raise self._error(f"gave the {self.naming} {name!r}, which is not a name")
+        for member in self.callables:
+            if not callable(getattr(one, member)):
+                raise self._error(f"gave a {self.type.__name__} whose {member} cannot be called")
+
+    def _names_of(self, one: Any) -> tuple[Any, ...]:
+        naming = getattr(one, self.naming)
+        return tuple(naming) if isinstance(naming, list | tuple) else (naming,)
+
+    def _error(self, what: str) -> PluginError:
+        return PluginError(
+            f"its hook {self.hook} {what}", hint="see docs/adding-a-backend.md for what the hook returns"
+        )
+
+
+KINDS = (
+    Kind("backend", "llmd_backends", Backend, "name", ("probe", "open")),
+    Kind("architecture", "llmd_architectures", Architecture, "names", ("plan",)),
+    Kind("transport", "llmd_transports", Transport, "scheme", ("connect", "listen")),
+    Kind("dialect", "llmd_dialects", Dialect, "name", ("routes",)),
+    Kind("command", "llmd_commands", Command, "name", ("load",)),
+)

@@ -1,0 +1,86 @@
+"""The first grain, *name*: what entry-point metadata says of a plugin. Nothing of a plugin is imported."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib import metadata
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import msgspec
+
+CORE_DISTRIBUTION = "llmd-daemon"
+
+
+class PluginName(msgspec.Struct, frozen=True):
+    """One entry point of the group ``llmd``: ``name`` is what users type, ``module`` is what gets imported."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+
+    @property
+    def built_in(self) -> bool:
+        return self.distribution == CORE_DISTRIBUTION
+
+    @property
+    def key(self) -> str:
+        """Names this plugin among all of the environment: two distributions may use one name."""
+        return f"{self.distribution}.{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.distribution} {self.version})"
+
+
+def discover() -> tuple[PluginName, ...]:
+    """Every plugin of this environment: built-in ones first, then by distribution and name.
+
+    The order decides who keeps a name that two plugins claim, so it must not depend on the search path.
+    """
+    from llmd.api.plugins import ENTRY_POINT_GROUP
+
+    importlib.invalidate_caches()  # a long-lived process sees what was installed since it started
+    found = {
+        PluginName(point.name, point.value, point.dist.name, point.dist.version)
+        for point in metadata.entry_points(group=ENTRY_POINT_GROUP)
+        if point.dist is not None
+    }
+    return tuple(sorted(found, key=lambda one: (not one.built_in, one.distribution, one.name)))
+
+
+def module_files(module: str) -> tuple[Path, ...]:
+    """The files that a module consists of: its package's, or its own where it is in no package.
+
+    Unlike `importlib.util.find_spec` this imports no parent package. Empty where the module does not exist.
+    """
+    origin, in_package = _locate(module)
+    if origin is None:
+        return ()
+    if not in_package:
+        return (origin,)
+    files = (path for path in origin.parent.rglob("*") if path.is_file())
+    return tuple(sorted(path for path in files if path.suffix != ".pyc"))
+
+
+def _locate(module: str) -> tuple[Path | None, bool]:
+    """The file of a module and whether it lies in a package."""
+    spec: ModuleSpec | None = None
+    folders = None
+    parts = module.split(".")
+    for depth in range(len(parts)):
+        spec = _find(".".join(parts[: depth + 1]), folders)
+        if spec is None:
+            return None, False
+        folders = spec.submodule_search_locations
+    if spec is None or spec.origin is None:
+        return None, False
+    return Path(spec.origin), len(parts) > 1 or folders is not None
+
+
+def _find(module: str, folders: list[str] | None) -> ModuleSpec | None:
+    for finder in sys.meta_path:
+        if spec := finder.find_spec(module, folders):
+            return spec
+    return None

@@ -1,0 +1,212 @@
+"""The host of plugins: what every other part of llmd asks for backends, architectures, transports and the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from llmd.api.device import Device
+from llmd.api.errors import LlmdError, NotFoundError, PluginError
+from llmd.api.plugins import Architecture, Backend, Command, Dialect, Transport
+from llmd.host.cache import Cache
+from llmd.host.catalog import Catalog
+from llmd.host.claims import settle
+from llmd.host.devices import DeviceState, best, unique_names
+from llmd.host.names import PluginName
+from llmd.host.probing import Prober, ProbeReport
+from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
+
+PROBE_LIMIT_S = 10.0
+MAX_PARALLEL_PROBES = 4
+log = logging.getLogger(__name__)
+
+
+class PluginHost:
+    """Plugins by kind, and the devices that they find. Used by one thread at a time.
+
+    A plugin that fails at any grain is set aside with its reason and the rest goes on; one that is asked for by
+    name is an error. Nothing is imported before it is needed. ``trial`` is the dotted name of a function that
+    tries a device in the child process of its probe (`llmd.host.jobs.Probe`).
+    """
+
+    def __init__(
+        self,
+        plugins: Sequence[PluginName],
+        cache: Cache,
+        *,
+        trial: str = "",
+        probe_limit_s: float = PROBE_LIMIT_S,
+    ) -> None:
+        self._catalog = Catalog(cache)
+        self._prober = Prober(cache, time_limit_s=probe_limit_s, trial=trial)
+        self._names = tuple(plugins)
+        self._settled: dict[PluginName, Summary] | None = None
+        self._late: dict[PluginName, Failure] = {}
+        self._reports: dict[PluginName, ProbeReport] = {}
+
+    def plugins(self) -> tuple[PluginState, ...]:
+        """The state of every plugin as far as this host has looked."""
+        return tuple(
+            state_of(plugin, summary, self._verdict(plugin)) for plugin, summary in self._summaries().items()
+        )
+
+    def backends(self) -> dict[str, Backend]:
+        return {one.name: one for one in self._all("backend")}
+
+    def architectures(self) -> dict[str, Architecture]:
+        return {name: one for one in self._all("architecture") for name in one.names}
+
+    def transports(self) -> dict[str, Transport]:
+        return {one.scheme: one for one in self._all("transport")}
+
+    def dialects(self) -> dict[str, Dialect]:
+        return {one.name: one for one in self._all("dialect")}
+
+    def verbs(self) -> dict[str, str]:
+        """Verbs that plugins add, with their help. Plugins are imported only the first time that they are seen."""
+        summaries = (
+            (plugin, self._catalog.known(plugin) or self._catalog.summary(plugin)) for plugin in self._names
+        )
+        settled = settle(summaries).values()
+        return {
+            verb: help_
+            for summary in settled
+            if not summary.failure
+            for verb, help_ in summary.commands.items()
+        }
+
+    def command(self, verb: str) -> Command:
+        """The command of that verb; only the plugin that provides it is imported.
+
+        Raises:
+            NotFoundError: no plugin has it.
+            PluginError: the plugin that has it failed.
+        """
+        for plugin, summary in self._summaries().items():
+            if not summary.failure and verb in summary.commands:
+                commands: Sequence[Command] = self._catalog.description(plugin).command
+                return next(command for command in commands if command.name == verb)
+        raise self._missing("command", verb, "see `llmd --help` for the commands there are")
+
+    def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
+        """Every device that a probe found, usable or not.
+
+        Probes run in child processes, in parallel; a pass is taken from the cache unless ``fresh``.
+        """
+        plugins = [plugin for plugin in self._providing("backend") if fresh or plugin not in self._reports]
+        with ThreadPoolExecutor(MAX_PARALLEL_PROBES, thread_name_prefix="probe") as pool:
+            reports = pool.map(lambda plugin: self._prober.probe(plugin, fresh=fresh), plugins)
+            for plugin, report in zip(plugins, reports, strict=True):
+                self._note(plugin, report)
+        return unique_names(
+            device
+            for plugin in self._names
+            if plugin in self._reports
+            for device in self._reports[plugin].devices
+        )
+
+    def choose_device(self, name: str) -> DeviceState:
+        """The device of that name, or for ``auto`` the usable one with the highest score.
+
+        Raises:
+            NotFoundError: there is none.
+            PluginError: there is one, or a plugin of that name, and it cannot be used; the message says why.
+        """
+        devices = self.devices()
+        chosen = (
+            best(devices) if name == "auto" else next((one for one in devices if one.info.name == name), None)
+        )
+        if chosen is None:
+            raise self._no_device(name, devices)
+        if not chosen.ok:
+            raise PluginError(
+                f"device {name} cannot be used: {chosen.reason}", hint=chosen.mend or "see `llmd devices`"
+            )
+        return chosen
+
+    def open_device(self, device: DeviceState) -> Device:
+        """The last grain, *open*: only in the process that computes on the device.
+
+        Raises:
+            PluginError: the plugin failed.
+            DeviceError: the device cannot be opened.
+        """
+        backends: Sequence[Backend] = self._catalog.description(device.plugin).backend
+        backend = next(one for one in backends if one.name == device.backend)
+        try:
+            return backend.open(device.info.name)
+        except LlmdError:
+            raise
+        except Exception as error:  # the door of plugins
+            log.exception(
+                "device_open_failed", extra={"device": device.info.name, "plugin": device.plugin.name}
+            )
+            reason = f"opening device {device.info.name} raised {type(error).__name__}: {error}"
+            failure = Failure(
+                "open", reason, f"`llmd doctor` probes {device.plugin.name} again and says what it finds"
+            )
+            self._set_aside(device.plugin, failure)
+            raise failure.error(device.plugin) from error
+
+    def examine(self) -> tuple[PluginState, ...]:
+        """Describe and probe every plugin anew, whatever is stored."""
+        self._late.clear()
+        self._reports.clear()
+        self._settled = settle((plugin, self._catalog.fresh(plugin)) for plugin in self._names)
+        self.devices(fresh=True)
+        return self.plugins()
+
+    def _summaries(self) -> dict[PluginName, Summary]:
+        if self._settled is None:
+            self._settled = settle((plugin, self._catalog.summary(plugin)) for plugin in self._names)
+            for plugin, summary in self._settled.items():
+                if summary.failure:
+                    self._log(plugin, summary.failure)
+        return self._settled
+
+    def _providing(self, kind: str) -> list[PluginName]:
+        """Plugins that provide something of a kind and have not failed."""
+        summaries = self._summaries().items()
+        return [one for one, summary in summaries if not summary.failure and kind in summary.provides]
+
+    def _all(self, kind: str) -> Iterator[Any]:
+        """The objects of a kind; a plugin that cannot be described any more is set aside here."""
+        for plugin in self._providing(kind):
+            if plugin in self._late:
+                continue
+            try:
+                yield from getattr(self._catalog.description(plugin), kind)
+            except PluginError as error:
+                self._set_aside(plugin, Failure.of("description", error))
+
+    def _note(self, plugin: PluginName, report: ProbeReport) -> None:
+        self._reports[plugin] = report
+        if report.failure:
+            self._set_aside(plugin, report.failure)
+
+    def _set_aside(self, plugin: PluginName, failure: Failure) -> None:
+        self._late[plugin] = failure
+        self._log(plugin, failure)
+
+    def _log(self, plugin: PluginName, failure: Failure) -> None:
+        fields = {"plugin": plugin.name, "grain": failure.grain, "reason": failure.reason}
+        log.warning("plugin_set_aside", extra=fields)
+
+    def _verdict(self, plugin: PluginName) -> Verdict | None:
+        if plugin in self._late:
+            return Verdict(self._late[plugin])
+        return Verdict() if plugin in self._reports else None
+
+    def _no_device(self, name: str, devices: Sequence[DeviceState]) -> LlmdError:
+        usable = ", ".join(device.info.name for device in devices if device.ok) or "none"
+        return self._missing("device", name, f"usable devices: {usable}; see `llmd devices`")
+
+    def _missing(self, kind: str, name: str, hint: str) -> LlmdError:
+        """Why a name leads nowhere: a failed plugin of that name says more than that it is not there."""
+        for plugin, summary in self._summaries().items():
+            failure = self._late.get(plugin) or summary.failure
+            if failure and name in {plugin.name, plugin.distribution, *summary.provides.get(kind, ())}:
+                return failure.error(plugin)
+        return NotFoundError(f"there is no {kind} {name!r}", hint=hint)
