@@ -1,0 +1,67 @@
+"""``generation_config.json``: how the makers of a model sample from it, and where its answers end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from llmd.api.errors import ModelError
+from llmd.chat.json_file import read_json
+
+_Positive = Annotated[float, msgspec.Meta(ge=0.0)]
+_Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+TokenId = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class GenerationDefaults(msgspec.Struct, frozen=True):
+    """Sampling where a request does not say otherwise; None: the model's makers say nothing.
+
+    ``temperature`` 0 is greedy. ``repetition_penalty`` is reported, not applied. ``max_new_tokens`` is ignored:
+    limits are the request's and the server's.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    eos_ids: tuple[int, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True):
+    do_sample: bool | None = None
+    temperature: _Positive | None = None
+    top_p: _Share | None = None
+    top_k: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    min_p: _Share | None = None
+    repetition_penalty: _Positive | None = None
+    eos_token_id: TokenId | list[TokenId] | None = None
+
+
+def read_generation_defaults(directory: Path) -> GenerationDefaults:
+    """The defaults of the model in ``directory``; without the file, none.
+
+    Raises:
+        ModelError: the file cannot be read, or a value has the wrong type or range.
+    """
+    path = directory / "generation_config.json"
+    if not path.exists():
+        return GenerationDefaults()
+    file = read_json(path, _File, error=ModelError)
+    return GenerationDefaults(
+        temperature=0.0 if file.do_sample is False else file.temperature,
+        top_p=file.top_p,
+        top_k=file.top_k,
+        min_p=file.min_p,
+        repetition_penalty=file.repetition_penalty,
+        eos_ids=listed_ids(file.eos_token_id),
+    )
+
+
+def listed_ids(value: int | list[int] | None) -> tuple[int, ...]:
+    """An ``eos_token_id``, which is one id, a list of ids, or nothing."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, int) else tuple(value)

@@ -1,0 +1,51 @@
+"""A rendered prompt to token ids: the template's special tokens are tokens, those that users typed are text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import msgspec
+
+from llmd.chat.literals import RenderedPrompt
+from llmd.chat.special_tokens import SpecialTokenSplitter
+from llmd.chat.tokenizer import Tokenizer
+
+
+class _Part(msgspec.Struct, frozen=True):
+    text: str
+    is_special: bool = False
+    literal: bool = False
+
+
+def encode_prompt(tokenizer: Tokenizer, prompt: RenderedPrompt) -> list[int]:
+    """The ids of a prompt, with BOS once if the tokenizer has it, whether or not the template wrote it.
+
+    A prompt without literals is encoded as one string. Otherwise the text between two special tokens of the template is
+    encoded in one piece, with special tokens off where it holds a literal, so that a literal is cut like other text.
+    """
+    if not any(segment.literal for segment in prompt.segments):
+        return tokenizer.encode(prompt.text)
+    ids: list[int] = []
+    at_start = True
+    for text, plain in _spans(tokenizer, prompt):
+        ids += tokenizer.encode_part(text, parse_special=not plain, at_start=at_start)
+        at_start = False
+    return tokenizer.with_prefix(ids)
+
+
+def _spans(tokenizer: Tokenizer, prompt: RenderedPrompt) -> Iterator[tuple[str, bool]]:
+    """Text, and whether special tokens in it are plain: runs of tokens and of text without literals are one span."""
+    runs = [list(run) for _, run in groupby(_parts(tokenizer, prompt), key=lambda part: part.is_special)]
+    spans = [("".join(part.text for part in run), any(part.literal for part in run)) for run in runs]
+    for plain, group in groupby(spans, key=lambda span: span[1]):
+        yield "".join(text for text, _ in group), plain
+
+
+def _parts(tokenizer: Tokenizer, prompt: RenderedPrompt) -> Iterator[_Part]:
+    splitter = SpecialTokenSplitter(tokenizer.vocabulary.specials)
+    for segment in prompt.segments:
+        if segment.literal:
+            yield _Part(segment.text, literal=True)
+        else:
+            yield from (_Part(piece.text, piece.token is not None) for piece in splitter.split(segment.text))

@@ -1,0 +1,135 @@
+"""Conversations in the form that chat templates expect, and other forms of one that a template refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from llmd.api.errors import RequestError
+
+Message = dict[str, Any]
+
+_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+
+
+def prepare_messages(messages: Sequence[Mapping[str, Any]], *, keep_developer: bool = False) -> list[Message]:
+    """Messages as templates know them.
+
+    Content is a string: parts of text are joined, null is empty. ``developer`` is ``system`` unless the template knows
+    it, ``function`` is ``tool``. Arguments of tool calls are objects, a tool's message has the name of what was called,
+    and reasoning stands under ``reasoning_content``.
+
+    Raises:
+        RequestError: a message has no role, content that is not text, or arguments that are not a JSON object.
+    """
+    if not messages:
+        raise RequestError("there are no messages", param="messages", hint="send at least one message")
+    prepared = [
+        _prepare(message, f"messages[{place}]", keep_developer) for place, message in enumerate(messages)
+    ]
+    names = {
+        call["id"]: call["function"].get("name")
+        for m in prepared
+        for call in m.get("tool_calls", ())
+        if "id" in call
+    }
+    for message in prepared:
+        name = names.get(message.get("tool_call_id"))
+        if message["role"] == "tool" and name is not None:
+            message.setdefault("name", name)
+    return prepared
+
+
+def foldings(messages: list[Message]) -> Iterator[list[Message]]:
+    """The conversation, then forms for templates that refuse it: one system message first, none at all."""
+    yield messages
+    systems = [place for place, message in enumerate(messages) if message["role"] == "system"]
+    if not systems:
+        return
+    text = "\n\n".join(filter(None, (messages[place]["content"] for place in systems)))
+    others = [message for message in messages if message["role"] != "system"]
+    if systems != [0]:
+        yield [{"role": "system", "content": text}, *others]
+    yield _fold_into_first_user(text, others)
+
+
+def _fold_into_first_user(text: str, messages: list[Message]) -> list[Message]:
+    place = next((place for place, message in enumerate(messages) if message["role"] == "user"), None)
+    if place is None:
+        return [{"role": "user", "content": text}, *messages]
+    user = messages[place]
+    content = "\n\n".join(filter(None, (text, user["content"])))
+    return [*messages[:place], {**user, "content": content}, *messages[place + 1 :]]
+
+
+def _prepare(message: Mapping[str, Any], param: str, keep_developer: bool) -> Message:  # noqa: FBT001
+    role = message.get("role")
+    if not isinstance(role, str):
+        raise RequestError(
+            f"the role is {role!r}", param=f"{param}.role", hint="use system, user, assistant or tool"
+        )
+    roles = {"function": "tool"} if keep_developer else {"function": "tool", "developer": "system"}
+    kept = {key: value for key, value in message.items() if key not in _REASONING_KEYS and value is not None}
+    prepared = {
+        **kept,
+        "role": roles.get(role, role),
+        "content": _text(message.get("content"), f"{param}.content"),
+    }
+    reasoning = next((message[key] for key in _REASONING_KEYS if isinstance(message.get(key), str)), None)
+    if reasoning is not None:
+        prepared["reasoning_content"] = reasoning
+    if "tool_calls" in kept:
+        prepared["tool_calls"] = _tool_calls(kept["tool_calls"], f"{param}.tool_calls")
+    return prepared
+
+
+def _text(content: Any, param: str) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise RequestError(
+            f"the content is a {type(content).__name__}", param=param, hint="send a string or parts"
+        )
+    return "".join(_part_text(part, f"{param}[{place}]") for place, part in enumerate(content))
+
+
+def _part_text(part: Any, param: str) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    text = part.get(_TEXT_PARTS[kind]) if kind in _TEXT_PARTS else None
+    if not isinstance(text, str):
+        raise RequestError(
+            f"a part of type {kind!r} is not text", param=param, hint="this model reads only text parts"
+        )
+    return text
+
+
+def _tool_calls(calls: Any, param: str) -> list[dict[str, Any]]:
+    if not isinstance(calls, list):
+        raise RequestError("tool_calls is not a list", param=param, hint="send the list that the answer held")
+    return [_tool_call(call, f"{param}[{place}]") for place, call in enumerate(calls)]
+
+
+def _tool_call(call: Any, param: str) -> dict[str, Any]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        raise RequestError(
+            "a tool call has no function", param=param, hint="send the tool call that the answer held"
+        )
+    arguments = _arguments(function.get("arguments"), f"{param}.function.arguments")
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _arguments(arguments: Any, param: str) -> dict[str, Any]:
+    try:
+        if isinstance(arguments, str):
+            return msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+        return msgspec.convert(arguments or {}, dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise RequestError(
+            f"the arguments are not a JSON object: {exc}",
+            param=param,
+            hint="send the arguments as they were answered",
+        ) from exc

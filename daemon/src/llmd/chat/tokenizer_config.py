@@ -1,0 +1,120 @@
+"""What ``tokenizer_config.json`` and its older companions say about a tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.json_file import read_json, read_json_object
+
+_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+# These classes write BOS unless told otherwise; others do as their tokenizer.json says.
+_CLASSES_WITH_BOS = frozenset({"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer"})
+
+
+class AddedToken(msgspec.Struct, frozen=True):
+    """An entry of ``added_tokens_decoder``: a token beside the model's own pieces."""
+
+    content: str
+    special: bool = True
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
+
+
+class TokenizerConfig(msgspec.Struct, frozen=True):
+    """The files' content in one form.
+
+    ``named`` holds the texts of ``bos_token`` and its like, and the list ``additional_special_tokens``: chat
+    templates see them as variables. ``added`` is by token id. ``add_bos``, ``add_prefix_space`` and ``legacy`` are
+    None where the files leave the choice to the kind of tokenizer.
+    """
+
+    tokenizer_class: str = ""
+    named: dict[str, str | list[str]] = {}
+    added: dict[int, AddedToken] = {}
+    add_bos: bool | None = None
+    add_prefix_space: bool | None = None
+    legacy: bool | None = None
+
+    def name(self, key: str) -> str | None:
+        """The text of ``bos_token``, ``eos_token`` and so on, None where there is none."""
+        value = self.named.get(key)
+        return value if isinstance(value, str) else None
+
+    @property
+    def special_texts(self) -> frozenset[str]:
+        named = [
+            text for value in self.named.values() for text in ([value] if isinstance(value, str) else value)
+        ]
+        return frozenset(named) | {token.content for token in self.added.values() if token.special}
+
+
+class _ConfigFile(msgspec.Struct, frozen=True):
+    tokenizer_class: str | None = None
+    added_tokens_decoder: dict[int, AddedToken] = {}
+    add_bos_token: bool | None = None
+    add_prefix_space: bool | None = None
+    legacy: bool | None = None
+
+
+def read_tokenizer_config(directory: Path) -> TokenizerConfig:
+    """The configuration of the tokenizer in ``directory``; files that do not exist say nothing.
+
+    Raises:
+        TokenizerError: a file cannot be read or does not have the expected form.
+    """
+    path = directory / "tokenizer_config.json"
+    values = read_json_object(path, error=TokenizerError)
+    config = read_json(path, _ConfigFile, error=TokenizerError) if values else _ConfigFile()
+    map_path = directory / "special_tokens_map.json"
+    named = _named(map_path, read_json_object(map_path, error=TokenizerError)) | _named(path, values)
+    tokenizer_class = (config.tokenizer_class or "").removesuffix("Fast")
+    return TokenizerConfig(
+        tokenizer_class=tokenizer_class,
+        named=named,
+        added=_older_added_tokens(directory, named) | config.added_tokens_decoder,
+        add_bos=True
+        if config.add_bos_token is None and tokenizer_class in _CLASSES_WITH_BOS
+        else config.add_bos_token,
+        add_prefix_space=config.add_prefix_space,
+        legacy=config.legacy,
+    )
+
+
+def _named(path: Path, values: dict[str, Any]) -> dict[str, str | list[str]]:
+    named: dict[str, str | list[str]] = {
+        key: _text(path, key, values[key]) for key in _NAMES if values.get(key) is not None
+    }
+    additional = values.get("additional_special_tokens") or []
+    if not isinstance(additional, list):
+        raise TokenizerError(f"{path}: additional_special_tokens is not a list", hint="correct the file")
+    if additional:
+        named["additional_special_tokens"] = [
+            _text(path, "additional_special_tokens", item) for item in additional
+        ]
+    return named
+
+
+def _text(path: Path, key: str, value: Any) -> str:
+    """The text of a token, which stands there alone or as an object with its ``content``."""
+    text = value.get("content") if isinstance(value, dict) else value
+    if not isinstance(text, str):
+        raise TokenizerError(f"{path}: {key} is {value!r}, not a token's text", hint="correct the file")
+    return text
+
+
+def _older_added_tokens(directory: Path, named: dict[str, str | list[str]]) -> dict[int, AddedToken]:
+    path = directory / "added_tokens.json"
+    if not path.exists():
+        return {}
+    ids = read_json(path, dict[str, int], error=TokenizerError)
+    if len(set(ids.values())) != len(ids):
+        raise TokenizerError(f"{path} gives one id to several tokens", hint="copy the model directory again")
+    special = TokenizerConfig(named=named).special_texts
+    return {token_id: AddedToken(text, special=text in special) for text, token_id in ids.items()}

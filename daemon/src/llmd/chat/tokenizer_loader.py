@@ -1,0 +1,48 @@
+"""Finds the tokenizer of a model directory, whatever form it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.byte_level_bpe import load_vocab_and_merges
+from llmd.chat.json_file import read_file
+from llmd.chat.sentencepiece_tokenizer import load_sentencepiece
+from llmd.chat.tiktoken_tokenizer import load_tiktoken, looks_like_tiktoken
+from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizer_config import TokenizerConfig, read_tokenizer_config
+from llmd.chat.tokenizer_json import load_tokenizer_json
+
+
+def load_tokenizer(directory: Path) -> Tokenizer:
+    """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``.
+
+    A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
+
+    Raises:
+        TokenizerError: files are missing, damaged or contradict each other; the message names the file.
+    """
+    config = read_tokenizer_config(directory)
+    if (directory / "tokenizer.json").exists():
+        return load_tokenizer_json(directory / "tokenizer.json", config)
+    if (directory / "vocab.json").exists():
+        return load_vocab_and_merges(directory / "vocab.json", directory / "merges.txt", config)
+    if (directory / "tokenizer.model").exists():
+        return _load_model_file(directory / "tokenizer.model", config)
+    raise TokenizerError(
+        f"{directory} has no tokenizer",
+        hint="copy tokenizer.json, vocab.json and merges.txt, or tokenizer.model from the model",
+    )
+
+
+def _load_model_file(path: Path, config: TokenizerConfig) -> Tokenizer:
+    content = read_file(path, error=TokenizerError)
+    if looks_like_tiktoken(content):
+        return load_tiktoken(path, content, config)
+    # A serialized ModelProto begins with its first piece: field 1, of a length.
+    if content[:1] == b"\n":
+        return load_sentencepiece(path, content, config)
+    raise TokenizerError(
+        f"{path} is neither a SentencePiece model nor in tiktoken's format",
+        hint="the file is damaged, or a pointer to a large file that was not fetched; copy it again",
+    )
