@@ -2,7 +2,7 @@
 
 ``daemon/src/llmd/<package>/<module>.py`` is tested by ``tests/daemon/<package>/test_<module>.py``, and
 ``plugins/<name>/src/<package>/<module>.py`` by ``tests/plugins/<name>/test_<module>.py``. Modules that only
-declare (no function with a body) need no test. Folders of tests that cut across the sources are not looked at.
+declare (no function with a body) need no test, nor do ``__init__`` and ``__main__``. Folders of tests that cut across the sources are not looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def faults(root: Path) -> list[str]:
     untested = [
         f"{source} has no {mirror}"
         for mirror, source in sorted(expected.items())
-        if mirror not in present and has_behaviour((root / source).read_text())
+        if mirror not in present and needs_test(root / source)
     ]
     orphans = [f"{test} tests no source file of that name" for test in sorted(present - expected.keys())]
     return untested + orphans
@@ -57,6 +57,11 @@ def mirrors_of(root: Path, package: Path, tests: Path) -> Iterator[tuple[Path, P
         inside = source.relative_to(package)
         mirror = tests / inside.with_name(f"test_{inside.stem.strip('_')}.py")
         yield source.relative_to(root), mirror.relative_to(root)
+
+
+def needs_test(source: Path) -> bool:
+    """Whether a source file must have a test of its own."""
+    return not source.name.startswith("__") and has_behaviour(source.read_text())
 
 
 def has_behaviour(source: str) -> bool:
