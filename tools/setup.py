@@ -33,8 +33,13 @@ def main() -> None:
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
     os.environ.pop("VIRTUAL_ENV", None)
     with one_at_a_time(ROOT / ".setup.lock"):
-        make_environment()
-        fill_wheelhouse()
+        try:
+            make_environment()
+            fill_wheelhouse()
+        except subprocess.CalledProcessError as error:
+            raise SystemExit(
+                f"setup: `{' '.join(map(str, error.cmd))}` ended with {error.returncode}"
+            ) from None
 
 
 def make_environment() -> None:
