@@ -1,11 +1,15 @@
-"""What the distributions ask for, directly and through others."""
+"""What the distributions ask for, directly and through others, and the licence that they carry."""
 
 from __future__ import annotations
 
 from importlib.metadata import distribution
+from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
 
 
 def closure(name: str) -> set[str]:
@@ -42,3 +46,11 @@ def test_nothing_needs_torch_or_transformers_or_a_foreign_llmd() -> None:
 
 def test_plugins_need_the_daemon_for_its_contracts() -> None:
     assert "llmd-daemon" in closure("llmd-backend-cpu") & closure("llmd-transport")
+
+
+@pytest.mark.parametrize("folder", ["daemon", "plugins/backend_cpu", "plugins/transport"])
+def test_every_distribution_carries_the_licence(folder: str) -> None:
+    # A copy, not a link: a source distribution may not point out of itself.
+    licence = ROOT / folder / "LICENSE"
+    assert not licence.is_symlink()
+    assert licence.read_text() == (ROOT / "LICENSE").read_text()
