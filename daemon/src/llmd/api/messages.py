@@ -62,7 +62,6 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     quant: Format | None = None
     kv_dtype: KVDtype = "f16"
     memory_budget: int | None = None
-    threads: int | None = None
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):

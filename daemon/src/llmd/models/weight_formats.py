@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from llmd.api.errors import PluginError
-from llmd.api.tensors import Format, TensorRef
+from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.quantization import group_size
 
 QUANTIZED_OPS = frozenset({"linear", "head"})
 """Ops whose matrices are quantised: they are read whole each step. An embedding is read row by row."""
@@ -70,3 +72,12 @@ def conversion_notices(
         if used != stored:
             notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")
     return tuple(notices)
+
+
+def weight_bytes(weight: Weight) -> int:
+    """Bytes of a weight in its format, scales included."""
+    shape = weight.ref.view_shape
+    count = math.prod(shape)
+    if weight.format in PLAIN_FORMATS:
+        return count * (4 if weight.format == "f32" else 2)
+    return count + 2 * (count // shape[-1]) * -(-shape[-1] // group_size(shape[-1]))

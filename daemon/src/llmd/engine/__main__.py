@@ -1,0 +1,40 @@
+"""Entry of the engine process: ``python -m llmd.engine --fd N --cache DIRECTORY``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Run the engine on an inherited socket."""
+    parser = argparse.ArgumentParser(prog="llmd.engine")
+    parser.add_argument("--fd", type=int, required=True, help="inherited end of a socket pair")
+    parser.add_argument("--cache", type=Path, required=True, help="directory of probe results")
+    arguments = parser.parse_args()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _keep_blas_single_threaded()
+
+    from llmd.engine.channel import Channel
+    from llmd.engine.composition import loader_for
+    from llmd.engine.process import serve
+
+    with socket.socket(fileno=arguments.fd) as sock:
+        return serve(Channel(sock), loader_for(arguments.cache))
+
+
+def _keep_blas_single_threaded() -> None:
+    """Before NumPy is imported: results must not depend on idle cores, and no second pool may spin."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Stages in order, each fed with the hidden states of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.device import HiddenRef, Stage
+from llmd.api.step import Selection, Step, StepResult, Ticket
+
+STEP_TIMEOUT_S = 600.0
+"""Far beyond any step: a device that takes longer hangs."""
+
+
+class Chain:
+    """The whole model: what one step passes through."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self._stages = tuple(stages)
+
+    def submit(self, step: Step, selection: Selection) -> Flight:
+        """Queue a step on every stage."""
+        tickets: list[Ticket] = []
+        hidden: HiddenRef | None = None
+        try:
+            for stage in self._stages[:-1]:
+                tickets.append(stage.submit(step, hidden, None))
+                hidden = stage.hidden(tickets[-1])
+            tickets.append(self._stages[-1].submit(step, hidden, selection))
+        except BaseException:
+            _release(self._stages, tickets)
+            raise
+        return Flight(self._stages, tickets)
+
+    def close(self) -> None:
+        for stage in reversed(self._stages):
+            stage.close()
+
+
+class Flight:
+    """One step on its way; a context manager that releases its tickets."""
+
+    def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
+        self._stages = stages
+        self._tickets = tickets
+
+    def wait(self) -> StepResult:
+        return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
+
+    def edited_row(self, output: int) -> NDArray[np.float32]:
+        """Full edited logits float32 ``[vocab]`` of one output row."""
+        row: NDArray[np.float32] = self._stages[-1].rows(self._tickets[-1], np.array([output], np.int32))[0]
+        return row
+
+    def raw_rows(self, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self._stages[-1].raw_rows(self._tickets[-1], outputs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _release(self._stages, self._tickets)
+
+
+def _release(stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
+    for stage, ticket in zip(stages, tickets, strict=False):
+        stage.release(ticket)

@@ -1,0 +1,41 @@
+"""Where the engine process gets its architectures and devices from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from llmd.api.device import Device
+from llmd.api.messages import Load, Loading
+from llmd.engine.loading import LoadedModel, OpenDevice, load_model
+from llmd.host.cache import Cache
+from llmd.host.names import discover
+from llmd.host.plugin_host import PluginHost
+
+TRIAL = "llmd.testing.trial:try_device"
+"""What a probe runs on each device that it finds."""
+
+
+def make_host(cache: Path) -> PluginHost:
+    """Return the host of every installed plugin; ``cache`` keeps what probes found."""
+    return PluginHost(discover(), Cache(cache), trial=TRIAL)
+
+
+def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
+    """Return `load_model` with the installed plugins behind it."""
+    host = make_host(cache)
+
+    def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
+        return load_model(message, host.architectures(), device_opener(host), report)
+
+    return load
+
+
+def device_opener(host: PluginHost) -> OpenDevice:
+    """Return a function that opens ``auto`` or a named device."""
+    return partial(_open, host)
+
+
+def _open(host: PluginHost, name: str) -> Device:
+    return host.open_device(host.choose_device(name))

@@ -1,0 +1,68 @@
+"""How many KV blocks each group gets from a number of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from llmd.api.errors import MemoryBudgetError
+from llmd.api.plan import KVGroup
+from llmd.api.step import BLOCK_LEN
+from llmd.pager.pager import blocks_for, most_blocks
+
+
+class KVBudget(msgspec.Struct, frozen=True):
+    """Blocks of each group, the bytes they take, and the longest sequence they hold."""
+
+    num_blocks: tuple[int, ...]
+    total_bytes: int
+    max_tokens: int
+
+
+def plan_kv(
+    groups: Sequence[KVGroup],
+    block_bytes: Sequence[int],
+    *,
+    slots: int,
+    context_len: int,
+    chunk_len: int,
+    budget_bytes: int,
+) -> KVBudget:
+    """Return pools for ``slots`` sequences of ``context_len`` tokens, or for as many tokens as the bytes allow.
+
+    ``block_bytes[group]`` is the size of one block over all stages. All groups are cut so that they hold the same
+    number of tokens; window groups never get more than what ``slots`` sequences can use.
+
+    Raises:
+        MemoryBudgetError: not even one block a group fits.
+    """
+
+    def blocks(tokens: int) -> tuple[int, ...]:
+        per_sequence = (most_blocks(group, context_len, chunk_len) for group in groups)
+        return tuple(min(slots * most, blocks_for(tokens)) for most in per_sequence)
+
+    def cost(tokens: int) -> int:
+        return sum(count * size for count, size in zip(blocks(tokens), block_bytes, strict=True))
+
+    most = slots * blocks_for(context_len) * BLOCK_LEN
+    if cost(most) > budget_bytes:
+        most = _largest_within(cost, most // BLOCK_LEN, budget_bytes) * BLOCK_LEN
+    if most == 0:
+        raise MemoryBudgetError(
+            f"the smallest KV pool takes {cost(BLOCK_LEN)} bytes ({BLOCK_LEN} tokens), the budget is {budget_bytes}",
+            hint="raise --memory-budget, or free memory",
+        )
+    return KVBudget(blocks(most), cost(most), min(most, context_len))
+
+
+def _largest_within(cost: Callable[[int], int], max_blocks: int, budget_bytes: int) -> int:
+    """The most blocks of tokens, at most ``max_blocks``, whose cost is within the budget (bisection)."""
+    low, high = 0, max_blocks
+    while low < high:
+        middle = (low + high + 1) // 2
+        if cost(middle * BLOCK_LEN) <= budget_bytes:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,210 @@
+"""From a `Load` message to a core that is ready to run: open, plan, lower, load weights, size the KV pools."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.device import Device, LoadedParts, StageLimits
+from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
+from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Architecture
+from llmd.api.program import Program
+from llmd.engine.chain import Chain
+from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
+from llmd.engine.kv_budget import KVBudget, plan_kv
+from llmd.models.lowering import lower
+from llmd.models.open_model import OpenModel, open_model
+from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
+from llmd.models.weight_source import CheckpointSource
+
+MIN_OUTPUTS = 16
+"""Rows of a step that may return logits, where fewer slots are asked for: `EngineCore.forward` uses them."""
+
+OpenDevice = Callable[[str], Device]
+ReportProgress = Callable[[Loading], None]
+
+
+class LoadedModel(msgspec.Struct, frozen=True):
+    """A core with everything that it stands on; `close` frees all of it."""
+
+    core: EngineCore
+    loaded: Loaded
+    resources: ExitStack
+
+    def close(self) -> None:
+        self.resources.close()
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """A stage with its weights, before KV pools are sized."""
+
+    spec: StageSpec
+    device: Device
+    program: Program
+    parts: LoadedParts
+
+
+def load_model(
+    load: Load,
+    architectures: Mapping[str, Architecture],
+    open_device: OpenDevice,
+    report: ReportProgress,
+) -> LoadedModel:
+    """Load a model. ``open_device`` takes ``auto`` or a device's name.
+
+    Raises:
+        LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
+    """
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        model = open_model(Path(load.directory), architectures, load.context_len)
+        stack.callback(model.checkpoint.close)
+        placed = _place(load, model, open_device, report, stack)
+        budget = _budget(load, model.plan, placed)
+        limits = _limits(load, model.plan)
+        chain = _build_chain(load, placed, budget, limits)
+        stack.callback(chain.close)
+        core = EngineCore(chain, model.plan.groups, budget, limits)
+        loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
+        return LoadedModel(core, loaded, stack.pop_all())
+
+
+def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
+    """Check that the stages cover layers ``0 .. num_layers - 1`` in order.
+
+    Raises:
+        ConfigError: they overlap, leave a gap, or go beyond the model.
+    """
+    reached = 0
+    for spec in stages:
+        if spec.first != reached or spec.last <= spec.first:
+            raise ConfigError(
+                f"--split: layers {spec.first}-{spec.last - 1} on {spec.device} do not follow layer {reached - 1}",
+                hint=f"name the layers 0-{num_layers - 1} in order, each once",
+            )
+        reached = spec.last
+    if reached != num_layers:
+        raise ConfigError(
+            f"--split ends with layer {reached - 1}, the model has layers 0-{num_layers - 1}",
+            hint="give every layer a device",
+        )
+
+
+def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
+    """Parts of a stage: the first stage also embeds, the last also has the head."""
+    start, stop = plan.layer_parts(spec.first, spec.last)
+    return (0 if spec.first == 0 else start), (len(plan.parts) if spec.last == plan.num_layers else stop)
+
+
+def _place(
+    load: Load, model: OpenModel, open_device: OpenDevice, report: ReportProgress, stack: ExitStack
+) -> list[_Placed]:
+    specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
+    check_stages(specs, model.plan.num_layers)
+    devices: dict[str, Device] = {}
+    for spec in specs:
+        if spec.device not in devices:
+            devices[spec.device] = open_device(spec.device)
+            stack.callback(devices[spec.device].close)
+    programs = [_lower(load, model, devices[spec.device], spec) for spec in specs]
+    source = CheckpointSource(model.checkpoint)
+    placed = []
+    for spec, program in zip(specs, programs, strict=True):
+        device = devices[spec.device]
+        phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
+        parts = device.load(program, source, partial(_report_progress, report, phase))
+        stack.callback(parts.close)
+        placed.append(_Placed(spec, device, program, parts))
+    return placed
+
+
+def _report_progress(report: ReportProgress, phase: str, done: int, total: int) -> None:
+    report(Loading(phase, done, total))
+
+
+def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Program:
+    formats = format_policy(model.checkpoint, device.info.formats, load.quant)
+    first, last = part_range(model.plan, spec)
+    program = lower(model.plan, first, last, format_of=formats, patterns=device.info.patterns)
+    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in device.check(program)]
+    if load.kv_dtype not in device.info.kv_dtypes:
+        reasons.append(f"KV as {load.kv_dtype}: it keeps {', '.join(device.info.kv_dtypes)}")
+    if reasons:
+        raise UnsupportedModelError(
+            f"{device.info.name} cannot run {model.directory}: {'; '.join(reasons)}",
+            hint="choose another device with --device; `llmd devices` lists them",
+        )
+    return program
+
+
+def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> KVBudget:
+    """KV pools within ``memory_budget``, by default half of what is free on the tightest device."""
+    block_bytes = [
+        sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
+        for group in plan.groups
+    ]
+    free = min(p.parts.free_bytes() for p in placed)
+    return plan_kv(
+        plan.groups,
+        block_bytes,
+        slots=load.slots,
+        context_len=plan.context_len,
+        chunk_len=CHUNK_LEN,
+        budget_bytes=free // 2 if load.memory_budget is None else load.memory_budget,
+    )
+
+
+def _limits(load: Load, plan: ModelPlan) -> Limits:
+    return Limits(plan.vocab_size, plan.context_len, load.slots, max(MIN_OUTPUTS, load.slots))
+
+
+def _build_chain(load: Load, placed: Sequence[_Placed], budget: KVBudget, limits: Limits) -> Chain:
+    stage_limits = StageLimits(
+        max_rows=load.slots + CHUNK_LEN,
+        max_sequences=load.slots + 1,
+        max_outputs=limits.max_outputs,
+        kv_dtype=load.kv_dtype,
+    )
+    with ExitStack() as stack:
+        stages = []
+        for one in placed:
+            blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
+            stages.append(one.parts.stage(blocks, stage_limits))
+            stack.callback(stages[-1].close)
+        stack.pop_all()
+        return Chain(stages)
+
+
+def _describe(
+    load: Load, model: OpenModel, placed: Sequence[_Placed], budget: KVBudget, load_s: float
+) -> Loaded:
+    notices = dict.fromkeys(model.notices)
+    for one in placed:
+        name, formats = one.device.info.name, one.device.info.formats
+        notices.update(dict.fromkeys(conversion_notices(model.checkpoint, formats, load.quant, device=name)))
+    return Loaded(
+        architecture=model.plan.architecture,
+        vocab_size=model.plan.vocab_size,
+        context_len=model.plan.context_len,
+        max_context_len=model.plan.max_context_len,
+        num_parameters=model.checkpoint.num_parameters,
+        formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
+        stages=tuple(_report(load, one, budget) for one in placed),
+        kv_tokens=budget.max_tokens,
+        load_s=load_s,
+        notices=tuple(notices),
+    )
+
+
+def _report(load: Load, one: _Placed, budget: KVBudget) -> StageReport:
+    groups = [group.id for group in one.program.groups if group.layers]
+    kv_bytes = sum(budget.num_blocks[g] * one.parts.kv_bytes(g, load.kv_dtype) for g in groups)
+    weights = sum(weight_bytes(weight) for weight in one.program.weights)
+    return StageReport(one.device.info.name, one.spec.first, one.spec.last, weights, kv_bytes)

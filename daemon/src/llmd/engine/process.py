@@ -1,0 +1,70 @@
+"""The loop of the engine process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from llmd.api.errors import LlmdError
+from llmd.api.messages import Ask, Cancel, Failed, Load, Loading, Shutdown, Submit, ToEngine
+from llmd.engine.channel import Channel
+from llmd.engine.core import EngineCore
+from llmd.engine.loading import LoadedModel
+
+log = logging.getLogger(__name__)
+
+Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
+
+
+def serve(channel: Channel, loader: Loader) -> int:
+    """Load what the first message names, then run until the front goes or says so; returns the exit status."""
+    first = channel.receive_first()
+    if not isinstance(first, Load):
+        log.error("engine_without_load", extra={"first_message": type(first).__name__})
+        return 1
+    try:
+        model = loader(first, channel.send)
+    except LlmdError as error:
+        channel.send(failure(None, error))
+        return 1
+    channel.send(model.loaded)
+    try:
+        _run(channel, model.core)
+    except BrokenPipeError:
+        log.info("front_gone")
+    finally:
+        model.close()
+    return 0
+
+
+def failure(request_id: int | None, error: LlmdError) -> Failed:
+    """Return an error as the message that tells the front of it."""
+    return Failed(request_id, type(error).__name__, error.message, error.hint)
+
+
+def _run(channel: Channel, core: EngineCore) -> None:
+    while True:
+        messages = channel.receive(wait=not core.busy)
+        if channel.closed or any(isinstance(message, Shutdown) for message in messages):
+            return
+        for message in messages:
+            _handle(channel, core, message)
+        if core.busy:
+            output = core.step()
+            if output.tokens or output.started:
+                channel.send(output)
+
+
+def _handle(channel: Channel, core: EngineCore, message: ToEngine) -> None:
+    match message:
+        case Submit():
+            try:
+                core.submit(message)
+            except LlmdError as error:
+                channel.send(failure(message.request_id, error))
+        case Cancel(request_id=request_id):
+            core.cancel(request_id)
+        case Ask():
+            channel.send(core.report())
+        case Load() | Shutdown():
+            log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})

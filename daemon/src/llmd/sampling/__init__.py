@@ -1,0 +1,1 @@
+"""From candidates to tokens. Pure."""

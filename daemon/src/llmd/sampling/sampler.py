@@ -1,0 +1,101 @@
+"""Draws one token from the candidates of a row: temperature, top-k, top-p, min-p, in this order.
+
+Candidates are the K best of the whole row. Whatever can be decided inside their mass is decided there; only a draw
+(or a nucleus) that reaches beyond it fetches the full row, so truncation never changes a distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.messages import SamplingParams
+from llmd.api.random import Purpose
+from llmd.sampling.philox import uniform
+
+Float64 = NDArray[np.float64]
+FetchRow = Callable[[], NDArray[np.float32]]
+"""Returns the row's full edited logits float32 ``[vocab]``."""
+
+
+def draw(
+    ids: NDArray[np.int32],
+    edited: NDArray[np.float32],
+    logsumexp: float,
+    params: SamplingParams,
+    position: int,
+    fetch_row: FetchRow,
+) -> int:
+    """Return the token at ``position``.
+
+    ``ids`` and ``edited`` are the candidates, best first; ``logsumexp`` is that of ``edited / temperature`` over
+    the vocabulary.
+    """
+    if params.temperature == 0:
+        return int(ids[0])
+    u = uniform(params.seed, position, params.choice, Purpose.SAMPLE)
+    chosen = _pick(_probabilities(edited, params, logsumexp), params, u, complete=False)
+    if chosen is not None:
+        return int(ids[chosen])
+    row = fetch_row()
+    order = np.argsort(-row, kind="stable")
+    chosen = _pick(_probabilities(row[order], params, logsumexp), params, u, complete=True)
+    assert chosen is not None, "the full row always holds the draw"
+    return int(order[chosen])
+
+
+def _probabilities(edited: NDArray[np.float32], params: SamplingParams, logsumexp: float) -> Float64:
+    return np.exp(edited.astype(np.float64) / params.temperature - logsumexp)
+
+
+def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete: bool) -> int | None:
+    """Return the index that ``u`` falls on among what the filters keep.
+
+    ``probabilities`` are descending: the whole row if ``complete``, else its beginning; then None means that the
+    answer lies beyond it.
+    """
+    min_p = _min_p(probabilities, params)
+    top_k_beyond = params.top_k > len(probabilities) and not complete
+    if top_k_beyond and (params.top_p < 1 or min_p is None):
+        return None
+    bounds = [
+        b for b in (_top_k(probabilities, params), _top_p(probabilities, params), min_p) if b is not None
+    ]
+    if not bounds and params.top_p < 1 and not complete:
+        return None
+    kept = min(bounds, default=len(probabilities))
+    mass = float(np.sum(probabilities[:kept])) if bounds else 1.0
+    index = int(np.searchsorted(np.cumsum(probabilities[:kept]), u * mass, side="right"))
+    if index < kept:
+        return index
+    return kept - 1 if complete or bounds else None
+
+
+def _top_k(probabilities: Float64, params: SamplingParams) -> int | None:
+    return params.top_k if 0 < params.top_k <= len(probabilities) else None
+
+
+def _top_p(probabilities: Float64, params: SamplingParams) -> int | None:
+    """The smallest set of best tokens whose share of the top-k's mass reaches ``top_p``.
+
+    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
+    """
+    if params.top_p >= 1:
+        return None
+    top_k = _top_k(probabilities, params)
+    whole = 1.0 if top_k is None else float(np.sum(probabilities[:top_k]))
+    reached = np.cumsum(probabilities[:top_k]) >= params.top_p * whole
+    return int(np.argmax(reached)) + 1 if reached.any() else None
+
+
+def _min_p(probabilities: Float64, params: SamplingParams) -> int | None:
+    """Tokens at least ``min_p`` times as likely as the best one.
+
+    Source: Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs".
+    """
+    if params.min_p == 0:
+        return None
+    kept = int(np.count_nonzero(probabilities >= params.min_p * probabilities[0]))
+    return kept if kept < len(probabilities) else None

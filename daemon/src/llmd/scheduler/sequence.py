@@ -1,0 +1,45 @@
+"""A request on its way: the tokens that it has, and what ends it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from llmd.api.messages import SamplingParams, StopParams, Submit
+
+
+class Finish(StrEnum):
+    """Why a sequence ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+
+
+class Sequence(msgspec.Struct):
+    """Prompt and output of one request. Tokens are its whole state: everything else can be computed again."""
+
+    request_id: int
+    tokens: list[int]
+    prompt_len: int
+    sampling: SamplingParams
+    stop: StopParams
+
+    @classmethod
+    def of(cls, submit: Submit) -> Sequence:
+        """Return a sequence that goes on after the output that the request already has."""
+        tokens = [*submit.prompt, *submit.output]
+        return cls(submit.request_id, tokens, len(submit.prompt), submit.sampling, submit.stop)
+
+    @property
+    def total_len(self) -> int:
+        """The most tokens whose keys and values it ever needs (the last token is never fed back)."""
+        return self.prompt_len + self.stop.max_tokens
+
+    def append(self, token: int) -> Finish | None:
+        """Add a drawn token; return why the sequence ends with it, if it does."""
+        self.tokens.append(token)
+        num_output = len(self.tokens) - self.prompt_len
+        if token in self.stop.stop_ids and num_output > self.stop.min_tokens:
+            return Finish.STOP
+        return Finish.LENGTH if num_output >= self.stop.max_tokens else None

@@ -1,0 +1,128 @@
+"""The conformance suite: every op, every part and whole programs against the reference, and row exactness.
+
+A backend, ours or an outsider's, is done when this passes; nothing else defines "done".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from llmd.api import Device
+from llmd.builtin.reference.candidates import OutputRows
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.op_cases import op_cases
+from llmd.testing.program_cases import part_cases, program_cases
+from llmd.testing.workload import (
+    Outcome,
+    Schedule,
+    Workload,
+    all_at_once,
+    make_masks,
+    make_selection,
+    one_by_one,
+    ragged,
+    run,
+)
+
+
+class CaseResult(msgspec.Struct, frozen=True):
+    """``problem`` is empty where the case passed; ``nmse`` is against the reference, None for exactness cases."""
+
+    name: str
+    nmse: float | None
+    problem: str = ""
+
+
+def all_cases() -> tuple[Workload, ...]:
+    """Return every workload of the suite."""
+    return (*op_cases(), *part_cases(), *program_cases())
+
+
+def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> Iterator[CaseResult]:
+    """Yield the result of each case: accuracy first, then, where the device claims it, row exactness."""
+    for workload in all_cases() if cases is None else cases:
+        missing = _unsupported(device, workload)
+        if missing:
+            yield CaseResult(workload.name, None, missing)
+            continue
+        yield check_accuracy(device, workload)
+        if device.info.row_exact:
+            yield from check_exactness(device, workload)
+
+
+def check_accuracy(device: Device, workload: Workload) -> CaseResult:
+    """Compare rows and candidates of a ragged schedule with the reference."""
+    schedule = ragged(workload.tokens)
+    mine, expected = run(device, workload, schedule), run(ReferenceDevice(), workload, schedule)
+    error = nmse(mine, expected)
+    problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
+    return CaseResult(workload.name, error, problem or _compare_candidates(mine, workload))
+
+
+def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
+    """Compare other batches, chunks, placements and splits with one row at a time, bit by bit."""
+    expected = run(device, workload, one_by_one(workload.tokens))
+    for label, schedule in _other_schedules(workload):
+        different = _different_rows(run(device, workload, schedule), expected)
+        problem = (
+            f"{len(different)} rows differ from one at a time, first {different[0]}" if different else ""
+        )
+        yield CaseResult(f"{workload.name} exact {label}", None, problem)
+
+
+def nmse(mine: Outcome, expected: Outcome) -> float:
+    """Squared error over squared reference, all rows together."""
+    places = sorted(expected.rows)
+    a = np.array([mine.rows[p] for p in places], np.float64)
+    b = np.array([expected.rows[p] for p in places], np.float64)
+    return float(np.sum((a - b) ** 2) / max(float(np.sum(b**2)), 1e-300))
+
+
+def _other_schedules(workload: Workload) -> Iterator[tuple[str, Schedule]]:
+    yield "in one step", all_at_once(workload.tokens)
+    yield "in ragged steps", ragged(workload.tokens, seed=4)
+    count = workload.last_part - workload.first_part
+    if count > 1:
+        cuts = (workload.first_part + count // 3, workload.first_part + 2 * count // 3)
+        yield "in three stages", ragged(workload.tokens, seed=5, cuts=cuts)
+
+
+def _different_rows(mine: Outcome, expected: Outcome) -> list[tuple[int, int]]:
+    def same(place: tuple[int, int]) -> bool:
+        if not np.array_equal(mine.rows[place], expected.rows[place], equal_nan=True):
+            return False
+        pairs = zip(mine.picked.get(place, ()), expected.picked.get(place, ()), strict=True)
+        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+    return [place for place in sorted(expected.rows) if not same(place)]
+
+
+def _unsupported(device: Device, workload: Workload) -> str:
+    if workload.format not in device.info.formats:
+        return f"the device has no format {workload.format}"
+    if workload.kv_dtype not in device.info.kv_dtypes:
+        return f"the device keeps no KV as {workload.kv_dtype}"
+    return ""
+
+
+def _compare_candidates(outcome: Outcome, workload: Workload) -> str:
+    """Check the candidates against the device's own full rows: they are a reduction, so they agree exactly."""
+    if not workload.has_head:
+        return ""
+    places = sorted(outcome.rows)
+    raw = np.array([outcome.rows[p] for p in places])
+    kept = len(outcome.picked[places[0]][0])
+    expected = OutputRows(raw, make_selection(workload, places), kept)
+    if workload.masks:
+        expected.apply_masks(make_masks(workload, places))
+    result = expected.result()
+    for index, name in enumerate(type(result).__struct_fields__):
+        mine = np.array([outcome.picked[p][index] for p in places])
+        wanted = getattr(result, name)
+        tolerance = 1e-5 if "logsumexp" in name else 0.0
+        if not np.allclose(mine, wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
+            return f"{name} does not follow from the logits"
+    return ""

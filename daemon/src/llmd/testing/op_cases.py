@@ -1,0 +1,168 @@
+"""One workload for each op and each of its options: a part with little more than the op in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from llmd.api import (
+    HIDDEN,
+    Add,
+    Attention,
+    Embed,
+    Glu,
+    Head,
+    KVGroup,
+    Linear,
+    ModelPlan,
+    Norm,
+    Op,
+    Part,
+    Rope,
+    RopeTable,
+    TensorRef,
+)
+from llmd.testing.workload import Workload
+
+_WIDTH = 48
+_VOCAB = 131
+_CONTEXT = 256
+
+
+def op_cases() -> Iterator[Workload]:
+    """Yield every op case."""
+    yield from _embed_and_norm()
+    yield from _linear()
+    yield from _rope_and_glu()
+    yield from _attention()
+    yield from _head()
+
+
+def _embed_and_norm() -> Iterator[Workload]:
+    for fmt in ("f32", "f16", "bf16"):
+        table = TensorRef("table", (_VOCAB, _WIDTH))
+        yield _embed_case(f"embed/{fmt}", Embed(HIDDEN, table, scale=2.5), fmt)
+    gain, bias = _vector("gain"), _vector("bias")
+    piece = TensorRef("piece", (_WIDTH // 4,))
+    norms = {
+        "rms": Norm(HIDDEN, HIDDEN, gain, 1e-5),
+        "rms-offset": Norm(HIDDEN, HIDDEN, gain, 1e-2, offset=1.0),
+        "rms-plain": Norm(HIDDEN, HIDDEN, None, 1e-6),
+        "rms-heads": Norm(HIDDEN, HIDDEN, piece, 1e-6, heads=4),
+        "layer": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer"),
+        "layer-bias": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer", bias=bias),
+    }
+    for name, op in norms.items():
+        yield _part_case(f"norm/{name}", (op,))
+    yield _part_case("add", (Norm(HIDDEN, "x", None, 1e-6), Add(HIDDEN, "x", HIDDEN, scale=0.3)))
+
+
+def _linear() -> Iterator[Workload]:
+    for fmt in ("f32", "f16", "bf16", "q8"):
+        wide = TensorRef("wide", (100, _WIDTH))
+        back = TensorRef("back", (_WIDTH, 100))
+        ops = (
+            Linear(HIDDEN, ("a",), (wide,), (TensorRef("wide.bias", (100,)),)),
+            Linear("a", (HIDDEN,), (back,), (None,)),
+        )
+        yield _part_case(f"linear/{fmt}", ops, fmt, max_nmse=1e-9)
+        square = TensorRef("square", (3 * _WIDTH, _WIDTH))
+        cuts = tuple(
+            TensorRef(square.name, square.shape, rows=(i * _WIDTH, (i + 1) * _WIDTH)) for i in range(2)
+        )
+        fused = (Linear(HIDDEN, ("a", "b"), cuts, (None, _vector("b.bias"))), Add("a", "b", HIDDEN))
+        yield _part_case(f"linear/{fmt}-rows", fused, fmt, max_nmse=1e-9)
+        big = TensorRef("big", (320, 320))
+        yield _part_case(
+            f"linear/{fmt}-320", (Linear(HIDDEN, (HIDDEN,), (big,), (None,)),), fmt, max_nmse=1e-9, width=320
+        )
+
+
+def _rope_and_glu() -> Iterator[Workload]:
+    for name, dim, interleaved, factor in (
+        ("half", 12, False, 1.0),
+        ("interleaved", 12, True, 1.0),
+        ("partial", 8, False, 1.0),
+        ("factor", 12, False, 1.19),
+    ):
+        table = RopeTable(tuple(10.0 ** (-i / 3) for i in range(dim // 2)), factor)
+        yield _part_case(f"rope/{name}", (Rope(HIDDEN, HIDDEN, 4, 12, table, interleaved),))
+    for activation in ("silu", "gelu", "gelu_tanh", "relu2"):
+        yield _part_case(
+            f"glu/{activation}", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, activation))
+        )
+
+
+def _attention() -> Iterator[Workload]:
+    for name, kv_heads, window, softcap in (
+        ("mha", 4, None, None),
+        ("gqa", 2, None, None),
+        ("mqa", 1, None, 20.0),
+        ("window", 2, 17, None),
+        ("window-1", 2, 1, 5.0),
+    ):
+        for kv_dtype in ("f32", "f16"):
+            group = KVGroup(0, window, kv_heads, 12, (0,))
+            width = kv_heads * 12
+            kv = tuple(TensorRef(n, (width, _WIDTH)) for n in ("k", "v"))
+            ops = (
+                Linear(HIDDEN, ("k", "v"), kv, (None, None)),
+                Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 4, kv_heads, 12, 0.4, softcap),
+            )
+            case = _part_case(f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=1e-9)
+            yield msgspec.structs.replace(case, kv_dtype=kv_dtype)
+
+
+def _head() -> Iterator[Workload]:
+    weight, bias = TensorRef("head", (_VOCAB, _WIDTH)), TensorRef("head.bias", (_VOCAB,))
+    heads = {
+        "plain": Head(HIDDEN, weight),
+        "scale-softcap-bias": Head(HIDDEN, weight, scale=0.25, softcap=4.0, bias=bias),
+    }
+    for name, op in heads.items():
+        for edits, masks in ((False, False), (True, False), (True, True)):
+            label = f"head/{name}{'-edits' if edits else ''}{'-masks' if masks else ''}"
+            yield _head_case(label, op, edits=edits, masks=masks)
+    for fmt in ("f16", "bf16", "q8"):
+        yield _head_case(f"head/{fmt}", heads["plain"], fmt)
+
+
+def _head_case(
+    name: str, op: Head, fmt: str = "f32", *, edits: bool = False, masks: bool = False
+) -> Workload:
+    plan = _plan((Part("other", "ffn", 0, ()), Part("head", "head", None, (op,))), ())
+    return Workload(name, plan, 1, 2, _tokens(), fmt, edits=edits, masks=masks, max_nmse=1e-9)
+
+
+def _embed_case(name: str, op: Embed, fmt: str) -> Workload:
+    plan = _plan((Part("embed", "embed", None, (op,)), Part("other", "ffn", 0, ())), ())
+    return Workload(name, plan, 0, 1, _tokens(), fmt)
+
+
+def _part_case(
+    name: str,
+    ops: tuple[Op, ...],
+    fmt: str = "f32",
+    *,
+    groups: tuple[KVGroup, ...] = (),
+    max_nmse: float = 1e-10,
+    width: int = _WIDTH,
+) -> Workload:
+    parts = (Part("other", "ffn", 0, ()), Part("tested", "mixer", 0, ops), Part("after", "ffn", 0, ()))
+    return Workload(name, _plan(parts, groups, width), 1, 2, _tokens(), fmt, max_nmse=max_nmse)
+
+
+def _plan(parts: tuple[Part, ...], groups: tuple[KVGroup, ...], width: int = _WIDTH) -> ModelPlan:
+    return ModelPlan("op", width, _VOCAB, _CONTEXT, _CONTEXT, groups, parts)
+
+
+def _vector(name: str) -> TensorRef:
+    return TensorRef(name, (_WIDTH,))
+
+
+def _tokens() -> tuple[tuple[int, ...], ...]:
+    """Three sequences, one longer than two blocks, one of a single token."""
+    draw = np.random.default_rng(5)
+    return tuple(tuple(draw.integers(0, _VOCAB, n).tolist()) for n in (41, 1, 18))

@@ -1,0 +1,124 @@
+"""A small model that uses every op, for tests that need a plan but no checkpoint."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api import (
+    HIDDEN,
+    Add,
+    Attention,
+    Embed,
+    Glu,
+    Head,
+    KVGroup,
+    Linear,
+    ModelPlan,
+    Norm,
+    Part,
+    Rope,
+    RopeTable,
+    TensorRef,
+)
+
+
+class TinyModel(msgspec.Struct, frozen=True):
+    """Sizes of the small model. Layers alternate between a window (odd layers) and full attention.
+
+    The sizes are odd on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is no multiple
+    of any vector, a partial rotation.
+    """
+
+    layers: int = 4
+    hidden: int = 40
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 12
+    rotary_dim: int = 8
+    ffn: int = 72
+    vocab: int = 131
+    window: int | None = 20
+    context_len: int = 256
+    softcap: float | None = 30.0
+    bias: bool = True
+
+    def plan(self) -> ModelPlan:
+        """Return the model as a plan of two KV groups (one, where there is no window)."""
+        return ModelPlan(
+            architecture="tiny",
+            hidden_size=self.hidden,
+            vocab_size=self.vocab,
+            context_len=self.context_len,
+            max_context_len=self.context_len,
+            groups=self._groups(),
+            parts=(self._embed(), *(p for n in range(self.layers) for p in self._layer(n)), self._head()),
+        )
+
+    def _groups(self) -> tuple[KVGroup, ...]:
+        numbers = tuple(range(self.layers))
+        if self.window is None:
+            return (KVGroup(0, None, self.kv_heads, self.head_dim, numbers),)
+        return (
+            KVGroup(0, None, self.kv_heads, self.head_dim, numbers[0::2]),
+            KVGroup(1, self.window, self.kv_heads, self.head_dim, numbers[1::2]),
+        )
+
+    def _embed(self) -> Part:
+        return Part("embed", "embed", None, (Embed(HIDDEN, self._tensor("embed", self.vocab), scale=1.5),))
+
+    def _head(self) -> Part:
+        ops = (
+            Norm(HIDDEN, "normed", TensorRef("norm", (self.hidden,)), eps=1e-5),
+            Head("normed", self._tensor("head", self.vocab), scale=0.5, softcap=self.softcap),
+        )
+        return Part("head", "head", None, ops)
+
+    def _layer(self, number: int) -> tuple[Part, Part]:
+        mixer = Part(f"layers.{number}.mixer", "mixer", number, self._mixer(number))
+        ffn = Part(f"layers.{number}.ffn", "ffn", number, self._ffn(number))
+        return mixer, ffn
+
+    def _mixer(self, number: int) -> tuple[Norm | Linear | Rope | Attention | Add, ...]:
+        at = f"layers.{number}."
+        q_width, kv_width = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        fused = TensorRef(at + "qkv", (q_width + 2 * kv_width, self.hidden))
+        cuts = ((0, q_width), (q_width, q_width + kv_width), (q_width + kv_width, q_width + 2 * kv_width))
+        biases = tuple(
+            TensorRef(at + f"bias.{n}", (b - a,)) if self.bias else None
+            for n, (a, b) in zip("qkv", cuts, strict=True)
+        )
+        q_norm = TensorRef(at + "q_norm", (self.head_dim,))
+        rope = RopeTable(tuple(100.0 ** (-i / (self.rotary_dim / 2)) for i in range(self.rotary_dim // 2)))
+        return (
+            Norm(HIDDEN, "x", TensorRef(at + "norm1", (self.hidden,)), eps=1e-5, offset=1.0),
+            Linear("x", ("q", "k", "v"), tuple(msgspec.structs.replace(fused, rows=c) for c in cuts), biases),
+            Norm("q", "qn", q_norm, eps=1e-6, heads=self.heads),
+            Rope("qn", "qr", self.heads, self.head_dim, rope),
+            Rope("k", "kr", self.kv_heads, self.head_dim, rope, interleaved=bool(number % 2)),
+            Attention(
+                "qr", "kr", "v", "mixed",
+                group=number % len(self._groups()), layer=number, heads=self.heads, kv_heads=self.kv_heads,
+                head_dim=self.head_dim, scale=self.head_dim**-0.5, softcap=self.softcap if number == 0 else None,
+            ),
+            Linear("mixed", ("o",), (TensorRef(at + "o", (self.hidden, q_width)),), (None,)),
+            Add(HIDDEN, "o", HIDDEN, scale=0.75),
+        )  # fmt: skip
+
+    def _ffn(self, number: int) -> tuple[Norm | Linear | Glu | Add, ...]:
+        at = f"layers.{number}."
+        gate_up = (
+            TensorRef(at + "gate", (self.ffn, self.hidden)),
+            TensorRef(at + "up", (self.ffn, self.hidden)),
+        )
+        norm = TensorRef(at + "norm2", (self.hidden,))
+        shift = TensorRef(at + "norm2.bias", (self.hidden,))
+        return (
+            Norm(HIDDEN, "x", norm, eps=1e-5, method="layer" if number == 1 else "rms", bias=shift if number == 1 else None),
+            Linear("x", ("g", "u"), gate_up, (None, None)),
+            Glu("g", "u", "gated", ("silu", "gelu", "gelu_tanh", "relu2")[number % 4]),
+            Linear("gated", ("down",), (TensorRef(at + "down", (self.hidden, self.ffn)),), (None,)),
+            Add(HIDDEN, "down", HIDDEN),
+        )  # fmt: skip
+
+    def _tensor(self, name: str, rows: int) -> TensorRef:
+        return TensorRef(name, (rows, self.hidden))

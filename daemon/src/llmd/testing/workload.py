@@ -1,0 +1,235 @@
+"""Runs sequences through a device under different schedules, and collects each row's results by its place.
+
+The same rows can be asked for in one batch or one by one, in chunks, with other block placements or split over
+stages: a row is known by (sequence, position), so outcomes of different schedules can be compared.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import (
+    BLOCK_LEN,
+    Device,
+    Format,
+    HiddenRef,
+    HostHidden,
+    KVDtype,
+    ModelPlan,
+    Selection,
+    Stage,
+    StageLimits,
+    Step,
+    StepResult,
+    TensorRef,
+    Ticket,
+)
+from llmd.models.lowering import lower
+from llmd.testing.sources import RandomSource
+
+Place = tuple[int, int]
+"""(sequence, position)."""
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """Parts ``[first_part, last_part)`` of a plan over some sequences.
+
+    ``tokens[s]`` are the token ids of sequence ``s``; where the parts do not begin with the embedding, hidden
+    states drawn from (sequence, position) enter instead. ``edits`` gives every output row edits, a target and raw
+    tops, ``masks`` a grammar mask, so that all of a selection is exercised.
+    """
+
+    name: str
+    plan: ModelPlan
+    first_part: int
+    last_part: int
+    tokens: tuple[tuple[int, ...], ...]
+    format: Format = "f32"
+    kv_dtype: KVDtype = "f32"
+    edits: bool = False
+    masks: bool = False
+    max_nmse: float = 1e-10
+
+    @property
+    def has_head(self) -> bool:
+        return self.last_part == len(self.plan.parts)
+
+    def format_of(self, kind: str, ref: TensorRef) -> Format:
+        """Quantised and 16-bit formats are for matrices; vectors stay f32."""
+        if self.format == "q8":
+            return "q8" if kind in {"linear", "head"} and len(ref.shape) == 2 else "f32"
+        return self.format if len(ref.shape) == 2 else "f32"
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """``steps[i]`` lists (sequence, rows) of one step. ``cuts`` are part numbers where a new stage begins."""
+
+    steps: tuple[tuple[Place, ...], ...]
+    placement_seed: int = 0
+    cuts: tuple[int, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came back for each place: ``rows`` full logits or hidden states, ``picked`` the fields of `StepResult`."""
+
+    rows: dict[Place, NDArray[np.float32]]
+    picked: dict[Place, tuple[NDArray[np.generic], ...]]
+
+
+def one_by_one(tokens: Sequence[Sequence[int]]) -> Schedule:
+    """Return the schedule that runs every row alone."""
+    return Schedule(tuple(((s, 1),) for s, ids in enumerate(tokens) for _ in ids))
+
+
+def all_at_once(tokens: Sequence[Sequence[int]], *, seed: int = 1, cuts: tuple[int, ...] = ()) -> Schedule:
+    """Return the schedule of a single step."""
+    return Schedule((tuple((s, len(ids)) for s, ids in enumerate(tokens)),), seed, cuts)
+
+
+def ragged(tokens: Sequence[Sequence[int]], *, seed: int = 2, cuts: tuple[int, ...] = ()) -> Schedule:
+    """Return a schedule of uneven chunks, with prefill and decode mixed in most steps."""
+    generator = np.random.default_rng(seed)
+    left = [len(ids) for ids in tokens]
+    steps = []
+    while any(left):
+        step = [(s, int(min(n, generator.choice((1, 1, 3, 7, 17))))) for s, n in enumerate(left) if n]
+        for s, count in step:
+            left[s] -= count
+        steps.append(tuple(step))
+    return Schedule(tuple(steps), seed, cuts)
+
+
+def run(
+    device: Device, workload: Workload, schedule: Schedule, source: RandomSource | None = None
+) -> Outcome:
+    """Run the workload; one device holds all stages."""
+    most = max(sum(count for _, count in step) for step in schedule.steps)
+    blocks = sum(-(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
+    limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype)
+    bounds = (workload.first_part, *schedule.cuts, workload.last_part)
+    stages: list[Stage] = []
+    for first, last in itertools.pairwise(bounds):
+        program = lower(
+            workload.plan, first, last, format_of=workload.format_of, patterns=device.info.patterns
+        )
+        refusals = device.check(program)
+        assert not refusals, refusals
+        parts = device.load(program, source or RandomSource(), lambda _done, _total: None)
+        stages.append(parts.stage({g.id: blocks for g in program.groups if g.layers}, limits))
+    outcome = _Run(workload, schedule, stages, blocks).outcome()
+    for stage in stages:
+        stage.close()
+    return outcome
+
+
+class _Run:
+    def __init__(
+        self, workload: Workload, schedule: Schedule, stages: Sequence[Stage], num_blocks: int
+    ) -> None:
+        self._workload = workload
+        self._schedule = schedule
+        self._stages = stages
+        self._lengths = [0] * len(workload.tokens)
+        self._tables = self._place(num_blocks)
+
+    def outcome(self) -> Outcome:
+        outcome = Outcome({}, {})
+        for step in self._schedule.steps:
+            self._step(step, outcome)
+        return outcome
+
+    def _place(self, num_blocks: int) -> tuple[NDArray[np.int32], ...]:
+        """Scatter the sequences' blocks over the pool, differently in each group."""
+        tables = []
+        width = max(-(-len(ids) // BLOCK_LEN) for ids in self._workload.tokens)
+        for group in self._workload.plan.groups:
+            order = np.random.default_rng([self._schedule.placement_seed, group.id]).permutation(num_blocks)
+            table = np.full((len(self._workload.tokens), width), -1, np.int32)
+            taken = 0
+            for s, ids in enumerate(self._workload.tokens):
+                count = -(-len(ids) // BLOCK_LEN)
+                table[s, :count] = order[taken : taken + count]
+                taken += count
+            tables.append(table)
+        return tuple(tables)
+
+    def _step(self, chunks: Sequence[Place], outcome: Outcome) -> None:
+        places = [(s, self._lengths[s] + i) for s, count in chunks for i in range(count)]
+        step = self._arrays(chunks, places)
+        selection = make_selection(self._workload, places) if self._workload.has_head else None
+        hidden: HiddenRef | None = self._hidden_in(places)
+        tickets = []
+        for stage in self._stages:
+            last = stage is self._stages[-1]
+            tickets.append(stage.submit(step, hidden, selection if last else None))
+            if not (last and self._workload.has_head):
+                hidden = stage.hidden(tickets[-1])
+        if selection is None:
+            assert hidden is not None
+            outcome.rows.update(zip(places, hidden.host().copy(), strict=True))
+        else:
+            self._collect(places, selection, tickets[-1], outcome)
+        for stage, ticket in zip(self._stages, tickets, strict=True):
+            stage.release(ticket)
+        for s, count in chunks:
+            self._lengths[s] += count
+
+    def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
+        stage = self._stages[-1]
+        if self._workload.masks:
+            stage.apply_masks(ticket, make_masks(self._workload, places))
+        result = stage.wait(ticket, 60.0)
+        raw = stage.raw_rows(ticket, np.arange(selection.num_rows, dtype=np.int32))
+        outcome.rows.update(zip(places, raw.copy(), strict=True))
+        for row, place in enumerate(places):
+            fields = (getattr(result, name)[row] for name in StepResult.__struct_fields__)
+            outcome.picked[place] = tuple(np.array(field) for field in fields)
+
+    def _arrays(self, chunks: Sequence[Place], places: list[Place]) -> Step:
+        sequences = [s for s, _ in chunks]
+        return Step(
+            token_ids=np.array([self._workload.tokens[s][p] for s, p in places], np.int32),
+            positions=np.array([p for _, p in places], np.int32),
+            row_offsets=np.cumsum([0, *(count for _, count in chunks)]).astype(np.int32),
+            block_tables=tuple(np.ascontiguousarray(table[sequences]) for table in self._tables),
+            copies=np.zeros((0, 3), np.int32),
+        )
+
+    def _hidden_in(self, places: list[Place]) -> HiddenRef | None:
+        if self._workload.first_part == 0:
+            return None
+        width = self._workload.plan.hidden_size
+        rows = [np.random.default_rng([7, *place]).standard_normal(width) for place in places]
+        return HostHidden(np.array(rows, np.float32))
+
+
+def make_selection(workload: Workload, places: list[Place]) -> Selection:
+    """Return a selection of every row, with edits that depend on the place alone."""
+    count, vocab = len(places), workload.plan.vocab_size
+    per_row = 5 if workload.edits else 0
+    draws = [np.random.default_rng([11, *place]) for place in places]
+    ids = [np.sort(d.choice(vocab, per_row, replace=False)) for d in draws]
+    return Selection(
+        rows=np.arange(count, dtype=np.int32),
+        edit_offsets=np.arange(count + 1, dtype=np.int32) * np.int32(per_row),
+        edit_ids=np.concatenate([*ids, np.zeros(0)]).astype(np.int32),
+        edit_factors=np.tile(np.array([1.0, 1.3, 2.0, 1.0, 0.5], np.float32)[:per_row], count),
+        edit_biases=np.tile(np.array([-3.0, 0.0, 1.0, 6.0, 0.0], np.float32)[:per_row], count),
+        masked=np.full(count, workload.masks),
+        temperatures=np.array([0.5 + 0.25 * (p % 4) for _, p in places], np.float32),
+        targets=np.array([(s + 3 * p) % vocab if workload.edits else -1 for s, p in places], np.int32),
+        raw_top=7 if workload.edits else 0,
+    )
+
+
+def make_masks(workload: Workload, places: list[Place]) -> NDArray[np.uint32]:
+    """Return masks that allow about half of the vocabulary, and always id 0."""
+    vocab = workload.plan.vocab_size
+    words = -(-vocab // 32)
+    masks = [np.random.default_rng([13, *p]).integers(0, 1 << 32, words, dtype=np.uint32) for p in places]
+    return np.array(masks, np.uint32) | np.eye(1, words, dtype=np.uint32)
