@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llmd.host.cache import Cache
 from llmd.host.claims import settle
@@ -29,3 +29,18 @@ def known_states(plugins: Sequence[PluginName], cache: Cache, trial: str) -> tup
 def known_summary(plugin: PluginName, cache: Cache) -> Summary | None:
     """What the plugin's description said the last time that it was asked."""
     return cache.get(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), Summary)
+
+
+def known_verbs(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str] | None:
+    """Verbs that plugins add, with their help, or None where a plugin was never described as it is now."""
+    summaries = {plugin: known_summary(plugin, cache) for plugin in plugins}
+    known = {plugin: summary for plugin, summary in summaries.items() if summary}
+    return verbs_of(known) if len(known) == len(summaries) else None
+
+
+def verbs_of(summaries: Mapping[PluginName, Summary]) -> dict[str, str]:
+    """The verbs of plugins that are not set aside."""
+    settled = settle(summaries.items()).values()
+    return {
+        verb: text for summary in settled if not summary.failure for verb, text in summary.commands.items()
+    }

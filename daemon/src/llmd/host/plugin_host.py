@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmd.api.device import Device
 from llmd.api.errors import LlmdError, NotFoundError, PluginError
-from llmd.api.plugins import Architecture, Backend, Command, Dialect, Transport
+from llmd.api.plugins import Architecture, Backend, Dialect, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, best, unique_names
+from llmd.host.listing import verbs_of
 from llmd.host.names import PluginName
 from llmd.host.probing import Prober, ProbeReport
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
+
+if TYPE_CHECKING:
+    import click
 
 PROBE_LIMIT_S = 10.0
 MAX_PARALLEL_PROBES = 4
@@ -65,20 +69,12 @@ class PluginHost:
         return {one.name: one for one in self._all("dialect")}
 
     def verbs(self) -> dict[str, str]:
-        """Verbs that plugins add, with their help. Plugins are imported only the first time that they are seen."""
-        summaries = (
-            (plugin, self._catalog.known(plugin) or self._catalog.summary(plugin)) for plugin in self._names
-        )
-        settled = settle(summaries).values()
-        return {
-            verb: help_
-            for summary in settled
-            if not summary.failure
-            for verb, help_ in summary.commands.items()
-        }
+        """Verbs that plugins add, with their help; a plugin is imported only the first time that it is seen."""
+        known = self._catalog.known
+        return verbs_of({plugin: known(plugin) or self._catalog.summary(plugin) for plugin in self._names})
 
-    def command(self, verb: str) -> Command:
-        """The command of that verb; only the plugin that provides it is imported.
+    def command(self, verb: str) -> click.Command:
+        """The ``click.Command`` of a verb; only the plugin that provides it is imported.
 
         Raises:
             NotFoundError: no plugin has it.
@@ -86,8 +82,10 @@ class PluginHost:
         """
         for plugin, summary in self._summaries().items():
             if not summary.failure and verb in summary.commands:
-                commands: Sequence[Command] = self._catalog.description(plugin).command
-                return next(command for command in commands if command.name == verb)
+                from llmd.host.commands import loaded
+
+                commands = self._catalog.description(plugin).command
+                return loaded(plugin, next(command for command in commands if command.name == verb))
         raise self._missing("command", verb, "see `llmd --help` for the commands there are")
 
     def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
@@ -140,9 +138,8 @@ class PluginHost:
         except LlmdError:
             raise
         except Exception as error:  # the door of plugins
-            log.exception(
-                "device_open_failed", extra={"device": device.info.name, "plugin": device.plugin.name}
-            )
+            fields = {"device": device.info.name, "plugin": device.plugin.name}
+            log.warning("device_open_failed", exc_info=True, extra=fields)
             reason = f"opening device {device.info.name} raised {type(error).__name__}: {error}"
             failure = Failure(
                 "open", reason, f"`llmd doctor` probes {device.plugin.name} again and says what it finds"

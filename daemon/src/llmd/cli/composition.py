@@ -1,0 +1,54 @@
+"""Builds what commands use. Nothing here is kept: each process builds its own and passes it on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from llmd.host.benchmarks import Benchmarks
+    from llmd.host.cache import Cache
+    from llmd.host.names import PluginName
+    from llmd.host.plugin_host import PluginHost
+
+DEVICE_TRIAL = ""
+
+
+def cache_folder() -> Path:
+    """Where results are kept that can be taken again."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("llmd")
+
+
+def build_cache() -> Cache:
+    from llmd.host.cache import Cache
+
+    return Cache(cache_folder())
+
+
+def build_names() -> tuple[PluginName, ...]:
+    from llmd.host.names import discover
+
+    return discover()
+
+
+def build_host() -> PluginHost:
+    """The plugins of this environment."""
+    from llmd.host.plugin_host import PluginHost
+
+    return PluginHost(build_names(), build_cache(), trial=DEVICE_TRIAL)
+
+
+def plugin_verbs() -> dict[str, str]:
+    """Verbs of plugins with their help, as stored; plugins are imported only where one was never seen."""
+    from llmd.host.listing import known_verbs
+
+    known = known_verbs(build_names(), build_cache())
+    return build_host().verbs() if known is None else known
+
+
+def build_benchmarks() -> Benchmarks:
+    from llmd.host.benchmarks import Benchmarks
+
+    return Benchmarks(build_cache())

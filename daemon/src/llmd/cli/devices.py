@@ -1,0 +1,121 @@
+"""``llmd devices``: what computes on this machine, and how fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from llmd.api.device import DeviceProfile
+from llmd.api.errors import PluginError
+from llmd.cli.composition import build_benchmarks, build_host
+from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.host.benchmarks import Benchmarks
+from llmd.host.devices import DeviceState
+
+
+class DeviceRow(msgspec.Struct, frozen=True):
+    """One device; rates are None where they were not measured, ``free_bytes`` where nothing tells."""
+
+    name: str
+    kind: str
+    description: str
+    memory_bytes: int
+    free_bytes: int | None
+    read_bytes_per_s: float | None
+    decode_bytes_per_s: dict[str, float]
+    prefill_flops_per_s: float | None
+    plugin: str
+    state: str
+    reason: str
+    mend: str
+
+
+def memory(row: DeviceRow) -> str:
+    """Free and usable memory."""
+    total = size(row.memory_bytes)
+    return total if row.free_bytes is None else f"{size(min(row.free_bytes, row.memory_bytes))} / {total}"
+
+
+def told(row: DeviceRow) -> str:
+    """The state with its reason and its mend."""
+    words = f"{row.state}: {row.reason}" if row.reason else row.state
+    return f"{words} → {row.mend}" if row.mend else words
+
+
+def in_giga(rate: float | None) -> str:
+    """A rate in thousands of millions a second."""
+    return "" if rate is None else f"{rate / 1e9:.1f}"
+
+
+def prefill(row: DeviceRow) -> str:
+    """The rate of prefill."""
+    return "" if row.prefill_flops_per_s is None else f"{in_giga(row.prefill_flops_per_s)} GFLOP/s"
+
+
+COLUMNS = (
+    Column[DeviceRow]("NAME", lambda row: row.name),
+    Column[DeviceRow]("KIND", lambda row: row.kind),
+    Column[DeviceRow]("MEM", memory, lambda row: row.memory_bytes),
+    Column[DeviceRow](
+        "GB/S", lambda row: in_giga(row.read_bytes_per_s), lambda row: row.read_bytes_per_s or 0
+    ),
+    Column[DeviceRow]("PREFILL", prefill, lambda row: row.prefill_flops_per_s or 0),
+    Column[DeviceRow]("PLUGIN", lambda row: row.plugin),
+    Column[DeviceRow]("STATE", told),
+)
+
+
+@click.command()
+@listing_options
+def command(**view: Any) -> None:
+    """Show devices, how fast they are, and why one is not used.
+
+    Rates are measured once and kept until the hardware, its driver or its plugin changes.
+    """
+    benchmarks = build_benchmarks()
+    rows = [row_of(device, benchmarks) for device in build_host().devices()]
+    show(View(**view), "devices", rows, COLUMNS)
+
+
+def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
+    """The row of a device, which is measured now where it never was."""
+    profile, trouble = _measured(device, benchmarks)
+    return DeviceRow(
+        name=device.info.name,
+        kind=device.info.kind,
+        description=device.info.description,
+        memory_bytes=device.info.memory_bytes,
+        free_bytes=available_memory_bytes() if device.info.kind == "cpu" else None,
+        read_bytes_per_s=profile.read_bytes_per_s if profile else None,
+        decode_bytes_per_s=dict(profile.decode_bytes_per_s) if profile else {},
+        prefill_flops_per_s=profile.prefill_flops_per_s if profile else None,
+        plugin=device.plugin.name,
+        state="ok" if device.ok else "unused",
+        reason=device.reason or trouble,
+        mend=device.mend,
+    )
+
+
+def available_memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """What this machine could still give, or None where the kernel does not say."""
+    try:
+        lines = meminfo.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _measured(device: DeviceState, benchmarks: Benchmarks) -> tuple[DeviceProfile | None, str]:
+    """The profile of a device, and what went wrong where it has none."""
+    if not device.ok:
+        return None, ""
+    if known := benchmarks.known(device):
+        return known, ""
+    click.echo(f"measuring {device.info.name} …", err=True)
+    try:
+        return benchmarks.measure(device), ""
+    except PluginError as error:
+        return None, f"not measured: {error.message}"

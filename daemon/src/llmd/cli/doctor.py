@@ -1,0 +1,91 @@
+"""``llmd doctor``: looks at everything anew, and says what mends what is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from llmd.cli.composition import build_host, cache_folder
+from llmd.cli.output import Column, View, listing_options, show
+from llmd.host.devices import DeviceState, best
+from llmd.host.states import PluginState
+
+EXIT_CHECK_FAILED = 8
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    id: str
+    status: Literal["ok", "warn", "fail"]
+    seen: str
+    mend: str = ""
+
+
+SYMBOLS = {"ok": "✓ ok", "warn": "! warn", "fail": "✗ fail"}
+COLUMNS = (
+    Column[Check]("CHECK", lambda check: check.id),
+    Column[Check]("STATUS", lambda check: SYMBOLS[check.status], lambda check: check.status),
+    Column[Check]("SEEN", lambda check: check.seen),
+    Column[Check]("MEND", lambda check: check.mend),
+)
+
+
+@click.command()
+@listing_options
+@click.pass_context
+def command(ctx: click.Context, /, **view: Any) -> None:
+    """Check this installation and say what mends it.
+
+    Every plugin is described and probed again, whatever is stored. Ends with 8 where a check failed.
+    """
+    host = build_host()
+    states = host.examine()
+    checks = [*environment_checks(cache_folder()), *plugin_checks(states), *device_checks(host.devices())]
+    show(View(**view), "checks", checks, COLUMNS)
+    ctx.exit(EXIT_CHECK_FAILED if any(check.status == "fail" for check in checks) else 0)
+
+
+def environment_checks(folder: Path) -> Iterator[Check]:
+    """The interpreter and the folder of stored results."""
+    yield Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".writable").touch()
+    except OSError as error:
+        yield Check(
+            "cache", "warn", f"{folder} cannot be written: {error.strerror}", f"make {folder} writable"
+        )
+    else:
+        yield Check("cache", "ok", str(folder))
+
+
+def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
+    """One check for each plugin."""
+    for state in states:
+        name = f"plugin:{state.name}"
+        if state.state == "failed":
+            yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.mend)
+        else:
+            yield Check(name, "ok", f"{state.distribution} {state.version}")
+
+
+def device_checks(devices: Sequence[DeviceState]) -> Iterator[Check]:
+    """One check for each device, and whether any can be used. A device that says it is unusable is only a warning."""
+    for device in devices:
+        name, info = f"device:{device.info.name}", device.info
+        if device.ok:
+            yield Check(name, "ok", info.description or info.kind)
+        else:
+            yield Check(name, "warn" if info.score <= 0 else "fail", device.reason, device.mend)
+    if chosen := best(devices):
+        yield Check("devices", "ok", f"{chosen.info.name} is the default")
+    else:
+        yield Check(
+            "devices", "fail", "no device can be used", "mend a device above, or reinstall llmd-daemon"
+        )

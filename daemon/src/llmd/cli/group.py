@@ -1,0 +1,79 @@
+"""Groups of commands that import a command when it is used, not when it is listed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from llmd.cli.verbs import ALIASES, Verb
+
+
+class LazyGroup(click.Group):
+    """A group whose commands stand in a table."""
+
+    def __init__(self, *arguments: Any, verbs: Mapping[str, Verb], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        verb = self.verbs.get(cmd_name)
+        return verb.load() if verb else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        command = self.get_command(ctx, args[0])
+        if command:
+            return args[0], command, args[1:]
+        if not args[0].startswith("-"):
+            meant = nearest(args[0], self.list_commands(ctx))
+            suggestion = f"; did you mean `{ctx.command_path} {meant}`?" if meant else ""
+            raise click.UsageError(f"there is no command {args[0]!r}{suggestion}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
+
+
+class TopGroup(LazyGroup):
+    """``llmd`` itself: knows aliases, and the verbs that plugins add."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.verbs, *self._added()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name in self.verbs or name not in self._added():
+            return super().get_command(ctx, name)
+        from llmd.cli.composition import build_host
+
+        return build_host().command(name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_commands(ctx, formatter)
+        if added := self._added():
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(sorted(added.items()))
+
+    def _added(self) -> dict[str, str]:
+        """Verbs that plugins add, with their help."""
+        from llmd.cli.composition import plugin_verbs
+
+        return {verb: text for verb, text in plugin_verbs().items() if verb not in self.verbs}
+
+
+def nearest(name: str, verbs: list[str]) -> str | None:
+    """The verb that was probably meant; an alias stands for its verb."""
+    candidates = {
+        **{verb: verb for verb in verbs},
+        **{alias: verb for alias, verb in ALIASES.items() if verb in verbs},
+    }
+    close = difflib.get_close_matches(name, candidates, n=1)
+    return candidates[close[0]] if close else None

@@ -1,0 +1,83 @@
+"""The entry point ``llmd``: runs a command and turns what it raises into a message and an exit code."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from llmd.cli.group import TopGroup
+from llmd.cli.logs import configure
+from llmd.cli.verbs import VERBS
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run ``llmd`` with the arguments of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run ``llmd`` and return its exit code; errors are said on standard error."""
+    from llmd.api.errors import LlmdError
+    from llmd.cli.failures import show_failure, show_usage
+
+    configure(0)  # --help and --version come before -v
+    as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
+    try:
+        result = llmd.main(list(arguments), prog_name="llmd", standalone_mode=False)
+        sys.stdout.flush()
+    except LlmdError as error:
+        show_failure(error, as_json=as_json)
+        return error.exit_code
+    except click.UsageError as error:
+        show_usage(error, as_json=as_json)
+        return EXIT_USAGE
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left, as `head` does. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
+    """Print the version and end, as ``--version`` asks."""
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"llmd {version('llmd-daemon')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=TopGroup,
+    verbs=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Each command has its own --help.",
+)
+@click.option("-v", "--verbose", count=True, help="Say more on standard error; twice: everything.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Print the version.",
+)
+def llmd(verbose: int) -> None:
+    """Run language models on the devices of this machine."""
+    configure(verbose)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Listings on standard output: aligned columns for people, tabs with ``--plain``, one object with ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import click
+import msgspec
+
+SCHEMA = 1
+NOTHING = "–"
+Row = TypeVar("Row")
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """One column: its title, its text for people, and what it is sorted by (the text where None)."""
+
+    title: str
+    text: Callable[[Row], str]
+    order: Callable[[Row], Any] | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """How a listing is to be shown: the options that all listings share."""
+
+    as_json: bool = False
+    plain: bool = False
+    columns: str | None = None
+    sort: str | None = None
+
+
+def listing_options(command: Decorated) -> Decorated:
+    """Give a command the options of listings; it gets them as the keywords of `View`."""
+    for option in (
+        click.option("--sort", metavar="COLUMN", help="Sort by this column."),
+        click.option("--columns", metavar="A,B", help="Show these columns, in this order."),
+        click.option("--plain", is_flag=True, help="Separate columns by tabs."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    ):
+        command = option(command)
+    return command
+
+
+def show(view: View, noun: str, rows: Sequence[Row], columns: Sequence[Column[Row]]) -> None:
+    """Print rows; ``noun`` is the key that holds them in the JSON object."""
+    if view.sort:
+        (column,) = _chosen(view.sort, columns)
+        rows = sorted(rows, key=column.order or column.text)
+    if view.as_json:
+        show_json({noun: list(rows)})
+        return
+    shown = _chosen(view.columns, columns) if view.columns else columns
+    lines = [
+        [column.title for column in shown],
+        *([column.text(row) or NOTHING for column in shown] for row in rows),
+    ]
+    click.echo("\n".join("\t".join(line) for line in lines) if view.plain else aligned(lines))
+
+
+def show_json(members: dict[str, Any]) -> None:
+    """Print one JSON object with its schema number; sizes are in bytes, times in RFC 3339."""
+    encoded = msgspec.json.encode({"schema": SCHEMA, **members})
+    click.echo(msgspec.json.format(encoded, indent=2))
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Text in columns, two spaces apart, nothing cut off."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def size(num_bytes: int) -> str:
+    """A number of bytes for people, in powers of 1024."""
+    amount = float(num_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def _chosen(titles: str, columns: Sequence[Column[Row]]) -> list[Column[Row]]:
+    """The columns that an option names, upper or lower case."""
+    known = {column.title.lower(): column for column in columns}
+    wanted = [title.strip().lower() for title in titles.split(",")]
+    if unknown := [title for title in wanted if title not in known]:
+        raise click.UsageError(f"there is no column {unknown[0]!r}; the columns are {', '.join(known)}")
+    return [known[title] for title in wanted]

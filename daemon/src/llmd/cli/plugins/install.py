@@ -1,0 +1,97 @@
+"""``llmd plugins install``: shows what would change, installs it, and probes what came."""
+
+from __future__ import annotations
+
+import click
+
+from llmd.api.errors import PluginError
+from llmd.cli.composition import DEVICE_TRIAL, build_names
+from llmd.cli.output import show_json
+from llmd.host.installer import Change, checked_target, core_constraints, find_tool
+from llmd.host.names import PluginName
+from llmd.host.plugin_host import PROBE_LIMIT_S
+from llmd.host.probing import ProbeReport, probe_now
+
+
+@click.command()
+@click.argument("target", metavar="NAME|PATH")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(target: str, *, dry_run: bool, as_json: bool) -> None:
+    """Install a plugin into the environment of llmd, and probe it.
+
+    What llmd itself needs stays at its version. NAME is a distribution, as in llmd-backend-cpu or
+    llmd-backend-cpu==0.1.0; PATH is a wheel or a source folder.
+    """
+    tool = find_tool()
+    before = set(build_names())
+    with core_constraints() as constraints:
+        target = checked_target(target)
+        changes = tool.changes(target, constraints)
+        if not as_json:
+            show_changes(changes)
+        if not dry_run:
+            tool.install(target, constraints)
+    reports = {} if dry_run else probe_new(before, changes)
+    if as_json:
+        show_json({"changes": changes, "plugins": [_json(name, report) for name, report in reports.items()]})
+    for plugin, report in reports.items():
+        if not as_json:
+            click.echo(described(plugin, report))
+    refuse_failures(reports)
+
+
+def show_changes(changes: list[Change]) -> None:
+    """One line for each distribution that changes."""
+    if not changes:
+        click.echo("nothing would change: it is installed already")
+    for change in changes:
+        sign = "+" if not change.before else "-" if not change.after else "~"
+        versions = " → ".join(version for version in (change.before, change.after) if version)
+        click.echo(f"{sign} {change.distribution} {versions}")
+
+
+def probe_new(before: set[PluginName], changes: list[Change]) -> dict[PluginName, ProbeReport]:
+    """Probe the plugins that came or were replaced."""
+    changed = {change.distribution.lower().replace("_", "-") for change in changes}
+    new = [
+        plugin
+        for plugin in build_names()
+        if plugin not in before or plugin.distribution.lower().replace("_", "-") in changed
+    ]
+    return {plugin: probe_now(plugin, PROBE_LIMIT_S, DEVICE_TRIAL) for plugin in new}
+
+
+def described(plugin: PluginName, report: ProbeReport) -> str:
+    """What a probe found, in a line or a line for each device."""
+    if report.failure:
+        return f"✗ {plugin}: {report.failure.reason}"
+    kinds = "; ".join(f"{kind} {' '.join(names)}" for kind, names in report.summary.provides.items())
+    devices = (
+        f"  {'✓' if device.ok else '!'} device {' – '.join(filter(None, (device.info.name, device.reason)))}"
+        for device in report.devices
+    )
+    return "\n".join([f"✓ {plugin}: {kinds}", *devices])
+
+
+def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:
+    """End with an error where a probe failed.
+
+    Raises:
+        PluginError: the first failure.
+    """
+    for plugin, report in reports.items():
+        if report.failure:
+            raise PluginError(
+                f"{plugin} is installed, and its probe failed: {report.failure.reason}",
+                hint=report.failure.mend,
+            )
+
+
+def _json(plugin: PluginName, report: ProbeReport) -> dict[str, object]:
+    return {
+        "name": plugin.name,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "probe": report,
+    }

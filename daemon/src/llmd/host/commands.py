@@ -1,0 +1,38 @@
+"""Loading the command of a plugin."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from llmd.api.errors import LlmdError, PluginError
+from llmd.api.plugins import Command
+from llmd.host.names import PluginName
+
+log = logging.getLogger(__name__)
+
+
+def loaded(plugin: PluginName, command: Command) -> click.Command:
+    """Import a command.
+
+    Raises:
+        PluginError: it cannot be imported, or is no command.
+    """
+    try:
+        found = command.load()
+    except LlmdError:
+        raise
+    except Exception as error:  # the door of plugins
+        log.warning("command_not_loaded", exc_info=True, extra={"plugin": plugin.name, "verb": command.name})
+        raise _error(plugin, command, f"raised {type(error).__name__}: {error}") from error
+    if not isinstance(found, click.Command):
+        raise _error(plugin, command, f"gave a {type(found).__name__}, not a click.Command")
+    return found
+
+
+def _error(plugin: PluginName, command: Command, what: str) -> PluginError:
+    return PluginError(
+        f"loading `llmd {command.name}` of plugin {plugin} {what}",
+        hint=f"reinstall it with `llmd plugins install {plugin.distribution}`, or report it to its authors",
+    )
