@@ -1,0 +1,1 @@
+"""The built-in architectures: from a ``config.json`` to a `ModelPlan`, one module for each family."""

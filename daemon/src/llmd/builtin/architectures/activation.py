@@ -1,0 +1,23 @@
+"""Names of activations in ``config.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llmd.api.ops import Activation
+from llmd.builtin.architectures.config_fields import ConfigFields
+
+ACTIVATIONS: Mapping[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "relu2": "relu2",
+}
+
+
+def read_activation(fields: ConfigFields, name: str = "hidden_act", default: str = "silu") -> Activation:
+    """The activation that the field ``name`` asks for; `UnsupportedModelError` where it is unknown."""
+    return fields.choice(name, ACTIVATIONS, default)

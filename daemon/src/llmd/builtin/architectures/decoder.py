@@ -1,0 +1,96 @@
+"""From sizes and a style to a `ModelPlan`: the frame that all decoders here share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Part, RopeTable, TensorRef
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
+from llmd.builtin.architectures.rope import RopeConfig, read_rope, rope_table
+from llmd.builtin.architectures.shape import Shape
+from llmd.builtin.architectures.windows import Windows
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """What is special before the first layer and after the last; ``tied``: the head is the embedding's table."""
+
+    tied: bool
+    embed_scale: float = 1.0
+    head_scale: float = 1.0
+    head_softcap: float | None = None
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A configuration as far as families share it: name, sizes, style of the layers, ends, window of each layer."""
+
+    architecture: str
+    shape: Shape
+    style: LayerStyle
+    ends: Ends
+    windows: Windows
+
+
+def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
+    """The plan of a model that rotates alike in every layer. Raises as `llmd.api.Architecture`."""
+    rope = read_rope(fields)
+    context_len = context_len or rope.max_len
+    table = rope_table(rope, family.shape.head_dim, context_len)
+    return decoder_plan(family, (table,) * family.shape.num_layers, rope, context_len)
+
+
+def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, context_len: int) -> ModelPlan:
+    """Put a plan together; ``ropes`` holds a table for each layer, ``rope`` decides the longest context."""
+    shape, style, ends = family.shape, family.style, family.ends
+    groups = _groups(shape, family.windows)
+    group_of = {layer: group.id for group in groups for layer in group.layers}
+    parts = [_embed_part(shape, ends)]
+    for layer, table in enumerate(ropes):
+        mixer = mixer_ops(shape, style, layer, group_of[layer], table)
+        parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
+        parts.append(Part(f"layer {layer} ffn", "ffn", layer, feed_forward_ops(shape, style, layer)))
+    parts.append(_head_part(shape, style, ends))
+    return ModelPlan(
+        architecture=family.architecture,
+        hidden_size=shape.hidden_size,
+        vocab_size=shape.vocab_size,
+        context_len=context_len,
+        max_context_len=rope.max_context_len,
+        groups=groups,
+        parts=tuple(parts),
+    )
+
+
+def _groups(shape: Shape, windows: Windows) -> tuple[KVGroup, ...]:
+    """One group for each different window, in the order of their first layers."""
+    return tuple(
+        KVGroup(
+            id=index,
+            window=window,
+            kv_heads=shape.kv_heads,
+            head_dim=shape.head_dim,
+            layers=tuple(layer for layer, w in enumerate(windows) if w == window),
+        )
+        for index, window in enumerate(dict.fromkeys(windows))
+    )
+
+
+def _embedding(shape: Shape) -> TensorRef:
+    return TensorRef("model.embed_tokens.weight", (shape.vocab_size, shape.hidden_size))
+
+
+def _embed_part(shape: Shape, ends: Ends) -> Part:
+    op = Embed(HIDDEN, _embedding(shape), ends.embed_scale)
+    return Part("embedding", "embed", None, (op,))
+
+
+def _head_part(shape: Shape, style: LayerStyle, ends: Ends) -> Part:
+    norm = Norm(
+        HIDDEN, "x", TensorRef("model.norm.weight", (shape.hidden_size,)), style.eps, offset=style.norm_offset
+    )
+    table = _embedding(shape)
+    weight = table if ends.tied else TensorRef("lm_head.weight", table.shape)
+    head = Head("x", weight, ends.head_scale, ends.head_softcap)
+    return Part("head", "head", None, (norm, head))

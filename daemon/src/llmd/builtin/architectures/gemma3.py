@@ -1,0 +1,46 @@
+"""Gemma 3 text: norms of queries and keys, several windowed layers to each full one, a RoPE for each kind."""
+
+from __future__ import annotations
+
+from llmd.api import ModelPlan
+from llmd.api.plugins import Config
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.decoder import Family, decoder_plan
+from llmd.builtin.architectures.gemma import DEFAULT_HEAD_DIM, gemma_ends, gemma_style
+from llmd.builtin.architectures.rope import DEFAULT_THETA, RopeConfig, read_rope, rope_config, rope_table
+from llmd.builtin.architectures.shape import read_shape
+from llmd.builtin.architectures.windows import layer_windows, read_window
+
+FULL_THETA = 1000000.0
+FULL_EVERY = 6
+
+
+def plan(config: Config, context_len: int | None) -> ModelPlan:
+    """Source: Gemma Team 2025, "Gemma 3 Technical Report"."""
+    fields = ConfigFields(config)
+    if fields.flag("use_bidirectional_attention", default=False):
+        fields.refuse_unsupported("use_bidirectional_attention", value=True, known="false")
+    shape = read_shape(fields, default_head_dim=DEFAULT_HEAD_DIM)
+    period = fields.size("sliding_window_pattern", FULL_EVERY)
+    sliding = [(layer + 1) % period != 0 for layer in range(shape.num_layers)]
+    windows = layer_windows(fields, shape.num_layers, read_window(fields), sliding)
+    full, local = _ropes(fields)
+    context_len = context_len or full.max_len
+    full_table, local_table = (rope_table(rope, shape.head_dim, context_len) for rope in (full, local))
+    tables = [full_table if window is None else local_table for window in windows]
+    style = gemma_style(fields, qk_norm="head")
+    family = Family("gemma3", shape, style, gemma_ends(fields, shape, softcap=None), windows)
+    return decoder_plan(family, tables, full, context_len)
+
+
+def _ropes(fields: ConfigFields) -> tuple[RopeConfig, RopeConfig]:
+    """The RoPE of full layers and that of windowed ones, which is never scaled in the old spelling."""
+    by_type = fields.inside("rope_parameters")
+    if "full_attention" in by_type or "sliding_attention" in by_type:
+        full, local = by_type.inside("full_attention"), by_type.inside("sliding_attention")
+        return (
+            rope_config(fields, full, full.positive("rope_theta", FULL_THETA)),
+            rope_config(fields, local, local.positive("rope_theta", DEFAULT_THETA)),
+        )
+    local_theta = fields.positive("rope_local_base_freq", DEFAULT_THETA)
+    return read_rope(fields, default_theta=FULL_THETA), rope_config(fields, ConfigFields({}), local_theta)

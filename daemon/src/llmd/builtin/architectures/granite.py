@@ -1,0 +1,34 @@
+"""Granite: Llama with multipliers on embedding, attention scores, residual branches and logits."""
+
+from __future__ import annotations
+
+from llmd.api import ModelPlan
+from llmd.api.plugins import Config
+from llmd.builtin.architectures.activation import read_activation
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
+from llmd.builtin.architectures.layer import LayerStyle
+from llmd.builtin.architectures.shape import read_shape
+
+
+def plan(config: Config, context_len: int | None) -> ModelPlan:
+    """Source: Granite Team 2024, "Granite 3.0 Language Models"."""
+    fields = ConfigFields(config)
+    shape = read_shape(fields)
+    attention_bias = fields.flag("attention_bias", default=False)
+    style = LayerStyle(
+        eps=fields.positive("rms_norm_eps"),
+        activation=read_activation(fields),
+        scale=fields.positive("attention_multiplier", 1.0),
+        qkv_bias=attention_bias,
+        out_bias=attention_bias,
+        mlp_bias=fields.flag("mlp_bias", default=False),
+        residual_scale=fields.positive("residual_multiplier", 1.0),
+    )
+    ends = Ends(
+        tied=fields.flag("tie_word_embeddings", default=False),
+        embed_scale=fields.positive("embedding_multiplier", 1.0),
+        head_scale=1.0 / fields.positive("logits_scaling", 1.0),
+    )
+    family = Family("granite", shape, style, ends, (None,) * shape.num_layers)
+    return plan_with_one_rope(family, fields, context_len)

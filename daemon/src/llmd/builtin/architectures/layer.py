@@ -1,0 +1,139 @@
+"""The ops of one decoder layer: attention and a gated feed-forward network, each around the residual stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from llmd.api import HIDDEN, Add, Attention, Glu, Linear, Norm, Op, Rope, RopeTable, TensorRef
+from llmd.api.ops import Activation
+from llmd.builtin.architectures.shape import Shape
+
+
+class LayerStyle(msgspec.Struct, frozen=True):
+    """How the layers of a family differ from each other family's.
+
+    ``pre_norms`` and ``post_norms`` are the names of the norms before and after mixer and feed-forward network.
+    ``qk_norm`` normalises queries and keys per head or over their whole width. ``fused`` checkpoints keep q, k and v
+    in one tensor, gate and up in another. ``scale`` multiplies attention scores, ``residual_scale`` what a part adds.
+    """
+
+    eps: float
+    activation: Activation
+    scale: float
+    pre_norms: tuple[str, str] | None = ("input_layernorm", "post_attention_layernorm")
+    post_norms: tuple[str, str] | None = None
+    norm_offset: float = 0.0
+    qk_norm: Literal["head", "width"] | None = None
+    qkv_bias: bool = False
+    out_bias: bool = False
+    mlp_bias: bool = False
+    fused: bool = False
+    softcap: float | None = None
+    residual_scale: float = 1.0
+
+
+def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
+    """Attention over the KV group ``group``, rotated by ``rope``."""
+    build = _Builder(shape, style, layer)
+    dim = shape.head_dim
+    return (
+        *build.pre_norm(0),
+        build.qkv(),
+        *build.qk_norms(),
+        Rope("q", "q", shape.heads, dim, rope),
+        Rope("k", "k", shape.kv_heads, dim, rope),
+        Attention(
+            "q", "k", "v", "y", group, layer, shape.heads, shape.kv_heads, dim, style.scale, style.softcap
+        ),
+        build.linear("y", {"y": ("self_attn.o_proj", shape.hidden_size)}, shape.q_width, bias=style.out_bias),
+        *build.post_norm(0),
+        build.residual(),
+    )
+
+
+def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, ...]:
+    """``down(activation(gate(x)) * up(x))``. Source: Shazeer 2020, "GLU Variants Improve Transformer"."""
+    build = _Builder(shape, style, layer)
+    inner = shape.intermediate_size
+    return (
+        *build.pre_norm(1),
+        build.gate_up(),
+        Glu("gate", "up", "y", style.activation),
+        build.linear("y", {"y": ("mlp.down_proj", shape.hidden_size)}, inner, bias=style.mlp_bias),
+        *build.post_norm(1),
+        build.residual(),
+    )
+
+
+class _Builder(msgspec.Struct, frozen=True):
+    """Ops of one layer; each part computes from ``x`` (or the hidden state itself) to ``y``."""
+
+    shape: Shape
+    style: LayerStyle
+    layer: int
+
+    def pre_norm(self, part: int) -> Iterator[Op]:
+        if self.style.pre_norms is not None:
+            yield self._norm(HIDDEN, "x", self.style.pre_norms[part], self.shape.hidden_size)
+
+    def post_norm(self, part: int) -> Iterator[Op]:
+        if self.style.post_norms is not None:
+            yield self._norm("y", "y", self.style.post_norms[part], self.shape.hidden_size)
+
+    def residual(self) -> Op:
+        return Add(HIDDEN, "y", HIDDEN, self.style.residual_scale)
+
+    def qkv(self) -> Op:
+        q, kv = self.shape.q_width, self.shape.kv_width
+        widths = {"q": q, "k": kv, "v": kv}
+        if self.style.fused:
+            return self._fused("self_attn.qkv_proj", widths)
+        outs = {out: (f"self_attn.{out}_proj", width) for out, width in widths.items()}
+        return self.linear(self._input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
+
+    def gate_up(self) -> Op:
+        inner = self.shape.intermediate_size
+        if self.style.fused:
+            return self._fused("mlp.gate_up_proj", {"gate": inner, "up": inner})
+        outs = {out: (f"mlp.{out}_proj", inner) for out in ("gate", "up")}
+        return self.linear(self._input, outs, self.shape.hidden_size, bias=self.style.mlp_bias)
+
+    def qk_norms(self) -> Iterator[Op]:
+        """Norms of queries and keys: a weight for each element of a head, or of the whole width."""
+        for value, heads in (("q", self.shape.heads), ("k", self.shape.kv_heads)):
+            name = f"self_attn.{value}_norm"
+            if self.style.qk_norm == "head":
+                yield self._norm(value, value, name, self.shape.head_dim, heads)
+            elif self.style.qk_norm == "width":
+                yield self._norm(value, value, name, heads * self.shape.head_dim)
+
+    def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Op:
+        """``outs`` maps each value to its module and its width; ``width`` is that of ``x``."""
+        weights = [TensorRef(self._name(f"{module}.weight"), (out, width)) for module, out in outs.values()]
+        biases = [
+            TensorRef(self._name(f"{module}.bias"), (out,)) if bias else None for module, out in outs.values()
+        ]
+        return Linear(x, tuple(outs), tuple(weights), tuple(biases))
+
+    @property
+    def _input(self) -> str:
+        return HIDDEN if self.style.pre_norms is None else "x"
+
+    def _fused(self, module: str, widths: dict[str, int]) -> Op:
+        shape = (sum(widths.values()), self.shape.hidden_size)
+        weights = []
+        first = 0
+        for width in widths.values():
+            weights.append(TensorRef(self._name(f"{module}.weight"), shape, (first, first + width)))
+            first += width
+        return Linear(self._input, tuple(widths), tuple(weights), (None,) * len(widths))
+
+    def _norm(self, x: str, out: str, module: str, width: int, heads: int = 1) -> Op:
+        weight = TensorRef(self._name(f"{module}.weight"), (width,))
+        return Norm(x, out, weight, self.style.eps, offset=self.style.norm_offset, heads=heads)
+
+    def _name(self, tensor: str) -> str:
+        return f"model.layers.{self.layer}.{tensor}"

@@ -1,0 +1,29 @@
+"""Llama 2, 3 and later; CodeLlama, TinyLlama, SmolLM and whatever else calls itself Llama."""
+
+from __future__ import annotations
+
+from llmd.api import ModelPlan
+from llmd.api.plugins import Config
+from llmd.builtin.architectures.activation import read_activation
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
+from llmd.builtin.architectures.layer import LayerStyle
+from llmd.builtin.architectures.shape import read_shape
+
+
+def plan(config: Config, context_len: int | None) -> ModelPlan:
+    """Norms before each part, rotated grouped-query attention, SwiGLU. Source: Touvron et al. 2023, "Llama 2"."""
+    fields = ConfigFields(config)
+    shape = read_shape(fields)
+    attention_bias = fields.flag("attention_bias", default=False)
+    style = LayerStyle(
+        eps=fields.positive("rms_norm_eps"),
+        activation=read_activation(fields),
+        scale=shape.head_dim**-0.5,
+        qkv_bias=attention_bias,
+        out_bias=attention_bias,
+        mlp_bias=fields.flag("mlp_bias", default=False),
+    )
+    ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
+    family = Family("llama", shape, style, ends, (None,) * shape.num_layers)
+    return plan_with_one_rope(family, fields, context_len)

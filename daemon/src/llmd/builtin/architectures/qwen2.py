@@ -1,0 +1,36 @@
+"""Qwen2 and Qwen2.5: biases on queries, keys and values; a window, if any, in the upper layers."""
+
+from __future__ import annotations
+
+from llmd.api import ModelPlan
+from llmd.api.plugins import Config
+from llmd.builtin.architectures.activation import read_activation
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
+from llmd.builtin.architectures.layer import LayerStyle
+from llmd.builtin.architectures.shape import read_shape
+from llmd.builtin.architectures.windows import Windows, layer_windows, read_window
+
+
+def plan(config: Config, context_len: int | None) -> ModelPlan:
+    """Source: Yang et al. 2024, "Qwen2 Technical Report"."""
+    fields = ConfigFields(config)
+    shape = read_shape(fields)
+    style = LayerStyle(
+        eps=fields.positive("rms_norm_eps"),
+        activation=read_activation(fields),
+        scale=shape.head_dim**-0.5,
+        qkv_bias=True,
+    )
+    ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
+    family = Family("qwen2", shape, style, ends, qwen_windows(fields, shape.num_layers))
+    return plan_with_one_rope(family, fields, context_len)
+
+
+def qwen_windows(fields: ConfigFields, num_layers: int) -> Windows:
+    """The window counts only with ``use_sliding_window``, and from layer ``max_window_layers`` on."""
+    used = fields.flag("use_sliding_window", default=False)
+    window = read_window(fields) if used else None
+    first = fields.count("max_window_layers", 0)
+    sliding = [window is not None and layer >= first for layer in range(num_layers)]
+    return layer_windows(fields, num_layers, window, sliding)
