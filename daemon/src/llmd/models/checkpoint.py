@@ -89,6 +89,12 @@ class Checkpoint:
     def close(self) -> None:
         _close(self._files.values())
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
 
 def _close(files: Iterable[SafetensorsFile]) -> None:
     for file in files:

@@ -36,7 +36,7 @@ def group_size(row_len: int) -> int:
     return 64 if row_len % 64 == 0 else 32
 
 
-def quantize_q8(data: NDArray[np.generic], source: Format) -> WeightData:
+def quantize_q8(data: NDArray[np.generic], source: Format = "f32") -> WeightData:
     """Quantise a plain weight ``[out, in]`` to q8.
 
     Each element is off by at most half of its group's scale, apart from float32 rounding.

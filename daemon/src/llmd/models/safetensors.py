@@ -88,6 +88,12 @@ class SafetensorsFile:
         with contextlib.suppress(BufferError):  # arrays still refer to the map; the last one ends it
             self._map.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
 
 def read_header(file: BinaryIO, path: Path) -> Header:
     """Read and check the header of an open file.

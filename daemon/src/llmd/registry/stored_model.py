@@ -51,9 +51,8 @@ def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredMode
 
 
 def _with_weights(known: StoredModel) -> StoredModel:
-    checkpoint = Checkpoint.open(known.directory)
-    try:
-        bytes_by_dtype: Counter[str] = Counter()
+    bytes_by_dtype: Counter[str] = Counter()
+    with Checkpoint.open(known.directory) as checkpoint:
         for tensor in checkpoint.tensors.values():
             bytes_by_dtype[tensor.dtype.lower()] += tensor.size_bytes
         return msgspec.structs.replace(
@@ -62,8 +61,6 @@ def _with_weights(known: StoredModel) -> StoredModel:
             size_bytes=checkpoint.size_bytes,
             format=max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype], default=""),
         )
-    finally:
-        checkpoint.close()
 
 
 def _context_len(config: Config) -> int | None:

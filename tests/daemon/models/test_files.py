@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import CheckpointError
+from llmd.models.files import file_size, open_file, read_bytes
+
+
+def test_reads_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    assert read_bytes(path, max_bytes=7) == b"content"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="the file is missing") as caught:
+        open_file(tmp_path / "absent")
+    assert caught.value.file == str(tmp_path / "absent")
+    assert caught.value.hint
+
+
+def test_a_dangling_link_is_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="the file is missing"):
+        open_file(tmp_path / "link")
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        open_file(tmp_path)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        open_file(tmp_path / "pipe")
+
+
+def test_other_failures_give_the_systems_reason(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="File name too long"):
+        open_file(tmp_path / ("x" * 300))
+
+
+def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    with pytest.raises(CheckpointError, match="larger than the 6 bytes"):
+        read_bytes(path, max_bytes=6)
+
+
+def test_the_size_is_that_of_now(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    with open_file(path) as file:
+        os.truncate(path, 3)
+        assert file_size(file) == 3

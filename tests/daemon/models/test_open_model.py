@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api import Architecture, CheckpointError, NotFoundError, UnsupportedModelError
+from llmd.models.open_model import architecture_names, find_architecture, open_model
+from tests.corrupt import small_model
+from tests.corrupt.untouchable import map_untouchable
+
+Architectures = dict[str, Architecture]
+
+
+def test_opens_a_model_without_reading_a_weight(model_directory: Path, architectures: Architectures) -> None:
+    opened = open_model(model_directory, architectures, mapper=map_untouchable)
+    with opened.checkpoint:
+        assert opened.plan.context_len == small_model.CONTEXT_LEN
+        assert opened.config["hidden_size"] == small_model.HIDDEN
+        assert opened.notices == ()
+        with pytest.raises(TypeError):
+            opened.checkpoint.view("model.norm.weight")
+
+
+def test_the_plan_is_made_for_the_wanted_context(model_directory: Path, architectures: Architectures) -> None:
+    opened = open_model(model_directory, architectures, 17)
+    with opened.checkpoint:
+        assert opened.plan.context_len == 17
+
+
+def test_notices_of_checkpoint_and_plan_come_together(
+    model_directory: Path, architectures: Architectures
+) -> None:
+    small_model.write_sharded(model_directory)
+    small_model.write_config(model_directory, tie_word_embeddings=True)
+    index = json.loads((model_directory / small_model.INDEX).read_text())
+    (model_directory / small_model.INDEX).write_text(json.dumps(index | {"metadata": {"total_size": 1}}))
+    opened = open_model(model_directory, architectures)
+    with opened.checkpoint:
+        assert len(opened.notices) == 2
+
+
+def test_files_are_closed_when_plan_and_checkpoint_disagree(
+    model_directory: Path, architectures: Architectures
+) -> None:
+    small_model.write_config(model_directory, hidden_size=8)
+    with pytest.raises(CheckpointError, match="has shape"):
+        open_model(model_directory, architectures)
+    gc.collect()  # an open file would warn here
+
+
+def test_the_class_comes_before_the_type() -> None:
+    assert architecture_names({"architectures": ["A", "B"], "model_type": "c"}) == ("A", "B")
+    assert architecture_names({"architectures": [], "model_type": "c"}) == ("c",)
+    assert architecture_names({"model_type": 3}) == ()
+
+
+def test_a_model_type_is_enough(architectures: Architectures) -> None:
+    found = find_architecture({"model_type": "llama"}, architectures, file="config.json")
+    assert found is architectures["llama"]
+
+
+def test_an_unknown_class_is_not_run_as_its_type(architectures: Architectures) -> None:
+    config = {"architectures": ["LlamaForSequenceClassification"], "model_type": "llama"}
+    with pytest.raises(UnsupportedModelError, match="nearest known are LlamaForCausalLM, llama"):
+        find_architecture(config, architectures, file="config.json")
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"architectures": None}, {"architectures": [1]}, {"model_type": None}]
+)
+def test_a_configuration_must_name_an_architecture(
+    config: dict[str, Any], architectures: Architectures
+) -> None:
+    with pytest.raises(CheckpointError, match="names neither architectures nor model_type") as caught:
+        find_architecture(config, architectures, file="m/config.json")
+    assert caught.value.file == "m/config.json"
+
+
+@pytest.mark.parametrize("quantization", [{"quant_method": "gptq", "bits": 4}, {}, "awq"])
+def test_a_quantised_checkpoint_is_refused_before_its_tensors_are_missed(
+    model_directory: Path, architectures: Architectures, quantization: Any
+) -> None:
+    small_model.write_config(model_directory, quantization_config=quantization)
+    with pytest.raises(UnsupportedModelError, match="the weights are quantised"):
+        open_model(model_directory, architectures)
+
+
+def test_a_missing_directory_is_not_found(tmp_path: Path, architectures: Architectures) -> None:
+    with pytest.raises(NotFoundError):
+        open_model(tmp_path / "absent", architectures)

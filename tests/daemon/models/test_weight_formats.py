@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api import PluginError, TensorRef
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format
+from tests.golden.checkpoint import Tensors, write_safetensors
+
+ALL = ("f32", "f16", "bf16", "q8")
+MATRIX = TensorRef("matrix", (4, 4))
+VECTOR = TensorRef("vector", (4,))
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
+    tensors: Tensors = {"matrix": np.zeros((4, 4), np.uint16), "vector": np.zeros(4, np.float32)}
+    write_safetensors(tmp_path / "model.safetensors", tensors, {})
+    with Checkpoint.open(tmp_path) as opened:
+        yield opened
+
+
+def test_weights_stay_as_they_are_stored(checkpoint: Checkpoint) -> None:
+    format_of = format_policy(checkpoint, ALL, None)
+    assert format_of("linear", MATRIX) == "bf16"
+    assert format_of("norm", VECTOR) == "f32"
+
+
+@pytest.mark.parametrize(
+    ("op_kind", "ref", "expected"),
+    [
+        ("linear", MATRIX, "q8"),
+        ("head", MATRIX, "q8"),
+        ("embed", MATRIX, "bf16"),
+        ("linear", VECTOR, "f32"),
+        ("norm", VECTOR, "f32"),
+    ],
+)
+def test_only_matrices_that_are_multiplied_are_quantised(
+    checkpoint: Checkpoint, op_kind: str, ref: TensorRef, expected: str
+) -> None:
+    assert format_policy(checkpoint, ALL, "q8")(op_kind, ref) == expected
+
+
+def test_a_format_that_the_device_lacks_is_replaced_and_said(checkpoint: Checkpoint) -> None:
+    assert format_policy(checkpoint, ("f32", "f16"), "q8")("linear", MATRIX) == "f32"
+    notices = conversion_notices(checkpoint, ("f32", "f16"), "q8", device="slow")
+    assert len(notices) == 2
+    assert "slow does not compute with q8" in notices[0]
+    assert "bf16: weights are converted to f32" in notices[1]
+
+
+def test_nothing_is_said_of_a_device_that_has_all(checkpoint: Checkpoint) -> None:
+    assert conversion_notices(checkpoint, ALL, "q8", device="cpu") == ()
+
+
+@pytest.mark.parametrize(
+    ("stored", "device_formats", "expected"),
+    [
+        ("bf16", ("f16", "f32"), "f32"),
+        ("f16", ("bf16", "f32"), "f32"),
+        ("f32", ("f16", "bf16"), "bf16"),
+        ("bf16", ("f16",), "f16"),
+        ("f16", ("f16", "f32"), "f16"),
+    ],
+)
+def test_the_nearest_format_keeps_most(stored: str, device_formats: tuple[str, ...], expected: str) -> None:
+    assert nearest_format(stored, device_formats) == expected
+
+
+def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:
+    with pytest.raises(PluginError, match="none of which is plain"):
+        format_policy(checkpoint, ("q8",), None)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api import CheckpointError, TensorRef, Weight
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.quantization import quantize_q8
+from llmd.models.weight_source import CheckpointSource
+from tests.corrupt.small_model import write_raw
+from tests.golden.checkpoint import write_safetensors
+
+VALUES = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
+BITS = (VALUES.view(np.uint32) >> 16).astype(np.uint16)
+BAD = np.array([[1.0, np.inf]], np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_safetensors(tmp_path / "model.safetensors", {"w": VALUES, "b": BITS, "bad": BAD}, {})
+    return tmp_path / "model.safetensors"
+
+
+@pytest.fixture
+def source(path: Path) -> Iterator[CheckpointSource]:
+    with Checkpoint.open(path.parent) as checkpoint:
+        yield CheckpointSource(checkpoint)
+
+
+def weight(name: str, wanted: str, rows: tuple[int, int] | None = None) -> Weight:
+    return Weight(TensorRef(name, (6, 64), rows), wanted)
+
+
+@pytest.mark.parametrize(("name", "stored", "values"), [("w", "f32", VALUES), ("b", "bf16", BITS)])
+def test_the_stored_format_is_mapped_without_a_copy(
+    source: CheckpointSource,
+    name: str,
+    stored: str,
+    values: np.ndarray[tuple[int, int], np.dtype[np.generic]],
+) -> None:
+    read = source.read(weight(name, stored))
+    assert not read.data.flags.owndata
+    assert not read.data.flags.writeable
+    np.testing.assert_array_equal(read.data, values)
+
+
+def test_rows_of_a_fused_tensor_are_cut_without_a_copy(source: CheckpointSource) -> None:
+    read = source.read(weight("w", "f32", (2, 5)))
+    assert not read.data.flags.owndata
+    assert read.data.flags.c_contiguous
+    np.testing.assert_array_equal(read.data, VALUES[2:5])
+
+
+def test_another_plain_format_is_converted(source: CheckpointSource) -> None:
+    read = source.read(weight("b", "f32", (1, 3)))
+    assert read.format == "f32"
+    np.testing.assert_array_equal(read.data.view(np.uint32), BITS[1:3].astype(np.uint32) << 16)
+    assert not read.data.flags.writeable
+
+
+def test_q8_is_quantised_on_the_way(source: CheckpointSource) -> None:
+    read = source.read(weight("b", "q8", (1, 3)))
+    expected = quantize_q8(BITS[1:3], "bf16")
+    np.testing.assert_array_equal(read.data, expected.data)
+    np.testing.assert_array_equal(read.scales, expected.scales)
+    assert read.scales is not None
+    assert not read.scales.flags.writeable
+
+
+def test_unaligned_data_is_copied_to_an_aligned_place(tmp_path: Path) -> None:
+    header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'.ljust(57)
+    write_raw(tmp_path / "model.safetensors", header, np.array([1, 2], np.float32).tobytes())
+    with Checkpoint.open(tmp_path) as checkpoint:
+        data = CheckpointSource(checkpoint).read(Weight(TensorRef("a", (2,)), "f32")).data
+    assert data.flags.aligned
+    assert data.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("wanted", ["q8"])
+def test_values_that_do_not_fit_the_format_name_their_tensor(source: CheckpointSource, wanted: str) -> None:
+    with pytest.raises(CheckpointError, match="cannot be stored as q8: a value is infinite") as caught:
+        source.read(Weight(TensorRef("bad", (1, 2)), wanted))
+    assert caught.value.tensor == "bad"
+
+
+@pytest.mark.parametrize(
+    ("ref", "complaint"),
+    [
+        (TensorRef("absent", (6, 64)), "the tensor is missing"),
+        (TensorRef("w", (64, 6)), "has shape"),
+        (TensorRef("w", (6, 64), (4, 7)), "asks for rows"),
+    ],
+)
+def test_a_weight_that_contradicts_the_checkpoint_is_refused(
+    source: CheckpointSource, ref: TensorRef, complaint: str
+) -> None:
+    with pytest.raises(CheckpointError, match=complaint):
+        source.read(Weight(ref, "f32"))
+
+
+def test_a_file_that_shrank_since_it_was_opened_is_an_error_not_a_crash(
+    path: Path, source: CheckpointSource
+) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(CheckpointError, match="shrank"):
+        source.read(weight("w", "f32"))
+
+
+def test_threads_read_the_same(source: CheckpointSource) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        reads = list(pool.map(source.read, [weight("b", "q8")] * 16))
+    for read in reads:
+        np.testing.assert_array_equal(read.data, reads[0].data)
