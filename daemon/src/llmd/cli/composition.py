@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from llmd.host.names import PluginName
     from llmd.host.plugin_host import PluginHost
 
-DEVICE_TRIAL = ""
+# Run on each device in the child process of its probe; a name, so that only the child imports it.
+DEVICE_TRIAL = "llmd.testing.trial:try_device"
 
 
 def cache_folder() -> Path:
