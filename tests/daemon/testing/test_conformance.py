@@ -1,0 +1,87 @@
+"""The suite passes on the reference and finds what is wrong with a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.builtin.reference import numerics
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.conformance import all_cases, check_accuracy, check_device, check_exactness
+from llmd.testing.trial import try_device
+from llmd.testing.workload import Workload
+
+
+def cases() -> dict[str, Workload]:
+    return {case.name: case for case in all_cases()}
+
+
+def test_every_case_has_its_own_name() -> None:
+    assert len(cases()) == len(all_cases())
+
+
+def test_every_op_of_the_set_has_a_case() -> None:
+    kinds = {op.kind for case in all_cases() for part in case.plan.parts for op in part.ops}
+    assert kinds == set(ReferenceDevice().info.ops)
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_reference_is_row_exact(name: str) -> None:
+    problems = [result for result in check_exactness(ReferenceDevice(), cases()[name]) if result.problem]
+    assert problems == []
+
+
+def test_trial_passes_on_the_reference() -> None:
+    assert try_device(ReferenceDevice()) == []
+
+
+@pytest.mark.parametrize(
+    ("case", "function"),
+    [
+        ("norm/rms", "rms_norm"),
+        ("rope/half", "rotate"),
+        ("attention/gqa-f32", "attend"),
+        ("head/plain", "soft_cap"),
+    ],
+)
+def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, function: str) -> None:
+    right = getattr(numerics, function)
+
+    class Wrong(ReferenceDevice):
+        """A device that computes one op 0.1 % off."""
+
+    def off(*args: object, **kwargs: object) -> object:
+        return right(*args, **kwargs) * np.float32(1.001)
+
+    def expected_then_wrong(device: object, workload: Workload, *args: object) -> object:
+        with monkeypatch.context() as patch:
+            if isinstance(device, Wrong):
+                patch.setattr(numerics, function, off)
+            return run(device, workload, *args)
+
+    from llmd.testing import conformance
+
+    run = conformance.run
+    monkeypatch.setattr(conformance, "run", expected_then_wrong)
+    assert "NMSE" in check_accuracy(Wrong(), cases()[case]).problem
+
+
+def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = numerics.rms_norm
+
+    def batch_dependent(x: np.ndarray, *args: object) -> np.ndarray:
+        out = right(x, *args)
+        return np.nextafter(out, np.float32(np.inf)) if len(x) > 1 else out
+
+    monkeypatch.setattr(numerics, "rms_norm", batch_dependent)
+    results = list(check_exactness(ReferenceDevice(), cases()["norm/rms"]))
+    assert all("rows differ" in result.problem for result in results)
+
+
+def test_a_format_that_a_device_lacks_is_named() -> None:
+    device = ReferenceDevice()
+    device.info = type(device.info)(
+        **{f: getattr(device.info, f) for f in device.info.__struct_fields__} | {"formats": ("f32",)}
+    )
+    result = next(iter(check_device(device, (cases()["linear/q8"],))))
+    assert "q8" in result.problem
