@@ -6,6 +6,7 @@ Nothing is registered or indexed: a directory that is put there is in the store.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -95,10 +96,10 @@ def _as_directory(name: str) -> Path | None:
 def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) -> NotFoundError:
     if matching:
         return NotFoundError(
-            f"{len(matching)} models begin with {name}: {', '.join(matching[:3])}", hint="give the whole name"
+            f"{len(matching)} models begin with {name!r}: {', '.join(matching[:3])}", hint="give the whole name"
         )
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(
-        f"there is no model {name}; the nearest names are {', '.join(nearest) or 'none'}",
+        f"there is no model {reprlib.repr(name)}; the nearest names are {', '.join(nearest) or 'none'}",
         hint="`llmd list` shows every model; a directory is given by its path",
     )
