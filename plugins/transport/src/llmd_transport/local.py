@@ -1,0 +1,108 @@
+"""Links inside one process, at addresses ``local://NAME``: frames pass through bounded queues in memory."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+
+from llmd.api import LinkError, Transport, hookimpl
+from llmd.api.transport import Buffer, Link, Listener
+from llmd_transport.channel import Channel
+
+LLMD_API = 1
+SCHEME = "local"
+MAX_FRAMES = 16
+"""Frames on their way in one direction; `LocalLink.send` waits beyond."""
+MAX_WAITING_LINKS = 16
+
+
+class LocalLink:
+    """One end of a link (`llmd.api.Link`). A frame is copied once, by `send`."""
+
+    def __init__(self, outgoing: Channel[bytearray], incoming: Channel[bytearray]) -> None:
+        self._outgoing = outgoing
+        self._incoming = incoming
+
+    def send(self, parts: Sequence[Buffer], timeout_s: float) -> None:
+        self._outgoing.put(bytearray().join(parts), timeout_s)
+
+    def receive(self, timeout_s: float) -> memoryview:
+        return memoryview(self._incoming.get(timeout_s))
+
+    def close(self) -> None:
+        self._outgoing.close()
+        self._incoming.close()
+
+
+class LocalListener:
+    """Accepts links at one name (`llmd.api.Listener`)."""
+
+    def __init__(self, network: LocalNetwork, address: str) -> None:
+        self.address = address
+        self._network = network
+        self._waiting: Channel[LocalLink] = Channel(f"listener {address}", MAX_WAITING_LINKS)
+
+    def accept(self, timeout_s: float) -> Link:
+        return self._waiting.get(timeout_s)
+
+    def offer(self, link: LocalLink, timeout_s: float) -> None:
+        """Queue the far end of a new link."""
+        self._waiting.put(link, timeout_s)
+
+    def close(self) -> None:
+        self._network.forget(self)
+        for link in self._waiting.drain():
+            link.close()
+
+
+class LocalNetwork:
+    """The names that are listened to. Each plugin host has its own, so two hosts in one process do not meet."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, LocalListener] = {}
+        self._lock = threading.Lock()
+        self._unnamed = itertools.count(1)
+
+    def listen(self, address: str) -> Listener:
+        """Listen at an address; ``local://`` alone takes a name that is free."""
+        name = self._name(address) or f"unnamed-{next(self._unnamed)}"
+        with self._lock:
+            if name in self._listeners:
+                raise LinkError(
+                    f"{address} is already listened to", hint="close that listener, or take another name"
+                )
+            listener = LocalListener(self, f"{SCHEME}://{name}")
+            self._listeners[name] = listener
+        return listener
+
+    def connect(self, address: str, timeout_s: float) -> Link:
+        """Connect to a listener of this process; the link works before it is accepted."""
+        with self._lock:
+            listener = self._listeners.get(self._name(address))
+        if listener is None:
+            raise LinkError(
+                f"nothing listens at {address}", hint="listen before connecting, in the same process"
+            )
+        there, back = (Channel[bytearray](f"link {address}", MAX_FRAMES) for _ in range(2))
+        listener.offer(LocalLink(back, there), timeout_s)
+        return LocalLink(there, back)
+
+    def forget(self, listener: LocalListener) -> None:
+        """Free the name of a listener."""
+        name = self._name(listener.address)
+        with self._lock:
+            if self._listeners.get(name) is listener:
+                del self._listeners[name]
+
+    def _name(self, address: str) -> str:
+        scheme, separator, name = address.partition("://")
+        if scheme != SCHEME or not separator:
+            raise LinkError(f"{address!r} is no address of this transport", hint=f"write {SCHEME}://NAME")
+        return name
+
+
+@hookimpl
+def llmd_transports() -> Sequence[Transport]:
+    network = LocalNetwork()
+    return [Transport(SCHEME, connect=network.connect, listen=network.listen)]
