@@ -1,0 +1,118 @@
+"""The aiohttp application: one door for every request, whatever its dialect."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from llmd.api.errors import LlmdError
+from llmd.server import problems
+from llmd.server.errors import ForbiddenError
+from llmd.server.guards import Guards, Peer, cors_headers, preflight_headers
+from llmd.server.problems import problem_of
+from llmd.server.routing import RouteTable, match
+from llmd.server.service import Service
+
+logger = logging.getLogger(__name__)
+
+ADMIN_PREFIX = "/llmd/"
+MAX_REQUEST_ID_LEN = 128
+CLIENT_GONE = 499
+
+
+class Door:
+    """Checks a request, finds its handler, and turns what went wrong into a reply."""
+
+    def __init__(self, service: Service, routes: RouteTable, guards: Guards) -> None:
+        self._service = service
+        self._routes = routes
+        self._guards = guards
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request; broad, because one bad request must not end the daemon."""
+        started = time.perf_counter()
+        try:
+            response = await self._answer(request)
+        except LlmdError as error:
+            response = problem_of(error).response()
+        except ConnectionError:
+            response = web.Response(status=CLIENT_GONE)
+        except web.HTTPRequestEntityTooLarge:
+            response = problems.too_large(self._service.config.max_body).response()
+        except Exception:
+            logger.exception("request_failed", extra={"method": request.method, "path": request.path})
+            response = problems.INTERNAL.response()
+        elapsed_ms = (time.perf_counter() - started) * 1e3
+        if not response.prepared:
+            response.headers["openai-processing-ms"] = f"{elapsed_ms:.0f}"
+        fields = {"path": request.path, "status": response.status, "ms": round(elapsed_ms, 1)}
+        logger.info("request", extra=fields)
+        return response
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        peer = _peer(request)
+        self._guards.check(peer, request.headers)
+        found = match(self._routes, request.method, request.path)
+        if request.method == "OPTIONS":
+            return _options(request, found.allowed)
+        if found.route is None:
+            return self._refusal(request, found.allowed)
+        if request.path.startswith(ADMIN_PREFIX) and not peer.is_this_machine:
+            raise ForbiddenError(
+                f"{request.path} answers this machine alone", code="local_only", hint="use the Unix socket"
+            )
+        if found.route.method == "GET":
+            return await found.route.handler(request, self._service)
+        with self._service.activity.request():
+            return await found.route.handler(request, self._service)
+
+    def _refusal(self, request: web.Request, allowed: frozenset[str]) -> web.Response:
+        if not allowed:
+            return problems.unknown_url(request.path).response()
+        return problems.wrong_method(request.method, request.path, allowed).response()
+
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Headers of every reply, streams included."""
+        request_id = _request_id(request.headers)
+        response.headers["x-request-id"] = request_id
+        response.headers["request-id"] = request_id
+        response.headers["server"] = f"llmd/{self._service.version}"
+        origin = request.headers.get("Origin")
+        if origin is not None and self._guards.origin_allowed(origin):
+            response.headers.update(cors_headers(origin))
+
+
+def build_app(service: Service, routes: RouteTable, guards: Guards) -> web.Application:
+    """The application that serves ``routes``."""
+    door = Door(service, routes, guards)
+    app = web.Application(client_max_size=service.config.max_body)
+    app.router.add_route("*", "/{path:.*}", door.__call__)
+    app.on_response_prepare.append(door.add_headers)
+    return app
+
+
+def _peer(request: web.Request) -> Peer:
+    transport = request.transport
+    local = transport.get_extra_info("sockname") if transport else None
+    remote = transport.get_extra_info("peername") if transport else None
+    if not isinstance(local, tuple):
+        return Peer(None, None)
+    return Peer(local[0], remote[0] if isinstance(remote, tuple) else "")
+
+
+def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:
+    headers = {"Allow": ", ".join(sorted(allowed or {"OPTIONS"}))}
+    if "Origin" in request.headers:
+        headers |= preflight_headers(request.headers.get("Access-Control-Request-Headers", ""))
+    return web.Response(status=204, headers=headers)
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    given = headers.get("x-request-id", "")
+    if given and len(given) <= MAX_REQUEST_ID_LEN and given.isprintable() and given.isascii():
+        return given
+    return f"req_{uuid.uuid4().hex}"

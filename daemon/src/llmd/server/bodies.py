@@ -1,0 +1,45 @@
+"""Request bodies: read with a limit, decoded, and JSON whatever the Content-Type says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from llmd.server.errors import BadRequestError
+
+MAX_DEPTH = 128
+_decoder = msgspec.json.Decoder()
+
+
+async def read_object(request: web.Request) -> dict[str, Any]:
+    """The body as a JSON object; of duplicate keys the last wins.
+
+    Raises:
+        BadRequestError: it is no JSON object, or nested too deeply.
+        web.HTTPRequestEntityTooLarge: it is larger than the limit, counted after inflating gzip.
+    """
+    body = await request.read()
+    try:
+        value = _decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadRequestError(f"the body is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(value, dict):
+        raise BadRequestError("the body must be a JSON object", code="invalid_json")
+    if _depth(value) > MAX_DEPTH:
+        raise BadRequestError(f"the body is nested deeper than {MAX_DEPTH} levels", code="invalid_json")
+    return value
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+    return depth

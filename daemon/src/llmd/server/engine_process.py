@@ -1,0 +1,118 @@
+"""An engine child process and the frames between it and the front."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from llmd.api.messages import FromEngine, ToEngine
+from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
+from llmd.server.tasks import OwnedTask
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 1 << 16
+
+
+def engine_command(cache: Path) -> tuple[str, ...]:
+    """What starts an engine, but for ``--fd N``; ``cache`` keeps what probes of devices found."""
+    return (sys.executable, "-m", "llmd.engine", "--cache", str(cache))
+
+
+class EngineProcess:
+    """A running engine. Messages go both ways until it closes its end or dies."""
+
+    def __init__(
+        self,
+        model: str,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._model = model
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._log = OwnedTask(self._log_stderr(), f"engine log of {model}")
+
+    @classmethod
+    async def start(cls, model: str, command: Sequence[str]) -> EngineProcess:
+        """Start ``command --fd N``.
+
+        It leads a session of its own: Ctrl-C in the daemon's terminal drains the daemon and must not end engines.
+
+        Raises:
+            OSError: the process cannot be started.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                "--fd",
+                str(theirs.fileno()),
+                pass_fds=(theirs.fileno(),),
+                stdin=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            process.kill()
+            raise
+        return cls(model, process, reader, writer)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, message: ToEngine) -> None:
+        """Queue a message. One for an engine that has just died is lost: the supervisor sends it again."""
+        if not self._writer.is_closing():
+            self._writer.write(encode_frame(message))
+
+    async def messages(self) -> AsyncIterator[FromEngine]:
+        """Every message until the engine ends."""
+        frames: FrameDecoder[FromEngine] = FrameDecoder(FromEngine)
+        while received := await self._read():
+            try:
+                messages = frames.feed(received)
+            except FrameError:
+                logger.exception("engine_frame_unreadable", extra={"model": self._model})
+                return
+            for message in messages:
+                yield message
+
+    async def _read(self) -> bytes:
+        try:
+            return await self._reader.read(READ_BYTES)
+        except ConnectionError:
+            return b""
+
+    async def end(self, grace_s: float) -> str:
+        """Wait ``grace_s`` seconds for the process to end, then kill it; return how it ended."""
+        self._writer.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), grace_s)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await self._log.join()
+        return _ending(self._process.returncode or 0)
+
+    async def _log_stderr(self) -> None:
+        assert self._process.stderr is not None
+        while line := await self._process.stderr.readline():
+            said = line.decode(errors="replace").rstrip()
+            logger.info("engine_said", extra={"model": self._model, "line": said})
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    return f"signal {-status}, {signal.Signals(-status).name}"

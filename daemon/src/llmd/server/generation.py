@@ -1,0 +1,166 @@
+"""One request as the engine sees it: prompts in, pieces of text out. No dialect, no transport."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct
+
+from llmd.api.errors import ContextLengthError
+from llmd.api.messages import SamplingParams, StopParams
+from llmd.chat.generation_defaults import GenerationDefaults
+from llmd.server.answer_text import AnswerText, Piece
+from llmd.server.model_text import ModelText
+from llmd.server.supervisor import Supervisor, TokenRequest
+from llmd.server.token_stream import TokenStream
+
+SEED_BITS = 64
+
+
+class SamplingChoice(Struct, frozen=True):
+    """What a request says about sampling; None: the model's default."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    logprobs: int | None = None
+
+    def params(self, defaults: GenerationDefaults, seed: int, choice: int) -> SamplingParams:
+        """The values that hold: the request's, the model's, those that change nothing."""
+        return SamplingParams(
+            seed=seed,
+            temperature=_first(self.temperature, defaults.temperature, 1.0),
+            top_k=int(_first(self.top_k, defaults.top_k, 0)),
+            top_p=_first(self.top_p, defaults.top_p, 1.0),
+            min_p=_first(self.min_p, defaults.min_p, 0.0),
+            choice=choice,
+            logprobs=self.logprobs,
+        )
+
+
+class EndChoice(Struct, frozen=True):
+    """When answers end. ``max_tokens`` None: at the end of the window."""
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    strings: tuple[str, ...] = ()
+    token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+
+
+class GenerationRequest(Struct, frozen=True):
+    """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
+
+    ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt.
+    """
+
+    prompts: tuple[tuple[int, ...], ...]
+    sampling: SamplingChoice
+    end: EndChoice
+    n: int = 1
+    skip_special: bool = True
+    at_text_start: bool = True
+    param: str = "messages"
+
+
+class Usage(Struct):
+    """Tokens of a request, exactly."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Generation:
+    """An async context manager around running answers; leaving it frees whatever still runs.
+
+    Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
+    """
+
+    def __init__(self, request: GenerationRequest, text: ModelText, window: int) -> None:
+        """``window`` is how many tokens prompt and answer may have.
+
+        Raises:
+            ContextLengthError: a prompt leaves no room for an answer.
+            RequestError: a stop string is empty.
+        """
+        for prompt in request.prompts:
+            _check_length(request, len(prompt), window)
+        self.request = request
+        self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
+        self._text = text
+        self._window = window
+        self._answers = {index: self._answer() for index in range(len(request.prompts) * request.n)}
+        self._stream: TokenStream | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    async def pieces(self, supervisor: Supervisor) -> AsyncIterator[tuple[int, Piece]]:
+        """Run every answer; pieces come with the index of theirs.
+
+        Raises:
+            LlmdError: the engine could not finish an answer; the others are cancelled.
+        """
+        if self.request.end.max_tokens == 0:
+            for index in self._answers:
+                yield index, Piece("", finish="length")
+            return
+        self._stream = supervisor.open(self._token_requests())
+        while self._answers:
+            index, token = await self._stream.next()
+            self.usage.completion_tokens += 1
+            piece = self._answers[index].feed(token)
+            if piece is None:
+                continue
+            if piece.finish is not None:
+                del self._answers[index]
+                self._stream.cancel(index)
+            yield index, piece
+
+    def _answer(self) -> AnswerText:
+        return AnswerText(
+            self._text.tokenizer,
+            self.request.end.strings,
+            skip_special=self.request.skip_special,
+            at_text_start=self.request.at_text_start,
+        )
+
+    def _token_requests(self) -> list[TokenRequest]:
+        sampling, defaults = self.request.sampling, self._text.defaults
+        seed = secrets.randbits(SEED_BITS) if sampling.seed is None else sampling.seed % (1 << SEED_BITS)
+        return [
+            TokenRequest(prompt, sampling.params(defaults, seed, choice), self._stop_params(len(prompt)))
+            for prompt in self.request.prompts
+            for choice in range(self.request.n)
+        ]
+
+    def _stop_params(self, prompt_len: int) -> StopParams:
+        end = self.request.end
+        room = self._window - prompt_len
+        ids = end.token_ids if end.ignore_eos else (*self._text.stop_ids, *end.token_ids)
+        return StopParams(
+            max_tokens=room if end.max_tokens is None else min(room, end.max_tokens),
+            stop_ids=tuple(sorted(set(ids))),
+            min_tokens=end.min_tokens,
+        )
+
+
+def _check_length(request: GenerationRequest, prompt_len: int, window: int) -> None:
+    needed = 0 if request.end.max_tokens == 0 else 1
+    if prompt_len + needed > window:
+        raise ContextLengthError(prompt_len, window, param=request.param)
+
+
+def _first(*values: float | None) -> float:
+    return next(value for value in values if value is not None)

@@ -1,0 +1,127 @@
+"""Opens the sockets of the daemon, so that nobody but their owner can reach them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from llmd.api.errors import ConfigError
+from llmd.config import Address, TcpAddress, UnixAddress
+
+BACKLOG = 1024
+USER_UMASK = 0o177
+USER_FOLDER_MODE = 0o700
+
+
+class Listener(Struct, frozen=True):
+    """A bound socket and the address at which clients reach it."""
+
+    socket: socket.socket
+    address: Address
+
+    def close(self) -> None:
+        """Close the socket; a Unix socket's file goes too, unless another daemon has taken its place."""
+        if isinstance(self.address, UnixAddress):
+            with contextlib.suppress(OSError):
+                self.address.path.unlink()
+        self.socket.close()
+
+
+def check_exposure(addresses: Sequence[Address], *, no_auth: bool) -> None:
+    """Raises `ConfigError` where anyone on the network could use the daemon and that was not asked for."""
+    for address in addresses:
+        if isinstance(address, TcpAddress) and not address.is_loopback and not no_auth:
+            raise ConfigError(
+                f"{address} can be reached from other machines, and no key protects it",
+                hint="listen on 127.0.0.1 or a Unix socket, or say --no-auth to serve everyone who reaches it",
+            )
+
+
+@contextlib.contextmanager
+def listen(addresses: Sequence[Address]) -> Iterator[tuple[Listener, ...]]:
+    """Bind every address; all are closed at the end, also where one cannot be had.
+
+    Raises:
+        ConfigError: an address is in use or cannot be bound.
+    """
+    with contextlib.ExitStack() as stack:
+        listeners = []
+        for address in addresses:
+            for listener in _bind(address):
+                stack.callback(listener.close)
+                listeners.append(listener)
+        yield tuple(listeners)
+
+
+def _bind(address: Address) -> list[Listener]:
+    try:
+        return [_bind_unix(address)] if isinstance(address, UnixAddress) else _bind_tcp(address)
+    except OSError as error:
+        in_use = error.errno == errno.EADDRINUSE
+        raise ConfigError(
+            f"cannot listen on {address}: {error.strerror or error}",
+            hint="another program has it; `llmd ps` shows a running daemon"
+            if in_use
+            else "choose another --addr",
+        ) from error
+
+
+def _bind_tcp(address: TcpAddress) -> list[Listener]:
+    infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listeners = []
+    for family, kind, protocol, _, where in dict.fromkeys(infos):
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            bound.bind(where)
+            bound.listen(BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+        host, port = bound.getsockname()[:2]
+        listeners.append(Listener(bound, TcpAddress(host, port)))
+    return listeners
+
+
+def _bind_unix(address: UnixAddress) -> Listener:
+    path = address.path
+    path.parent.mkdir(mode=USER_FOLDER_MODE, parents=True, exist_ok=True)
+    _remove_stale(path)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Between bind and chmod anyone could connect: the file must be born with its mode.
+    umask = os.umask(USER_UMASK)
+    try:
+        bound.bind(str(path))
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(umask)
+    bound.listen(BACKLOG)
+    return Listener(bound, address)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket that nobody listens on; anything else in the place is an error."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "a file that is no socket lies there")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        else:
+            raise OSError(errno.EADDRINUSE, "a daemon answers there")

@@ -1,0 +1,116 @@
+"""Which model a name means, and which models are loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from llmd.api.errors import LlmdError, NotFoundError, RequestError
+from llmd.registry.store import Store
+from llmd.server.served_model import ServedModel
+
+LATEST = ":latest"
+NEAREST = 3
+Loader = Callable[[str, Path], ServedModel]
+
+
+class ModelTable:
+    """Models by name and alias. One that lies in the store is loaded when it is first asked for."""
+
+    def __init__(self, store: Store, aliases: Mapping[str, str], load: Loader) -> None:
+        self.store = store
+        self.aliases = aliases
+        self._load = load
+        self._served: dict[str, ServedModel] = {}
+
+    @property
+    def served(self) -> tuple[ServedModel, ...]:
+        return tuple(self._served.values())
+
+    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> ServedModel:
+        """The model of a name: exact, alias, without ``:latest``, unique prefix, directory.
+
+        No name is the only loaded model. ``allow_path``: the asker may name any directory of this machine.
+
+        Raises:
+            NotFoundError: there is none; the message has the nearest names.
+            RequestError: no name, and not exactly one model is loaded.
+        """
+        if not asked:
+            return self._only()
+        directories = self.store.directories()
+        names = matching(asked, self.aliases, {**directories, **self._served})
+        if len(names) == 1:
+            name, directory = names[0], directories.get(names[0])
+        elif allow_path and "/" in asked and Path(asked).is_dir():
+            directory = Path(asked).resolve()
+            name = directory.name
+        else:
+            raise _unknown(asked, names, {*directories, *self._served, *self.aliases})
+        return await self.serve(name, directory)
+
+    async def serve(self, name: str, directory: Path | None) -> ServedModel:
+        """The loaded model of that name; one that could not be loaded is tried anew."""
+        served = self._served.get(name)
+        if served is not None and not (served.never_loaded and directory):
+            return served
+        if served is not None:
+            await self.unload(name)
+        assert directory is not None, "a name is served, or the store has it"
+        return self._served.setdefault(name, self._load(name, directory))
+
+    async def unload(self, name: str, error: LlmdError | None = None) -> None:
+        """End a model's engine.
+
+        Raises:
+            NotFoundError: it is not loaded.
+        """
+        name = next(iter(matching(name, self.aliases, self._served)), name)
+        served = self._served.pop(name, None)
+        if served is None:
+            loaded = ", ".join(self._served) or "none"
+            raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
+        await served.close(error)
+
+    async def close(self, error: LlmdError) -> None:
+        """End every engine."""
+        served, self._served = self._served, {}
+        await asyncio.gather(*(model.close(error) for model in served.values()))
+
+    def names_of(self, served: ServedModel) -> list[str]:
+        """The model's name and its aliases."""
+        return [served.name, *(alias for alias, name in self.aliases.items() if name == served.name)]
+
+    def _only(self) -> ServedModel:
+        if len(self._served) == 1:
+            return next(iter(self._served.values()))
+        loaded = ", ".join(self._served) or "none"
+        raise RequestError(
+            f"the request names no model, and {len(self._served)} are loaded: {loaded}",
+            param="model",
+            hint="set model to one of GET /v1/models",
+        )
+
+
+def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Names that ``asked`` may mean; exactly one, or the asker must be told."""
+    known = {name: name for name in names} | dict(aliases)
+    for exact in (asked, asked.removesuffix(LATEST)):
+        if exact in known:
+            return [known[exact]]
+    return sorted({target for name, target in known.items() if name.startswith(asked)})
+
+
+def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundError:
+    if names:
+        return NotFoundError(
+            f"{len(names)} models begin with {asked}: {', '.join(names[:NEAREST])}",
+            hint="give the whole name",
+        )
+    nearest = difflib.get_close_matches(asked, known, n=NEAREST, cutoff=0.0)
+    return NotFoundError(
+        f"there is no model {asked}; the nearest names are {', '.join(nearest) or 'none'}",
+        hint="GET /v1/models lists every model",
+    )

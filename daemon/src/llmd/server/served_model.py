@@ -1,0 +1,95 @@
+"""A model that the daemon serves: its engine and its text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from llmd.api.errors import LlmdError
+from llmd.api.messages import Loaded
+from llmd.chat.tokenizer import check_vocab_size
+from llmd.server.model_text import ModelText
+from llmd.server.supervision import Phase
+from llmd.server.supervisor import Supervisor
+
+
+class ReadyModel(Struct, frozen=True):
+    """What a request needs of a loaded model. ``window``: how many tokens prompt and answer may have together."""
+
+    supervisor: Supervisor
+    text: ModelText
+    loaded: Loaded
+
+    @property
+    def window(self) -> int:
+        return window_of(self.loaded)
+
+
+class ServedModel:
+    """A model by name. It loads from the moment it is made; whoever makes it awaits `close`."""
+
+    def __init__(
+        self, name: str, directory: Path, supervisor: Supervisor, text: asyncio.Future[ModelText]
+    ) -> None:
+        self.name = name
+        self.directory = directory
+        self.supervisor = supervisor
+        self.created = int(time.time())
+        self._text = text
+        self._text.add_done_callback(_retrieve)
+
+    async def ready(self) -> ReadyModel:
+        """Wait until it can answer.
+
+        Raises:
+            LlmdError: it cannot be loaded, or has failed for good.
+        """
+        # Shielded: one client that leaves while the model loads must not end the loading for the others.
+        text = await asyncio.shield(self._text)
+        loaded = await self.supervisor.loaded()
+        check_vocab_size(text.tokenizer, loaded.vocab_size)
+        return ReadyModel(self.supervisor, text, loaded)
+
+    @property
+    def error(self) -> LlmdError | None:
+        """Why it cannot answer, if it cannot."""
+        failed = self._text.done() and not self._text.cancelled() and self._text.exception()
+        if isinstance(failed, LlmdError):
+            return failed
+        return self.supervisor.error
+
+    @property
+    def loaded(self) -> Loaded | None:
+        return self.supervisor.known
+
+    @property
+    def never_loaded(self) -> bool:
+        """Whether loading failed, so that another try may find mended files."""
+        return self.error is not None and (self.loaded is None or self.supervisor.error is None)
+
+    @property
+    def status(self) -> str:
+        """``loading``, ``loaded`` or ``failed``."""
+        if self.error is not None:
+            return "failed"
+        ready = self.supervisor.phase is Phase.READY and self._text.done()
+        return "loaded" if ready else "loading"
+
+    async def close(self, error: LlmdError | None = None) -> None:
+        """End the engine; running requests end with ``error``."""
+        await self.supervisor.close(error)
+        await asyncio.wait({self._text})
+
+
+def window_of(loaded: Loaded) -> int:
+    """The window that the KV pool leaves of the context."""
+    return min(loaded.context_len, loaded.kv_tokens)
+
+
+def _retrieve(text: asyncio.Future[ModelText]) -> None:
+    """Take the failure that nobody may ask for, so that it is not reported as forgotten."""
+    if not text.cancelled():
+        text.exception()

@@ -1,0 +1,48 @@
+"""What handlers work with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from llmd.config import ServerConfig
+from llmd.host.plugin_host import PluginHost
+from llmd.server.activity import Activity
+from llmd.server.model_table import ModelTable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Service:
+    """The daemon as its dialects see it. ``shut_down`` begins a graceful end."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        version: str,
+        models: ModelTable,
+        host: PluginHost,
+        threads: ThreadPoolExecutor,
+        shut_down: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.version = version
+        self.models = models
+        self.activity = Activity()
+        self.shut_down = shut_down
+        self._host = host
+        self._host_turn = asyncio.Lock()
+        self._threads = threads
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what blocks away from the event loop: templates, tokenizing, the disk."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+
+    async def ask_host(self, question: Callable[[PluginHost], T]) -> T:
+        """Ask the plugin host, which answers one thread at a time."""
+        async with self._host_turn:
+            return await self.in_thread(question, self._host)

@@ -1,0 +1,235 @@
+"""What a supervisor decides: events of one engine come in, commands go out. No I/O, no clock.
+
+Tokens are the truth: every live request is kept with the tokens it has, and a new engine is given both. An engine
+that dies again before a resubmitted request gained a token is restarted once for each back-off; then the live
+requests end with `EngineCrashedError` and the model has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from msgspec import Struct, structs
+
+from llmd.api.errors import EngineCrashedError, LlmdError
+from llmd.api.messages import (
+    Cancel,
+    Failed,
+    FromEngine,
+    Loaded,
+    Output,
+    Shutdown,
+    Submit,
+    ToEngine,
+    TokenOutput,
+)
+from llmd.server.errors import UnavailableError, from_engine
+
+BACKOFF_S = (0.5, 2.0)
+
+
+class Start(Struct, frozen=True):
+    """Start an engine after so many seconds."""
+
+    after_s: float
+
+
+class Send(Struct, frozen=True):
+    """Send a message to the engine."""
+
+    message: ToEngine
+
+
+class Deliver(Struct, frozen=True):
+    """Hand a token to the request's reader; its ``request_id`` is the reader's."""
+
+    output: TokenOutput
+
+
+class Fail(Struct, frozen=True):
+    """End a request with an error."""
+
+    request_id: int
+    error: LlmdError
+
+
+Command = Start | Send | Deliver | Fail
+
+
+class Phase(Enum):
+    """Where an engine stands."""
+
+    LOADING = auto()
+    READY = auto()
+    FAILED = auto()
+    CLOSED = auto()
+
+
+class _Live(Struct):
+    """A request that has not ended. ``engine_id`` is new for each submission, so that late tokens of an earlier
+    one are told apart; None while no engine has it.
+    """
+
+    request: Submit
+    output: list[int]
+    engine_id: int | None = None
+    paused: bool = False
+
+
+class Supervision:
+    """The state of one engine and its requests."""
+
+    def __init__(self, model: str, backoff_s: tuple[float, ...] = BACKOFF_S) -> None:
+        self.phase = Phase.LOADING
+        self.loaded: Loaded | None = None
+        self.error: LlmdError | None = None
+        self.restarts = 0
+        self._model = model
+        self._backoff_s = backoff_s
+        self._live: dict[int, _Live] = {}
+        self._by_engine_id: dict[int, int] = {}
+        self._next_engine_id = 0
+        self._strikes = 0
+        self._proven = True
+        self._resubmitted: set[int] = set()
+
+    @property
+    def live(self) -> int:
+        """How many requests have not ended."""
+        return len(self._live)
+
+    def submit(self, request: Submit) -> list[Command]:
+        """Take a request; it waits here while the engine loads."""
+        if self.error is not None:
+            return [Fail(request.request_id, self._refusal(self.error))]
+        self._live[request.request_id] = _Live(request, list(request.output))
+        return self._send_to_engine(request.request_id)
+
+    def cancel(self, request_id: int) -> list[Command]:
+        """Forget a request that its reader no longer wants."""
+        commands = self._take_from_engine(request_id)
+        self._live.pop(request_id, None)
+        return commands
+
+    def pause(self, request_id: int) -> list[Command]:
+        """Take a request from the engine because its reader is slow; its tokens are kept."""
+        if live := self._live.get(request_id):
+            live.paused = True
+        return self._take_from_engine(request_id)
+
+    def resume(self, request_id: int) -> list[Command]:
+        """Give a paused request back to the engine, with the tokens that it has."""
+        live = self._live.get(request_id)
+        if live is None or not live.paused:
+            return []
+        live.paused = False
+        return self._send_to_engine(request_id)
+
+    def receive(self, message: FromEngine) -> list[Command]:
+        """Act on a message of the engine."""
+        match message:
+            case Loaded():
+                return self._on_loaded(message)
+            case Output():
+                return [command for token in message.tokens for command in self._on_token(token)]
+            case Failed(request_id=None):
+                return [Send(Shutdown()), *self.fail(from_engine(message))]
+            case Failed():
+                return self._on_failed(message)
+            case _:
+                return []
+
+    def died(self, how: str) -> list[Command]:
+        """Act on the end of the engine process; ``how`` it ended is for people."""
+        if self.phase in {Phase.FAILED, Phase.CLOSED}:
+            return []
+        self._strikes = 0 if self._proven else self._strikes + 1
+        if self.loaded is None or self._strikes > len(self._backoff_s):
+            return self.fail(self._crashed(how))
+        after_s = self._backoff_s[self._strikes - 1] if self._strikes else 0.0
+        self.phase = Phase.LOADING
+        self.restarts += 1
+        self._proven = False
+        self._by_engine_id.clear()
+        for live in self._live.values():
+            live.engine_id = None
+        return [Start(after_s)]
+
+    def fail(self, error: LlmdError) -> list[Command]:
+        """End every request with ``error`` and accept no more."""
+        return self._end(Phase.FAILED, error)
+
+    def close(self, error: LlmdError) -> list[Command]:
+        """End the engine, and with ``error`` every request that still runs."""
+        return [Send(Shutdown()), *self._end(Phase.CLOSED, error)]
+
+    def _end(self, phase: Phase, error: LlmdError) -> list[Command]:
+        self.phase, self.error = phase, error
+        failures: list[Command] = [Fail(request_id, error) for request_id in self._live]
+        self._live.clear()
+        self._by_engine_id.clear()
+        return failures
+
+    def _on_loaded(self, message: Loaded) -> list[Command]:
+        self.phase, self.loaded = Phase.READY, message
+        waiting = [request_id for request_id, live in self._live.items() if not live.paused]
+        self._resubmitted = set() if self._proven else set(waiting)
+        return [command for request_id in waiting for command in self._send_to_engine(request_id)]
+
+    def _on_token(self, token: TokenOutput) -> Iterable[Command]:
+        request_id = self._by_engine_id.get(token.request_id)
+        if request_id is None:
+            return
+        if not self._resubmitted or request_id in self._resubmitted:
+            self._proven = True
+        self._live[request_id].output.append(token.token)
+        if token.finish is not None:
+            self._forget(request_id)
+        yield Deliver(structs.replace(token, request_id=request_id))
+
+    def _on_failed(self, message: Failed) -> list[Command]:
+        assert message.request_id is not None
+        request_id = self._by_engine_id.get(message.request_id)
+        if request_id is None:
+            return []
+        self._forget(request_id)
+        return [Fail(request_id, from_engine(message))]
+
+    def _forget(self, request_id: int) -> None:
+        engine_id = self._live.pop(request_id).engine_id
+        self._resubmitted.discard(request_id)
+        if engine_id is not None:
+            del self._by_engine_id[engine_id]
+
+    def _send_to_engine(self, request_id: int) -> list[Command]:
+        if self.phase is not Phase.READY:
+            return []
+        live = self._live[request_id]
+        live.engine_id = self._next_engine_id
+        self._next_engine_id += 1
+        self._by_engine_id[live.engine_id] = request_id
+        return [Send(structs.replace(live.request, request_id=live.engine_id, output=tuple(live.output)))]
+
+    def _take_from_engine(self, request_id: int) -> list[Command]:
+        live = self._live.get(request_id)
+        if live is None or live.engine_id is None:
+            return []
+        engine_id, live.engine_id = live.engine_id, None
+        del self._by_engine_id[engine_id]
+        self._resubmitted.discard(request_id)
+        return [Send(Cancel(engine_id))]
+
+    def _crashed(self, how: str) -> EngineCrashedError:
+        when = "while it loaded" if self.loaded is None else f"{self._strikes + 1} times without a token"
+        return EngineCrashedError(
+            f"the engine of {self._model} died {when} ({how})",
+            hint="its last lines are in the daemon's log; `llmd doctor` checks the devices",
+        )
+
+    def _refusal(self, error: LlmdError) -> LlmdError:
+        if self.phase is Phase.CLOSED:
+            return error
+        return UnavailableError(
+            f"{self._model} has failed: {error.message}", code="model_failed", hint=error.hint
+        )

@@ -1,0 +1,216 @@
+"""Runs one model's engine: carries out what `Supervision` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from llmd.api.errors import EngineCrashedError, LlmdError
+from llmd.api.messages import (
+    Ask,
+    FromEngine,
+    Load,
+    Loaded,
+    Loading,
+    Report,
+    SamplingParams,
+    StopParams,
+    Submit,
+)
+from llmd.server.engine_process import EngineProcess
+from llmd.server.errors import UnavailableError
+from llmd.server.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
+from llmd.server.tasks import OwnedTask
+from llmd.server.token_stream import TokenStream
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 2.0
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class TokenRequest(Struct, frozen=True):
+    """One sequence to run."""
+
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    stop: StopParams
+
+
+class Supervisor:
+    """Keeps the engine of one model alive. Used on the event loop alone; whoever makes it awaits `close`."""
+
+    def __init__(
+        self,
+        model: str,
+        load: Load,
+        command: Sequence[str],
+        *,
+        buffer_tokens: int = 4096,
+        backoff_s: tuple[float, ...] = BACKOFF_S,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.model = model
+        self.progress: Loading | None = None
+        self._load = load
+        self._buffer_tokens = buffer_tokens
+        self._command = command
+        self._sleep = sleep
+        self._state = Supervision(model, backoff_s)
+        self._process: EngineProcess | None = None
+        self._next_start: float | None = 0.0
+        self._streams: dict[int, TokenStream] = {}
+        self._ids = itertools.count()
+        self._reports: list[asyncio.Future[Report]] = []
+        self._settled = asyncio.Event()
+        self._task = OwnedTask(self._run(), f"supervisor of {model}")
+
+    @property
+    def phase(self) -> Phase:
+        return self._state.phase
+
+    @property
+    def error(self) -> LlmdError | None:
+        """Why the model has failed or was closed."""
+        return self._state.error
+
+    @property
+    def known(self) -> Loaded | None:
+        """What the engine said when it had loaded, also while it is started again."""
+        return self._state.loaded
+
+    @property
+    def restarts(self) -> int:
+        return self._state.restarts
+
+    @property
+    def pid(self) -> int | None:
+        """The engine process, where one runs."""
+        return self._process.pid if self._process else None
+
+    async def loaded(self) -> Loaded:
+        """Wait until the model has been loaded for the first time.
+
+        Raises:
+            LlmdError: it could not be loaded, or was closed before.
+        """
+        await self._settled.wait()
+        if self._state.loaded is None:
+            assert self._state.error is not None
+            raise self._state.error
+        return self._state.loaded
+
+    def open(self, requests: Sequence[TokenRequest]) -> TokenStream:
+        """Run sequences; their tokens come from the stream, which must be closed."""
+        submits = [Submit(next(self._ids), r.prompt, r.sampling, r.stop) for r in requests]
+        stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
+        for submit in submits:
+            self._streams[submit.request_id] = stream
+            self._perform(self._state.submit(submit))
+        return stream
+
+    def cancel(self, request_id: int) -> None:
+        self._streams.pop(request_id, None)
+        self._perform(self._state.cancel(request_id))
+
+    def pause(self, request_id: int) -> None:
+        self._perform(self._state.pause(request_id))
+
+    def resume(self, request_id: int) -> None:
+        self._perform(self._state.resume(request_id))
+
+    async def report(self) -> Report | None:
+        """Counters of the engine, or None while it does not run."""
+        if self._process is None or self.phase is not Phase.READY:
+            return None
+        answer: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+        self._reports.append(answer)
+        self._process.send(Ask())
+        try:
+            return await answer
+        except EngineCrashedError:
+            return None
+
+    async def close(self, error: LlmdError | None = None) -> None:
+        """End the engine; requests that still run end with ``error``."""
+        error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
+        self._perform(self._state.close(error))
+        self._settled.set()
+        if self._process is None or not await self._task.join(GRACE_S):
+            await self._task.close()
+
+    async def _run(self) -> None:
+        while self._next_start is not None:
+            delay, self._next_start = self._next_start, None
+            await self._sleep(delay)
+            try:
+                how = await self._live()
+            except Exception as error:
+                logger.exception("engine_lost", extra={"model": self.model})
+                how = f"the daemon could not run it: {error}"
+            self._perform(self._state.died(how))
+            self._fail_reports(how)
+            fields = {"model": self.model, "phase": self.phase.name, "how": how}
+            logger.info("engine_ended", extra=fields)
+        self._settled.set()
+
+    async def _live(self) -> str:
+        """One engine from start to end; returns how it ended."""
+        process = await EngineProcess.start(self.model, self._command)
+        self._process = process
+        try:
+            process.send(self._load)
+            async for message in process.messages():
+                self._receive(message)
+        finally:
+            self._process = None
+            how = await process.end(GRACE_S)
+        return how
+
+    def _receive(self, message: FromEngine) -> None:
+        if isinstance(message, Loading):
+            self.progress = message
+        elif isinstance(message, Report):
+            for answer in self._reports:
+                if not answer.done():
+                    answer.set_result(message)
+            self._reports.clear()
+        else:
+            self._perform(self._state.receive(message))
+            if self.phase is not Phase.LOADING:
+                self._settled.set()
+
+    def _perform(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            match command:
+                case Start():
+                    self._next_start = command.after_s
+                case Send():
+                    if self._process is not None:
+                        self._process.send(command.message)
+                case Deliver():
+                    self._deliver(command)
+                case Fail():
+                    if stream := self._streams.pop(command.request_id, None):
+                        stream.fail(command.error)
+                case _:
+                    assert_never(command)
+
+    def _deliver(self, command: Deliver) -> None:
+        request_id = command.output.request_id
+        stream = self._streams.get(request_id)
+        if command.output.finish is not None:
+            self._streams.pop(request_id, None)
+        if stream is not None:
+            stream.push(command.output)
+
+    def _fail_reports(self, how: str) -> None:
+        for answer in self._reports:
+            if not answer.done():
+                answer.set_exception(EngineCrashedError(f"the engine died ({how})"))
+        self._reports.clear()

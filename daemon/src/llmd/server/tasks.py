@@ -1,0 +1,32 @@
+"""Tasks with a name and an owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+logger = logging.getLogger(__name__)
+
+
+class OwnedTask:
+    """A background task. Whoever makes it awaits `close`; what it raises is logged."""
+
+    def __init__(self, work: Coroutine[None, None, None], name: str) -> None:
+        self._task = asyncio.Task(work, name=name)
+        self._task.add_done_callback(_log_failure)
+
+    async def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the work has ended by itself; whether it has."""
+        await asyncio.wait({self._task}, timeout=timeout_s)
+        return self._task.done()
+
+    async def close(self) -> None:
+        """End the work and wait for its end."""
+        self._task.cancel()
+        await self.join()
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("task_failed", exc_info=error, extra={"task": task.get_name()})

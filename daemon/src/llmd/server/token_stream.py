@@ -1,0 +1,79 @@
+"""Tokens of one generation's sequences on their way from the engine to one reader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+from llmd.api.errors import LlmdError
+from llmd.api.messages import TokenOutput
+
+
+class Control(Protocol):
+    """What a stream may ask of its supervisor."""
+
+    def cancel(self, request_id: int) -> None: ...
+    def pause(self, request_id: int) -> None: ...
+    def resume(self, request_id: int) -> None: ...
+
+
+class TokenStream:
+    """A bounded mailbox. Where its reader is slow, its requests leave the engine until it has caught up.
+
+    ``request_ids`` are those of the sequences, by their index. Used on the event loop alone.
+    """
+
+    def __init__(self, request_ids: tuple[int, ...], control: Control, buffer_tokens: int) -> None:
+        self._index = {request_id: index for index, request_id in enumerate(request_ids)}
+        self._control = control
+        self._buffer_tokens = buffer_tokens
+        self._tokens: deque[TokenOutput] = deque()
+        self._error: LlmdError | None = None
+        self._paused = False
+        self._changed = asyncio.Event()
+
+    async def next(self) -> tuple[int, TokenOutput]:
+        """The next token and the index of its sequence.
+
+        Raises:
+            LlmdError: what ended one of the requests; the others are cancelled.
+        """
+        while not self._tokens:
+            if self._error is not None:
+                raise self._error
+            self._changed.clear()
+            await self._changed.wait()
+        token = self._tokens.popleft()
+        if self._paused and len(self._tokens) <= self._buffer_tokens // 2:
+            self._paused = False
+            for request_id in self._index:
+                self._control.resume(request_id)
+        return self._index[token.request_id], token
+
+    def cancel(self, index: int) -> None:
+        """Ask for no more tokens of one sequence; those on their way are dropped."""
+        request_id = next(key for key, value in self._index.items() if value == index)
+        del self._index[request_id]
+        self._tokens = deque(token for token in self._tokens if token.request_id != request_id)
+        self._control.cancel(request_id)
+
+    def close(self) -> None:
+        """Ask for no more tokens at all."""
+        for request_id in tuple(self._index):
+            self._control.cancel(request_id)
+        self._index.clear()
+
+    def push(self, token: TokenOutput) -> None:
+        """Take a token from the supervisor."""
+        self._tokens.append(token)
+        self._changed.set()
+        if not self._paused and len(self._tokens) >= self._buffer_tokens:
+            self._paused = True
+            for request_id in self._index:
+                self._control.pause(request_id)
+
+    def fail(self, error: LlmdError) -> None:
+        """Take the end of a request from the supervisor; tokens before it are still read."""
+        self._error = self._error or error
+        self._changed.set()
