@@ -1,0 +1,211 @@
+"""Sequences give the same tokens whatever runs beside them, and leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from llmd.api import DeviceError, MemoryBudgetError, RequestError
+from llmd.api.messages import SamplingParams, StopParams, Submit, TokenOutput
+from llmd.engine.core import EngineCore
+from llmd.testing.plans import TinyModel
+
+MakeCore = Callable[..., EngineCore]
+
+
+def prompt(seed: int, length: int) -> tuple[int, ...]:
+    return tuple(np.random.default_rng(seed).integers(0, TinyModel().vocab, length).tolist())
+
+
+def submit(
+    request_id: int,
+    length: int,
+    max_tokens: int = 12,
+    temperature: float = 0.0,
+    output: tuple[int, ...] = (),
+    logprobs: int | None = None,
+    stop_ids: tuple[int, ...] = (),
+) -> Submit:
+    sampling = SamplingParams(seed=request_id, temperature=temperature, logprobs=logprobs)
+    stop = StopParams(max_tokens=max_tokens, stop_ids=stop_ids)
+    return Submit(request_id, prompt(request_id, length), sampling, stop, output)
+
+
+def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
+    for request in requests:
+        core.submit(request)
+    tokens: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}
+    while core.busy:
+        for token in core.step().tokens:
+            tokens[token.request_id].append(token)
+    return tokens
+
+
+def ids(outputs: list[TokenOutput]) -> list[int]:
+    return [output.token for output in outputs]
+
+
+REQUESTS = (
+    submit(1, 5),
+    submit(2, 300, temperature=0.9),
+    submit(3, 40, temperature=1.5),
+    submit(4, 1),
+    submit(5, 17),
+)
+
+
+def test_tokens_do_not_depend_on_what_else_runs(make_core: MakeCore) -> None:
+    together = run(make_core(slots=3), *REQUESTS)
+    for request in REQUESTS:
+        assert ids(run(make_core(), request)[request.request_id]) == ids(together[request.request_id])
+
+
+def test_tokens_do_not_depend_on_the_split(make_core: MakeCore) -> None:
+    whole, split = run(make_core(), *REQUESTS), run(make_core(cuts=(3, 6)), *REQUESTS)
+    assert {key: ids(tokens) for key, tokens in whole.items()} == {key: ids(t) for key, t in split.items()}
+
+
+def test_a_resubmitted_request_goes_on_with_the_same_tokens(make_core: MakeCore) -> None:
+    undisturbed = run(make_core(), *REQUESTS)
+    for request in REQUESTS:
+        tokens = ids(undisturbed[request.request_id])
+        again = Submit(request.request_id, request.prompt, request.sampling, request.stop, tuple(tokens[:5]))
+        assert ids(run(make_core(), again)[request.request_id]) == tokens[5:]
+
+
+def test_greedy_tokens_are_the_argmax_of_forward(make_core: MakeCore) -> None:
+    core = make_core()
+    tokens = ids(run(core, submit(1, 20, max_tokens=6))[1])
+    logits = core.forward(np.array([*prompt(1, 20), *tokens[:-1]], np.int32))
+    assert logits[19:].argmax(axis=1).tolist() == tokens
+
+
+def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) -> None:
+    core = make_core()
+    outputs = run(core, submit(1, 20, max_tokens=4, temperature=2.0, logprobs=5))[1]
+    logits = core.forward(np.array([*prompt(1, 20), *ids(outputs)], np.int32)).astype(np.float64)
+    expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    for row, output in enumerate(outputs, start=19):
+        assert output.logprobs is not None
+        assert output.logprobs.chosen == pytest.approx(expected[row, output.token], abs=1e-5)
+        best = np.argsort(-logits[row], kind="stable")[:5]
+        assert list(output.logprobs.top_ids) == best.tolist()
+        assert output.logprobs.top == pytest.approx(expected[row, best].tolist(), abs=1e-5)
+
+
+def test_each_sequence_ends_for_its_own_reason(make_core: MakeCore) -> None:
+    free = ids(run(make_core(), submit(1, 20))[1])
+    stopped = run(make_core(), submit(1, 20, stop_ids=(free[3],)), submit(2, 9, max_tokens=3))
+    assert ids(stopped[1]) == free[: free.index(free[3]) + 1]
+    assert stopped[1][-1].finish == "stop"
+    assert [output.finish for output in stopped[2]] == [None, None, "length"]
+
+
+def test_waiting_requests_start_when_slots_are_free(make_core: MakeCore) -> None:
+    core = make_core(slots=1)
+    for request_id in (1, 2):
+        core.submit(submit(request_id, 4, max_tokens=2))
+    started = []
+    while core.busy:
+        started.append(core.step().started)
+    assert started == [(1,), (), (2,), ()]
+
+
+def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:
+    core = make_core(slots=2)
+    core.submit(submit(1, 4))
+    core.submit(submit(2, 400))
+    core.submit(submit(3, 4))
+    core.step()
+    for request_id in (3, 2, 1, 99):  # waiting, in prefill, decoding, unknown
+        core.cancel(request_id)
+    report = core.report()
+    assert not core.busy
+    assert (report.running, report.waiting, report.kv_blocks_used) == (0, 0, 0)
+
+
+def test_blocks_are_free_after_every_request_ended(make_core: MakeCore) -> None:
+    core = make_core()
+    run(core, *REQUESTS)
+    assert core.report().kv_blocks_used == 0
+
+
+def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None:
+    core = make_core()
+    run(core, submit(1, 300, max_tokens=3))
+    report = core.report()
+    assert (report.steps, report.prompt_tokens, report.output_tokens) == (4, 300, 3)
+    assert report.prefill_s > 0
+    assert report.decode_s > 0
+    core.reset_counters()
+    assert core.report().steps == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (submit(1, 0), "no tokens"),
+        (submit(1, 500, max_tokens=13), "context of 512"),
+        (Submit(1, (131,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
+        (Submit(1, (-1,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
+    ],
+    ids=["empty", "too long", "beyond the vocabulary", "negative"],
+)
+def test_a_request_that_can_never_run_is_refused(make_core: MakeCore, request_: Submit, message: str) -> None:
+    core = make_core()
+    with pytest.raises(RequestError, match=message):
+        core.submit(request_)
+    assert not core.busy
+
+
+def test_a_request_larger_than_the_pool_is_refused(make_core: MakeCore) -> None:
+    core = make_core(slots=1, budget_bytes=200_000)
+    with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
+        core.submit(submit(1, 500))
+    assert ids(run(core, submit(2, 20))[2])
+
+
+def test_requests_wait_for_blocks_where_the_pool_holds_one_at_a_time(make_core: MakeCore) -> None:
+    small, large = make_core(slots=4, budget_bytes=120_000), make_core(slots=4)
+    requests = [submit(n, 60, max_tokens=10) for n in range(1, 5)]
+    for request in requests:
+        small.submit(request)
+    small.step()
+    assert small.report().waiting > 0
+    small_tokens: dict[int, list[int]] = {}
+    while small.busy:
+        for token in small.step().tokens:
+            small_tokens.setdefault(token.request_id, []).append(token.token)
+    large_tokens = run(large, *requests)
+    assert all(ids(large_tokens[n])[-len(small_tokens[n]) :] == small_tokens[n] for n in small_tokens)
+
+
+def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ids(run(make_core(), submit(1, 20))[1])
+    core = make_core(cuts=(4,))
+    core.submit(submit(1, 20))
+    tokens = [core.step().tokens[0].token]
+    last = core._chain._stages[-1]
+    with monkeypatch.context() as patch:
+
+        def fail(*_arguments: object) -> None:
+            raise DeviceError("lost")
+
+        patch.setattr(last, "submit", fail)
+        with pytest.raises(DeviceError, match="lost"):
+            core.step()
+    while core.busy:
+        tokens += [token.token for token in core.step().tokens]
+    assert tokens == expected
+
+
+def test_forward_refuses_what_does_not_fit(make_core: MakeCore) -> None:
+    core = make_core()
+    with pytest.raises(RequestError, match="no tokens"):
+        core.forward(np.zeros(0, np.int32))
+    with pytest.raises(RequestError, match="513 prompt tokens"):
+        core.forward(np.zeros(513, np.int32))

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from llmd.api.messages import (
+    Cancel,
+    FromEngine,
+    Output,
+    SamplingParams,
+    StopParams,
+    Submit,
+    ToEngine,
+    TokenOutput,
+)
+from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
+
+SUBMIT = Submit(3, (1, 2), SamplingParams(seed=2**64 - 1), StopParams(max_tokens=1), (9,))
+
+
+def decoder() -> FrameDecoder[ToEngine]:
+    return FrameDecoder(cast("type[ToEngine]", ToEngine))
+
+
+def test_messages_survive_any_cut_of_the_bytes() -> None:
+    frames = encode_frame(SUBMIT) + encode_frame(Cancel(3))
+    for cut in range(len(frames)):
+        one = decoder()
+        assert one.feed(frames[:cut]) + one.feed(frames[cut:]) == [SUBMIT, Cancel(3)]
+
+
+def test_output_comes_back_as_it_was() -> None:
+    output = Output((TokenOutput(1, 5, "stop"), TokenOutput(2, 6)), started=(2,))
+    one: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
+    assert one.feed(encode_frame(output)) == [output]
+
+
+def test_a_frame_of_something_else_is_refused() -> None:
+    with pytest.raises(FrameError, match="cannot be read"):
+        decoder().feed(b"\x02\x00\x00\x00\x81\xff")
+    with pytest.raises(FrameError, match="at most"):
+        decoder().feed(b"\xff\xff\xff\xff")
