@@ -26,6 +26,13 @@ LLAMA3_ROPE = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 48,
 }
+YARN_ROPE = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 4.0,
+    "beta_slow": 0.25,
+}
 DYNAMIC_ROPE = {"type": "dynamic", "factor": 3.0}
 
 CASES = (
@@ -48,6 +55,7 @@ CASES = (
         seed=2,
     ),
     TinyModel("llama-linear-rope", llama(rope_scaling={"type": "linear", "factor": 2.5})),
+    TinyModel("llama-yarn-rope", llama(head_dim=32, rope_scaling=YARN_ROPE), seed=4),
     TinyModel("llama-dynamic-rope-within", llama(rope_scaling=DYNAMIC_ROPE)),
     TinyModel(
         "llama-dynamic-rope-beyond", llama(rope_scaling=DYNAMIC_ROPE, max_position_embeddings=64), seed=2

@@ -1,0 +1,85 @@
+"""Programs that are wrong in one place, to show that the golden bound would notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from llmd.api import Architecture, Embed, Head, Linear, ModelPlan, Norm, Op, Rope
+from llmd.api.plugins import Config
+
+Change = Callable[[Op], Iterator[Op]]
+
+
+def same(op: Op) -> Iterator[Op]:
+    yield op
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One mistake in a tiny model: fields of ``config.json`` misread, or ops of the plan changed."""
+
+    case: str
+    what: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    change: Change = same
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.what}"
+
+    def architectures(self, right: Mapping[str, Architecture]) -> dict[str, Architecture]:
+        """The architectures with this mistake in each."""
+        return {name: self._wrong(architecture) for name, architecture in right.items()}
+
+    def _wrong(self, architecture: Architecture) -> Architecture:
+        def plan(config: Config, context_len: int | None) -> ModelPlan:
+            misread = {**config, **self.config}
+            return self._changed(architecture.plan(misread, misread.get("context_len", context_len)))
+
+        return Architecture(architecture.names, plan)
+
+    def _changed(self, plan: ModelPlan) -> ModelPlan:
+        parts = (
+            msgspec.structs.replace(part, ops=tuple(new for op in part.ops for new in self.change(op)))
+            for part in plan.parts
+        )
+        return msgspec.structs.replace(plan, parts=tuple(parts))
+
+
+def interleave_rope(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, interleaved=True) if isinstance(op, Rope) else op
+
+
+def drop_qk_norms(op: Op) -> Iterator[Op]:
+    """Leave queries and keys as they are. The norm goes on in vain: a checkpoint with unused weights is refused."""
+    unnormed = isinstance(op, Norm) and op.out in ("q", "k")
+    yield msgspec.structs.replace(op, out=f"unused {op.x}") if unnormed and isinstance(op, Norm) else op
+
+
+def drop_norm_offset(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, offset=0.0) if isinstance(op, Norm) else op
+
+
+def drop_biases(op: Op) -> Iterator[Op]:
+    """Compute without biases, and once with them in vain, as above."""
+    if isinstance(op, Linear) and any(op.biases):
+        yield msgspec.structs.replace(op, outs=tuple(f"unused {out}" for out in op.outs))
+        yield msgspec.structs.replace(op, biases=(None,) * len(op.outs))
+    else:
+        yield op
+
+
+def drop_embedding_scale(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, scale=1.0) if isinstance(op, Embed) else op
+
+
+def drop_logit_scale(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, scale=1.0) if isinstance(op, Head) else op
+
+
+def swap_gate_and_up(op: Op) -> Iterator[Op]:
+    swapped = isinstance(op, Linear) and op.outs == ("gate", "up")
+    yield msgspec.structs.replace(op, outs=("up", "gate")) if swapped else op

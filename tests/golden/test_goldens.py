@@ -1,0 +1,59 @@
+"""Every tiny model answers as in transformers, on every backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llmd.api import KVDtype
+from llmd.engine.loading import OpenDevice
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import TinyModel
+
+DEVICES = ("reference",)
+BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-4}
+
+each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+each_device = pytest.mark.parametrize("device", DEVICES)
+
+
+@each_device
+@each_case
+@pytest.mark.parametrize("kv_dtype", BOUNDS)
+def test_logits_are_those_of_transformers(
+    case: TinyModel,
+    device: str,
+    kv_dtype: KVDtype,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    expected = read_expected(case.name)
+    with engine(case, checkpoint(case), architectures, open_device, device=device, kv_dtype=kv_dtype) as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUNDS[kv_dtype]
+
+
+@each_device
+@each_case
+def test_greedy_tokens_are_those_of_transformers(
+    case: TinyModel,
+    device: str,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    with engine(case, checkpoint(case), architectures, open_device, device=device) as core:
+        assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+
+
+def test_expectations_come_from_the_versions_that_the_oracle_pins() -> None:
+    requirements = (Path(__file__).parent / "oracle" / "requirements.txt").read_text()
+    pinned = dict(re.findall(r"^(torch|transformers)==(.+)$", requirements, re.MULTILINE))
+    for case in CASES:
+        versions = read_expected(case.name).versions
+        assert {name: version.partition("+")[0] for name, version in versions.items()} == pinned
