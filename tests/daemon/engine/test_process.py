@@ -1,0 +1,187 @@
+"""The engine process, spoken to over its socket as the front does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from llmd.api.messages import (
+    Ask,
+    Cancel,
+    Failed,
+    FromEngine,
+    Load,
+    Loaded,
+    Loading,
+    Output,
+    Report,
+    SamplingParams,
+    Shutdown,
+    StageSpec,
+    StopParams,
+    Submit,
+)
+from llmd.engine.frames import FrameDecoder, encode_frame
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.expected import read_expected
+from tests.golden.models.catalog import tiny_model
+
+CASE = tiny_model("tinyllama")
+
+
+class Front:
+    """The other end of an engine process."""
+
+    def __init__(self, cache: Path) -> None:
+        mine, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "llmd.engine", "--fd", str(theirs.fileno()), "--cache", str(cache)]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE)
+        theirs.close()
+        self.socket = mine
+        self._decoder: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
+        self._messages: list[FromEngine] = []
+
+    def send(self, *messages: msgspec.Struct) -> None:
+        self.socket.sendall(b"".join(encode_frame(message) for message in messages))
+
+    def receive(self) -> FromEngine:
+        while not self._messages:
+            received = self.socket.recv(65536)
+            assert received, "the engine has gone"
+            self._messages += self._decoder.feed(received)
+        return self._messages.pop(0)
+
+    def tokens_of(self, *request_ids: int) -> dict[int, list[int]]:
+        """Receive until every request has ended."""
+        tokens: dict[int, list[int]] = {request_id: [] for request_id in request_ids}
+        running = set(request_ids)
+        while running:
+            message = self.receive()
+            assert isinstance(message, Output), message
+            for output in message.tokens:
+                tokens[output.request_id].append(output.token)
+                running -= {output.request_id} if output.finish else set()
+        return tokens
+
+    def loaded(self) -> Loaded:
+        while isinstance(message := self.receive(), Loading):
+            pass
+        assert isinstance(message, Loaded), message
+        return message
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(CASE, tmp_path_factory.mktemp("model") / CASE.name)
+
+
+@pytest.fixture
+def front(tmp_path: Path) -> Iterator[Front]:
+    front = Front(tmp_path)
+    yield front
+    front.socket.close()
+    assert front.process.stderr is not None
+    front.process.kill()
+    front.process.wait()
+    front.process.stderr.close()
+
+
+def load(directory: Path, **changes: object) -> Load:
+    options = {
+        "device": "reference",
+        "context_len": CASE.context_len,
+        "kv_dtype": "f32",
+        "slots": 2,
+    } | changes
+    return Load(str(directory), **options)  # type: ignore[arg-type]
+
+
+def golden_request(request_id: int = 1) -> tuple[Submit, list[int]]:
+    expected = read_expected(CASE.name)
+    tokens = expected.tokens.tolist()
+    greedy = SamplingParams(seed=0, temperature=0.0)
+    return Submit(request_id, tuple(CASE.prompt), greedy, StopParams(len(tokens))), tokens
+
+
+def test_answers_with_the_tokens_of_the_oracle(front: Front, directory: Path) -> None:
+    request, expected = golden_request()
+    front.send(load(directory), request)
+    loaded = front.loaded()
+    assert (loaded.architecture, loaded.stages[0].device) == ("llama", "reference")
+    assert front.tokens_of(1) == {1: expected}
+    front.send(Shutdown())
+    assert front.process.wait(10) == 0
+
+
+def test_reports_and_cancels_while_it_runs(front: Front, directory: Path) -> None:
+    request, _ = golden_request()
+    front.send(load(directory), request)
+    front.loaded()
+    front.receive()
+    front.send(Cancel(1), Ask())
+    while not isinstance(message := front.receive(), Report):
+        pass
+    assert (message.running, message.waiting, message.kv_blocks_used) == (0, 0, 0)
+
+
+def test_a_request_that_cannot_run_fails_alone(front: Front, directory: Path) -> None:
+    request, expected = golden_request(2)
+    front.send(load(directory), Submit(1, (), SamplingParams(seed=0), StopParams(1)), request)
+    front.loaded()
+    failed = front.receive()
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.error) == (1, "RequestError")
+    assert front.tokens_of(2) == {2: expected}
+
+
+def test_a_model_that_cannot_be_loaded_is_said(front: Front, tmp_path: Path) -> None:
+    front.send(load(tmp_path / "absent"))
+    failed = front.receive()
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.error) == (None, "NotFoundError")
+    assert front.process.wait(10) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "part"),
+    [
+        ({"device": "nowhere"}, "NotFoundError", "nowhere"),
+        ({"stages": (StageSpec("reference", 0, 1),)}, "ConfigError", "--split"),
+        ({"stages": (StageSpec("reference", 1, 2),)}, "ConfigError", "--split"),
+        ({"memory_budget": 10}, "MemoryBudgetError", "budget is 10"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_errors(
+    front: Front, directory: Path, changes: dict[str, object], error: str, part: str
+) -> None:
+    front.send(load(directory, **changes))
+    while isinstance(message := front.receive(), Loading):
+        pass
+    assert isinstance(message, Failed)
+    assert message.error == error
+    assert part in message.message
+
+
+def test_ends_when_the_front_goes(front: Front, directory: Path) -> None:
+    front.send(load(directory))
+    front.loaded()
+    front.socket.close()
+    assert front.process.wait(10) == 0
+
+
+def test_a_terminal_interrupt_does_not_end_it(front: Front, directory: Path) -> None:
+    front.send(load(directory))
+    front.loaded()
+    os.kill(front.process.pid, signal.SIGINT)
+    request, expected = golden_request()
+    front.send(request)
+    assert front.tokens_of(1) == {1: expected}
