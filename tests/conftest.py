@@ -10,7 +10,7 @@ import pytest
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-pytest_plugins = ["tests.environments"]
+pytest_plugins = ["tests.environments", "tests.plugin_sites"]
 
 PACKAGING_TIMEOUT_S = 300
 

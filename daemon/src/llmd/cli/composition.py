@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ DEVICE_TRIAL = "llmd.testing.trial:try_device"
 
 def cache_folder() -> Path:
     """Where results are kept that can be taken again."""
-    import platformdirs
+    from llmd.config.directories import Directories
 
-    return platformdirs.user_cache_path("llmd")
+    return Directories.of(os.environ).cache
 
 
 def build_cache() -> Cache:

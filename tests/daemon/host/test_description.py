@@ -1,0 +1,90 @@
+"""Describing a plugin gives its objects, or a reason and a mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.api.errors import PluginError
+from llmd.api.plugins import API_VERSION
+from llmd.host.description import describe, summarize
+from llmd.host.states import Summary
+from tests.plugin_sites import Site
+
+HEAD = "from llmd.api import Backend, Command, Transport, hookimpl\nLLMD_API = 1\n"
+BACKEND = "@hookimpl\ndef llmd_backends():\n    return [Backend('made', list, str)]\n"
+COMMAND = "@hookimpl\ndef llmd_commands():\n    return [Command('greet', 'Say hello.', str)]\n"
+
+
+def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
+    description = describe(site.write("both", HEAD + BACKEND + COMMAND))
+    assert [backend.name for backend in description.backend] == ["made"]
+    assert description.transport == ()
+    assert description.summary() == Summary(
+        {"backend": ("made",), "command": ("greet",)}, {"greet": "Say hello."}
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "mend"),
+    [
+        ("raise SystemExit(3)", "raised SystemExit: 3", "reinstall"),
+        (
+            "import no_such_toolkit",
+            "raised ModuleNotFoundError: No module named 'no_such_toolkit'",
+            "reinstall",
+        ),
+        (BACKEND, "raised NameError", "reinstall"),
+        ("", "does not state the contract", "LLMD_API = 1"),
+        (HEAD, "implements no hook", "docs/adding-a-backend.md"),
+        (HEAD + "def llmd_backends():\n    return []\n", "implements no hook", "docs/adding-a-backend.md"),
+        (
+            HEAD + BACKEND.replace("()", "(config)", 1),
+            "does not fit its specification",
+            "docs/adding-a-backend.md",
+        ),
+        (
+            HEAD + BACKEND.replace("backends", "devices"),
+            "does not fit its specification",
+            "docs/adding-a-backend.md",
+        ),
+        (
+            HEAD + BACKEND.replace("return", "return 1 / 0 #"),
+            "llmd_backends raised ZeroDivisionError",
+            "reinstall",
+        ),
+        (
+            HEAD + BACKEND.replace("[Backend('made', list, str)]", "7"),
+            "returned int",
+            "docs/adding-a-backend.md",
+        ),
+    ],
+)
+def test_a_broken_plugin_has_a_reason_and_a_mend(site: Site, source: str, reason: str, mend: str) -> None:
+    failure = summarize(site.write("broken", source)).failure
+    assert failure is not None
+    assert failure.grain == "description"
+    assert reason in failure.reason
+    assert mend in failure.mend
+
+
+def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Site) -> None:
+    (plugin,) = site.install("other_contract")
+    with pytest.raises(PluginError) as caught:
+        describe(plugin)
+    assert (
+        f"trial-other-contract 3.1 is built for plugin contract 99, this llmd has {API_VERSION}"
+        in caught.value.message
+    )
+    assert "llmd-daemon" in caught.value.hint
+
+
+def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
+    failure = summarize(site.write("old", HEAD.replace("= 1", "= 0") + BACKEND)).failure
+    assert failure is not None
+    assert failure.mend == "install a newer made-old, one with contract 1"
+
+
+def test_the_interrupt_of_the_user_is_no_failure_of_the_plugin(site: Site) -> None:
+    plugin = site.write("interrupted", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        describe(plugin)

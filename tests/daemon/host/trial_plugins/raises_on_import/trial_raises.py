@@ -1,0 +1,7 @@
+"""A plugin whose toolkit is broken, and which imports it too early."""
+
+from __future__ import annotations
+
+LLMD_API = 1
+
+raise RuntimeError("the toolkit was built for another driver")

@@ -1,0 +1,22 @@
+"""One of two plugins that claim the same backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api import Backend, Device, DeviceInfo, hookimpl
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_backends() -> Sequence[Backend]:
+    return [Backend("twin", probe=probe, open=open_device)]
+
+
+def probe() -> Sequence[DeviceInfo]:
+    return []
+
+
+def open_device(name: str) -> Device:
+    raise AssertionError(f"no device {name} was announced")
