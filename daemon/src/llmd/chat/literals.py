@@ -7,6 +7,7 @@ measure or escape the content: the placeholder has no case, no whitespace and th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -64,10 +65,18 @@ class LiteralSwap:
         """``text`` with the original characters, in segments."""
         if not self._originals:
             return RenderedPrompt((Segment(text),) if text else ())
+        if "\\ud" in text:
+            text = self._unescape(text)
         signs = "".join(re.escape(chr(code)) for code in self._originals)
         runs = re.split(f"([{signs}]+)", text)
         segments = (Segment(run.translate(self._originals), place % 2 == 1) for place, run in enumerate(runs))
         return RenderedPrompt(tuple(segment for segment in segments if segment.text))
+
+    def _unescape(self, text: str) -> str:
+        """Placeholders that ``tojson(ensure_ascii=true)`` has escaped, as characters again."""
+        for code in self._originals:
+            text = text.replace(json.dumps(chr(code))[1:-1], chr(code))
+        return text
 
     def _occurrences(self, text: str) -> list[str]:
         return self._specials.findall(text) if self._specials else []

@@ -98,7 +98,9 @@ def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> S
 def _processor(content: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
     try:
         model = sentencepiece.SentencePieceProcessor(model_proto=content)
-        model.id_to_piece(list(range(model.get_piece_size())))  # a piece that is no UTF-8 shows here, not later
+        model.id_to_piece(
+            list(range(model.get_piece_size()))
+        )  # a piece that is no UTF-8 shows here, not later
     except (RuntimeError, UnicodeDecodeError) as exc:
         raise TokenizerError(
             f"{path} is not a SentencePiece model: {exc}",

@@ -31,23 +31,20 @@ class TemplateProcess:
     """One process with a memory limit. Not thread-safe. After any exception it must be ended."""
 
     def __init__(self, *, memory_bytes: int) -> None:
-        """Raises `WorkerLostError` or `TimeoutError` if it does not start."""
+        """Raises `WorkerLostError` if the process does not start."""
         self._socket, theirs = socket.socketpair()
         try:
-            # An empty environment: a template that broke out would find no keys there. -P: nothing in the working
-            # directory is imported.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "llmd.chat.template_worker", str(memory_bytes)],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                env={"PYTHONPATH": os.pathsep.join(str(Path(place).parent) for place in llmd.__path__)},
-            )
+            self._process = _start(theirs, memory_bytes)
+        except OSError as exc:
+            self._socket.close()
+            raise WorkerLostError(f"the template process does not start: {exc}") from exc
         finally:
             theirs.close()
         try:
-            if not isinstance(self._receive(time.monotonic() + STARTUP_LIMIT_S), Ready):
-                raise WorkerLostError("the template process did not say that it is ready")
+            self._receive(time.monotonic() + STARTUP_LIMIT_S)
+        except TimeoutError as exc:
+            self.end()
+            raise WorkerLostError(f"the template process was not ready after {STARTUP_LIMIT_S:g} s") from exc
         except BaseException:
             self.end()
             raise
@@ -55,6 +52,10 @@ class TemplateProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
 
     def render(self, frame: bytes, *, limit_s: float) -> Rendered | Failed:
         """Send a packed `RenderJob` and wait for its answer.
@@ -101,3 +102,15 @@ class TemplateProcess:
                 raise WorkerLostError("the template process ended without an answer")
             parts += part
         return bytes(parts)
+
+
+def _start(pipe: socket.socket, memory_bytes: int) -> subprocess.Popen[bytes]:
+    # An empty environment: a template that broke out would find no keys there. -P: nothing in the working directory is
+    # imported.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "llmd.chat.template_worker", str(memory_bytes)],
+        stdin=pipe.fileno(),
+        stdout=pipe.fileno(),
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONPATH": os.pathsep.join(str(Path(place).parent) for place in llmd.__path__)},
+    )

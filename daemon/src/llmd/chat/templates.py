@@ -142,7 +142,8 @@ class TemplateRenderer:
 
     def _exchange(self, frame: bytes) -> Rendered | Failed:
         try:
-            if self._process is None:
+            if self._process is None or not self._process.is_alive:
+                self._end()
                 self._process = TemplateProcess(memory_bytes=self._memory_limit_bytes)
             reply = self._process.render(frame, limit_s=self._time_limit_s)
         except TimeoutError as exc:
