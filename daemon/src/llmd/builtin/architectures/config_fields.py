@@ -78,20 +78,14 @@ class ConfigFields:
 
     def positives(self, name: str, length: int) -> list[float]:
         """A list of ``length`` numbers above 0."""
-        value = self._get(name, _MISSING)
-        if not isinstance(value, list) or len(value) != length:
-            found = f"a list of {len(value)}" if isinstance(value, list) else value
-            self._refuse(name, found, f"a list of {length} numbers")
+        value = self._list(name, length)
         if not all(_is_positive(v) for v in value):
             self._refuse(name, value, f"numbers above 0, at most {MAX_NUMBER:g}")
         return [float(v) for v in value]
 
     def names(self, name: str, length: int, known: Sequence[str]) -> list[str]:
         """A list of ``length`` names that are all known here."""
-        value = self._get(name, _MISSING)
-        if not isinstance(value, list) or len(value) != length:
-            found = f"a list of {len(value)}" if isinstance(value, list) else value
-            self._refuse(name, found, f"a list of {length} names")
+        value = self._list(name, length)
         for item in value:
             if item not in known:
                 self.refuse_unsupported(name, item, ", ".join(known))
@@ -116,6 +110,14 @@ class ConfigFields:
         raise CheckpointError(
             message, file=CONFIG_FILE, hint="take config.json from where the model came from"
         )
+
+    def _list(self, name: str, length: int) -> list[Any]:
+        value = self._get(name, _MISSING)
+        if not isinstance(value, list):
+            self._refuse(name, value, f"a list of {length}")
+        if len(value) != length:
+            self.contradict(f"{self._path}{name} has {len(value)} entries, expected {length}")
+        return value
 
     def _get(self, name: str, default: Any) -> Any:
         value = self._values.get(name)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.api import Embed, Head, ModelPlan
+from llmd.builtin.architectures.plugin import llmd_architectures
+from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.tiny import TinyModel
+from tests.golden.tensors import tensor_shapes
+
+
+def plan_of(case: TinyModel, context_len: int | None = None) -> ModelPlan:
+    known = {name: one for one in llmd_architectures() for name in one.names}
+    return known[case.config["architectures"][0]].plan(case.config, context_len)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_plan_uses_exactly_the_tensors_of_its_checkpoint(case: TinyModel) -> None:
+    refs = plan_of(case).tensor_refs()
+    assert {ref.name: ref.shape for ref in refs} == tensor_shapes(case.config)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_every_layer_belongs_to_one_group_and_has_two_parts(case: TinyModel) -> None:
+    plan = plan_of(case)
+    layers = list(range(case.config["num_hidden_layers"]))
+    assert sorted(layer for group in plan.groups for layer in group.layers) == layers
+    assert [part.layer for part in plan.parts if part.kind == "mixer"] == layers
+    assert [part.layer for part in plan.parts if part.kind == "ffn"] == layers
+    assert [part.kind for part in (plan.parts[0], plan.parts[-1])] == ["embed", "head"]
+
+
+def test_layers_of_one_window_share_a_group() -> None:
+    groups = plan_of(tiny_model("gemma3")).groups
+    assert [(group.id, group.window, group.layers) for group in groups] == [(0, 12, (0, 1)), (1, None, (2,))]
+
+
+def test_the_head_of_a_tied_model_is_the_embedding() -> None:
+    tied, untied = plan_of(tiny_model("smollm")), plan_of(tiny_model("tinyllama"))
+    for plan, name in ((tied, "model.embed_tokens.weight"), (untied, "lm_head.weight")):
+        head = plan.parts[-1].ops[-1]
+        assert isinstance(head, Head)
+        assert head.weight.name == name
+        assert isinstance(plan.parts[0].ops[0], Embed)
+
+
+def test_the_context_window_is_the_longest_stated_unless_one_is_asked_for() -> None:
+    case = tiny_model("llama2-mha")
+    assert plan_of(case).context_len == case.config["max_position_embeddings"]
+    assert plan_of(case, 33).context_len == 33
+    assert plan_of(case, 33).max_context_len == case.config["max_position_embeddings"]

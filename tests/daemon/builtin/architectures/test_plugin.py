@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from llmd.api import ModelError
+from llmd.builtin.architectures.plugin import llmd_architectures
+from tests.golden.models.catalog import CASES, tiny_model
+
+FAMILIES = (
+    "llama3-gqa-tied",
+    "mistral-window",
+    "qwen2-tied",
+    "qwen3-tied",
+    "phi4-mini-long",
+    "gemma2",
+    "gemma3-linear-rope",
+    "granite",
+    "olmo2",
+)
+JUNK: tuple[Any, ...] = (
+    None,
+    -1,
+    0,
+    1,
+    1.5,
+    True,
+    "x",
+    [],
+    [1, "x"],
+    {},
+    {"type": "x"},
+    10**30,
+    float("nan"),
+)
+
+
+def test_every_name_belongs_to_one_architecture() -> None:
+    names = [name for architecture in llmd_architectures() for name in architecture.names]
+    assert len(set(names)) == len(names)
+
+
+def test_models_are_known_by_class_and_by_type() -> None:
+    names = {name for architecture in llmd_architectures() for name in architecture.names}
+    for case in CASES:
+        assert {*case.config["architectures"], case.config["model_type"]} <= names
+
+
+def test_describing_imports_no_family_and_no_numpy() -> None:
+    code = (
+        "import sys; from llmd.builtin.architectures.plugin import llmd_architectures; llmd_architectures();"
+        "print([m for m in sys.modules if m in ('numpy', 'llmd.builtin.architectures.llama')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def damaged(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The configuration with each field in turn, nested ones too, replaced by each piece of junk."""
+    for name, value in config.items():
+        for junk in JUNK:
+            yield {**config, name: junk}
+        if isinstance(value, dict):
+            yield from ({**config, name: inner} for inner in damaged(value))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_junk_in_any_field_gives_a_plan_or_a_typed_error(name: str) -> None:
+    case = tiny_model(name)
+    known = {one: architecture for architecture in llmd_architectures() for one in architecture.names}
+    refusals: list[ModelError] = []
+    for config in damaged(dict(case.config)):
+        try:
+            known[case.config["architectures"][0]].plan(config, None)
+        except ModelError as error:
+            refusals.append(error)
+    assert len(refusals) > 100
+    assert all(error.hint for error in refusals)
