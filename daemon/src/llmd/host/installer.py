@@ -22,7 +22,7 @@ import msgspec
 from llmd.api.errors import ConfigError, PluginError
 from llmd.host.names import CORE_DISTRIBUTION
 
-REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?\s*([=<>!~]=?=?[^;@\s]+)?\Z")
+REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?\s*([=<>!~]=?=?\s*[^;@\s]+)?\Z")
 PROJECT = re.compile(r"[A-Za-z0-9._-]+")
 
 

@@ -1,0 +1,42 @@
+"""Device names are unique, and the best device is the usable one with the highest score."""
+
+from __future__ import annotations
+
+from llmd.api.device import DeviceInfo
+from llmd.host.devices import DeviceState, best, unique_names
+from llmd.host.names import PluginName
+
+ONE = PluginName("one", "one", "made-one", "1.0")
+TWO = PluginName("two", "two", "made-two", "2.0")
+
+
+def device(name: str, *, score: int = 1, ok: bool = True, plugin: PluginName = ONE) -> DeviceState:
+    info = DeviceInfo(name, "toy", score, 1 << 30, ("f32",), ("f32",), ("embed",))
+    return DeviceState(info, plugin.name, plugin, ok=ok)
+
+
+def test_the_second_device_of_a_name_is_set_aside() -> None:
+    first, second = unique_names([device("gpu:0"), device("gpu:0", plugin=TWO)])
+    assert (first.ok, second.ok) == (True, False)
+    assert "made-one" in second.reason
+    assert "made-two" in second.reason
+    assert second.mend
+
+
+def test_different_names_stay_as_they_are() -> None:
+    devices = (device("gpu:0"), device("gpu:1"), device("cpu", plugin=TWO))
+    assert unique_names(devices) == devices
+
+
+def test_the_highest_score_among_usable_devices_wins() -> None:
+    devices = [device("broken", score=9, ok=False), device("slow"), device("fast", score=5)]
+    assert best(devices) == devices[2]
+
+
+def test_the_first_of_equals_wins() -> None:
+    devices = [device("a"), device("b")]
+    assert best(devices) == devices[0]
+
+
+def test_there_may_be_no_usable_device() -> None:
+    assert best([device("broken", ok=False)]) is None

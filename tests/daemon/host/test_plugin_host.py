@@ -1,0 +1,196 @@
+"""One broken plugin does not stop the others; one that the user named is an error."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from llmd.api.errors import DeviceError, NotFoundError, PluginError
+from llmd.host.cache import Cache
+from llmd.host.plugin_host import PluginHost
+from llmd.host.states import PluginState
+from tests.plugin_sites import Site
+
+COMMAND = """
+from llmd.api import Command, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_commands():
+    return [Command("greet", "Say hello.", load)]
+
+def load():
+    import click
+    return click.Command("greet", help="Say hello.")
+"""
+KINDS = """
+from llmd.api import Architecture, Dialect, Transport, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_architectures():
+    return [Architecture(("made", "MadeForCausalLM"), print)]
+
+@hookimpl
+def llmd_transports():
+    return [Transport("pigeon", print, print)]
+
+@hookimpl
+def llmd_dialects():
+    return [Dialect("klingon", list)]
+"""
+FAILS_TO_OPEN = """
+from llmd.api import Backend, DeviceError, DeviceInfo, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_backends():
+    return [Backend("made", probe, open_device)]
+
+def probe():
+    return [DeviceInfo("made", "toy", 0, 1, ("f32",), ("f32",), (), reason="it is unplugged")]
+
+def open_device(name):
+    raise {error}
+"""
+
+
+def host(site: Site, cache: Cache, limit_s: float = 20.0) -> PluginHost:
+    return PluginHost(site.plugins(), cache, probe_limit_s=limit_s)
+
+
+def by_name(states: tuple[PluginState, ...]) -> dict[str, PluginState]:
+    return {state.name: state for state in states}
+
+
+def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
+    site: Site, cache: Cache, example: Path
+) -> None:
+    site.install_project(example)
+    site.install("raises_on_import", "segfaults", "hangs", "other_contract", "twin_one", "twin_two")
+    plugins = host(site, cache, limit_s=6.0)
+    assert [device.info.name for device in plugins.devices() if device.ok] == ["example"]
+    states = by_name(plugins.plugins())
+    assert {name for name, state in states.items() if state.state == "ok"} == {"example", "twin-one"}
+    assert "the toolkit was built for another driver" in states["raises"].reason
+    assert "SIGSEGV (Segmentation fault)" in states["segfaults"].reason
+    assert "did not finish within 6 s" in states["hangs"].reason
+    assert "contract 99, this llmd has 1" in states["other"].reason
+    assert "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one" in states["twin-two"].reason
+    assert all(state.mend for state in states.values() if state.state == "failed")
+    assert set(plugins.backends()) == {"example", "twin"}
+
+
+def test_a_failed_plugin_that_the_user_names_is_an_error_with_its_reason(site: Site, cache: Cache) -> None:
+    site.install("raises_on_import", "segfaults")
+    plugins = host(site, cache)
+    with pytest.raises(PluginError, match="built for another driver"):
+        plugins.choose_device("raises")
+    with pytest.raises(PluginError, match="SIGSEGV") as caught:
+        plugins.choose_device("segfaults")
+    assert caught.value.hint
+
+
+def test_a_device_that_cannot_be_used_says_why_when_named(site: Site, cache: Cache) -> None:
+    site.write("made", FAILS_TO_OPEN)
+    with pytest.raises(PluginError, match="it is unplugged"):
+        host(site, cache).choose_device("made")
+
+
+def test_an_unknown_device_is_not_found_and_the_usable_ones_are_named(
+    site: Site, cache: Cache, example: Path
+) -> None:
+    site.install_project(example)
+    with pytest.raises(NotFoundError, match="no device 'gpu'") as caught:
+        host(site, cache).choose_device("gpu")
+    assert "example" in caught.value.hint
+
+
+def test_auto_takes_the_best_usable_device(site: Site, cache: Cache, example: Path) -> None:
+    site.install_project(example)
+    site.write("made", FAILS_TO_OPEN)
+    plugins = host(site, cache)
+    device = plugins.choose_device("auto")
+    assert device.info.name == "example"
+    assert plugins.open_device(device).info.name == "example"
+
+
+def test_auto_without_any_device_is_not_found(site: Site, cache: Cache) -> None:
+    with pytest.raises(NotFoundError):
+        host(site, cache).choose_device("auto")
+
+
+def test_a_plugin_that_fails_to_open_is_set_aside(site: Site, cache: Cache) -> None:
+    site.write("made", FAILS_TO_OPEN.format(error="OSError('it is in use')"))
+    plugins = host(site, cache)
+    (device,) = plugins.devices()
+    with pytest.raises(PluginError, match="OSError: it is in use"):
+        plugins.open_device(device)
+    (state,) = plugins.plugins()
+    assert (state.state, state.grain) == ("failed", "open")
+    assert plugins.backends() == {}
+
+
+def test_an_error_of_the_device_stays_itself(site: Site, cache: Cache) -> None:
+    site.write("made", FAILS_TO_OPEN.format(error="DeviceError('it is too hot')"))
+    plugins = host(site, cache)
+    with pytest.raises(DeviceError, match="too hot"):
+        plugins.open_device(plugins.devices()[0])
+
+
+def test_each_kind_is_found_by_its_names(site: Site, cache: Cache) -> None:
+    site.write("kinds", KINDS)
+    plugins = host(site, cache)
+    assert set(plugins.architectures()) == {"made", "MadeForCausalLM"}
+    assert set(plugins.transports()) == {"pigeon"}
+    assert set(plugins.dialects()) == {"klingon"}
+    assert plugins.backends() == {}
+
+
+def test_only_plugins_of_the_kind_are_imported(site: Site, cache: Cache) -> None:
+    site.write("kinds", KINDS)
+    site.install("hangs")
+    host(site, cache).plugins()
+    for module in ("made_kinds", "trial_hangs"):
+        del sys.modules[module]
+    assert set(host(site, cache).transports()) == {"pigeon"}
+    assert "trial_hangs" not in sys.modules
+
+
+def test_a_plugin_that_broke_after_it_was_described_is_set_aside(site: Site, cache: Cache) -> None:
+    site.write("kinds", "import made_toolkit\n" + KINDS)
+    (site.folder / "made_toolkit.py").touch()
+    host(site, cache).plugins()
+    for module in ("made_kinds", "made_toolkit"):
+        del sys.modules[module]
+    (site.folder / "made_toolkit.py").write_text("raise OSError('its library is gone')")
+    plugins = host(site, cache)
+    assert plugins.transports() == {}
+    (state,) = plugins.plugins()
+    assert "its library is gone" in state.reason
+
+
+def test_verbs_of_plugins_are_listed_and_loaded(site: Site, cache: Cache) -> None:
+    site.write("greeter", COMMAND)
+    plugins = host(site, cache)
+    assert plugins.verbs() == {"greet": "Say hello."}
+    assert isinstance(plugins.command("greet"), click.Command)
+    with pytest.raises(NotFoundError):
+        plugins.command("wave")
+
+
+def test_looking_anew_forgets_what_was_stored(site: Site, cache: Cache) -> None:
+    site.write("made", "import made_toolkit\n" + FAILS_TO_OPEN)
+    plugins = host(site, cache)
+    assert plugins.plugins()[0].state == "failed"
+    (site.folder / "made_toolkit.py").touch()
+    (state,) = plugins.examine()
+    assert (state.state, state.grain) == ("ok", "probe")
+    (site.folder / "made_toolkit.py").unlink()
+    sys.modules.pop("made_toolkit")
+    sys.modules.pop("made_made")
+    (state,) = host(site, cache).examine()
+    assert state.state == "failed"
