@@ -1,0 +1,26 @@
+"""Every installed backend passes the conformance suite."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.api import Device
+from llmd.engine.composition import device_opener, make_host
+from llmd.testing.conformance import all_cases, check_device
+
+CASES = {case.name: case for case in all_cases()}
+DEVICES = ("cpu", "reference")
+
+
+@pytest.fixture(scope="module")
+def devices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Device]:
+    host = make_host(tmp_path_factory.mktemp("probes"))
+    return {name: device_opener(host)(name) for name in DEVICES}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("device", DEVICES)
+def test_device_conforms(devices: dict[str, Device], device: str, case: str) -> None:
+    results = list(check_device(devices[device], (CASES[case],)))
+    assert [result for result in results if result.problem] == []
+    assert len(results) > 1, "accuracy and exactness were both checked"

@@ -1,0 +1,124 @@
+"""A step or selection that contradicts the contract is named before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from llmd.api import Program, Selection, StageLimits, Step, Ticket
+from llmd.api.checks import check_selection, check_step
+from llmd.engine.batch import select_rows
+
+LIMITS = StageLimits(max_rows=8, max_sequences=2, max_outputs=3)
+BLOCKS = {0: 4, 1: 4}
+
+
+def i32(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def make_step(**changes: Any) -> Step:
+    table = np.array([[0, 1], [2, -1]], np.int32)
+    step = Step(
+        token_ids=i32(5, 6, 7),
+        positions=i32(16, 17, 3),
+        row_offsets=i32(0, 2, 3),
+        block_tables=(table, table.copy()),
+        copies=np.zeros((0, 3), np.int32),
+    )
+    return msgspec.structs.replace(step, **changes)
+
+
+def make_selection(**changes: Any) -> Selection:
+    return msgspec.structs.replace(select_rows(i32(1, 2)), **changes)
+
+
+def test_a_good_step_and_selection_pass(program: Program) -> None:
+    check_step(program, BLOCKS, LIMITS, make_step())
+    check_selection(program, LIMITS, make_step(), make_selection())
+
+
+def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    return (np.array(rows, np.int32), np.array([[0, 1], [2, -1]], np.int32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"token_ids": i32(5, 6, 131)}, "token_ids reach"),
+        ({"token_ids": i32(5, 6, -1)}, "needs a ticket"),
+        ({"token_ids": i32(5, 6, -4), "feed": Ticket(0)}, "token_ids reach"),
+        ({"token_ids": np.array([5, 6, 7])}, "token_ids is int64"),
+        ({"token_ids": np.arange(6, dtype=np.int32)[::2]}, "not contiguous"),
+        ({"positions": i32(16, 18, 3)}, "not consecutive"),
+        ({"positions": i32(255, 256, 3)}, "positions reach"),
+        ({"positions": i32(-1, 0, 3)}, "positions reach"),
+        ({"row_offsets": i32(0, 2, 2)}, "row_offsets"),
+        ({"row_offsets": i32(1, 2, 3)}, "row_offsets"),
+        ({"row_offsets": i32(0, 3, 3)}, "row_offsets"),
+        ({"row_offsets": i32(0, 1, 2, 3)}, "3 sequences"),
+        ({"block_tables": (np.zeros((2, 2), np.int32),)}, "1 block tables"),
+        ({"block_tables": table([0, 4], [2, -1])}, "block table of KV group 0"),
+        ({"block_tables": table([-1, 1], [2, -1])}, "block table of KV group 0"),
+        ({"block_tables": table([0], [2])}, "beyond a block table"),
+        ({"copies": np.zeros((1, 2), np.int32)}, "copies are"),
+        ({"copies": np.array([[0, 0, 4]], np.int32)}, "copy of block 0 to 4"),
+        ({"copies": np.array([[2, 0, 1]], np.int32)}, "group 2"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_step_is_named(program: Program, changes: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_step(program, BLOCKS, LIMITS, make_step(**changes))
+
+
+def test_blocks_that_left_the_window_may_be_absent(program: Program) -> None:
+    full, window = np.array([[0, 1, 2, 3]], np.int32), np.array([[-1, -1, 2, 3]], np.int32)
+    changes = {"token_ids": i32(5), "positions": i32(60), "row_offsets": i32(0, 1)}
+    check_step(program, BLOCKS, LIMITS, make_step(**changes, block_tables=(full, window)))
+    with pytest.raises(ValueError, match="KV group 0"):
+        check_step(program, BLOCKS, LIMITS, make_step(**changes, block_tables=(window, full)))
+
+
+def test_more_rows_than_the_stage_was_made_for_are_refused(program: Program) -> None:
+    rows = {
+        "token_ids": np.zeros(9, np.int32),
+        "positions": np.arange(9, dtype=np.int32),
+        "row_offsets": i32(0, 9),
+    }
+    with pytest.raises(ValueError, match="a step of 9 rows"):
+        check_step(program, BLOCKS, LIMITS, make_step(**rows))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": i32(2, 1)}, "not ascending"),
+        ({"rows": i32(1, 3)}, "rows reach"),
+        ({"edit_offsets": i32(0, 0, 1)}, "edit_offsets"),
+        ({"temperatures": np.zeros(2, np.float32)}, "temperatures must be above 0"),
+        ({"targets": i32(131, -1)}, "targets reach"),
+        ({"raw_top": 21}, "raw_top 21"),
+        ({"masked": np.zeros(2, np.int32)}, "masked is int32"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_selection_is_named(program: Program, changes: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_selection(program, LIMITS, make_step(), make_selection(**changes))
+
+
+def test_edits_outside_the_vocabulary_are_refused(program: Program) -> None:
+    one = np.ones(1, np.float32)
+    edits = {"edit_offsets": i32(0, 1, 1), "edit_ids": i32(131), "edit_factors": one, "edit_biases": one}
+    with pytest.raises(ValueError, match="edit_ids reach"):
+        check_selection(program, LIMITS, make_step(), make_selection(**edits))
+
+
+def test_more_outputs_than_the_stage_was_made_for_are_refused(program: Program) -> None:
+    with pytest.raises(ValueError, match="4 output rows"):
+        check_selection(program, LIMITS, make_step(), select_rows(i32(0, 1, 2, 3)))

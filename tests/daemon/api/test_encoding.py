@@ -1,0 +1,91 @@
+"""The numbers that native loops read say the same as the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from llmd.api import OP_KINDS, Attention, Head, Norm, Program, Rope, encode
+from llmd.api.encoding import ACTIVATIONS, EncodedProgram
+
+
+class Reader:
+    """Reads records as a native loop does."""
+
+    def __init__(self, encoded: EncodedProgram) -> None:
+        self._numbers = iter(encoded.records.tolist())
+        self._floats = encoded.floats
+
+    def count(self) -> int:
+        return next(self._numbers)
+
+    def list(self) -> list[int]:
+        return [next(self._numbers) for _ in range(next(self._numbers))]
+
+    def ops(self) -> Iterator[tuple[str, list[int], list[int], list[int], list[int], list[float]]]:
+        for _ in range(self.count()):
+            kind = OP_KINDS[next(self._numbers)]
+            lists = self.list(), self.list(), self.list(), self.list()
+            yield (kind, *lists, [float(self._floats[i]) for i in self.list()])
+
+
+def test_every_op_reads_back(program: Program) -> None:
+    encoded = encode(program)
+    reader = Reader(encoded)
+    for instruction in program.instructions:
+        for (kind, inputs, outputs, weights, _, _), slotted in zip(
+            reader.ops(), instruction.ops, strict=True
+        ):
+            assert kind == slotted.op.kind
+            assert (tuple(inputs), tuple(outputs)) == (slotted.inputs, slotted.outputs)
+            assert weights == [-1 if w is None else w for w in slotted.weights]
+    assert encoded.starts[-1] == len(encoded.records)
+    assert len(encoded.starts) == len(program.instructions) + 1
+
+
+def test_options_stand_in_the_documented_places(program: Program) -> None:
+    reader = Reader(encode(program))
+    for instruction in program.instructions:
+        for (*_, integers, floats), slotted in zip(reader.ops(), instruction.ops, strict=True):
+            match slotted.op:
+                case Norm() as op:
+                    assert integers == [("rms", "layer").index(op.method), op.heads]
+                    assert floats == [op.eps, op.offset]
+                case Rope() as op:
+                    assert integers == [op.heads, op.head_dim, slotted.rope, int(op.interleaved)]
+                case Attention() as op:
+                    window = program.groups[op.group].window or 0
+                    assert integers == [
+                        op.group,
+                        slotted.kv_layer,
+                        op.heads,
+                        op.kv_heads,
+                        op.head_dim,
+                        window,
+                    ]
+                    assert floats == [op.scale, op.softcap or 0.0]
+                case Head() as op:
+                    assert floats == [op.scale, op.softcap or 0.0]
+                case _:
+                    assert len(integers) <= 1
+
+
+def test_each_activation_has_its_own_number(program: Program) -> None:
+    reader = Reader(encode(program))
+    seen = [
+        integers[0]
+        for instruction in program.instructions
+        for (kind, *_, integers, _) in reader.ops()
+        if kind == "glu"
+    ]
+    assert seen == list(range(len(ACTIVATIONS)))
+
+
+def test_arrays_have_the_dtypes_that_native_code_expects(program: Program) -> None:
+    encoded = encode(program)
+    assert (encoded.records.dtype, encoded.floats.dtype, encoded.starts.dtype) == (
+        np.int64,
+        np.float64,
+        np.int64,
+    )

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from llmd.api import OP_KINDS, Add, Attention, Embed, Glu, Head, Linear, Norm, Rope, RopeTable, TensorRef
+
+A, B = TensorRef("a", (4, 4)), TensorRef("b", (4,))
+
+
+def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
+    assert OP_KINDS == ("embed", "norm", "linear", "rope", "attention", "glu", "add", "head")
+
+
+def test_every_op_tells_what_it_reads_and_writes() -> None:
+    ops = [
+        Embed("h", A),
+        Norm("x", "y", B, 1e-5),
+        Linear("x", ("q", "k"), (A, A), (B, None)),
+        Rope("q", "r", 1, 4, RopeTable((1.0, 0.1))),
+        Attention("q", "k", "v", "o", 0, 0, 1, 1, 4, 0.5),
+        Glu("g", "u", "y", "silu"),
+        Add("a", "b", "c"),
+        Head("x", A),
+    ]
+    assert [(op.kind, op.reads, op.writes) for op in ops] == [
+        ("embed", (), ("h",)),
+        ("norm", ("x",), ("y",)),
+        ("linear", ("x",), ("q", "k")),
+        ("rope", ("q",), ("r",)),
+        ("attention", ("q", "k", "v"), ("o",)),
+        ("glu", ("g", "u"), ("y",)),
+        ("add", ("a", "b"), ("c",)),
+        ("head", ("x",), ()),
+    ]
+
+
+def test_tensors_follow_the_documented_order() -> None:
+    assert Linear("x", ("q", "k"), (A, A), (B, None)).tensors == (A, B, A, None)
+    assert Norm("x", "y", None, 1e-5, bias=B).tensors == (None, B)
+    assert Head("x", A).tensors == (A, None)
+
+
+def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:
+    assert RopeTable((1.0, 0.5, 0.25)).rotary_dim == 6

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from llmd.testing.plans import TinyModel
+
+PLAN = TinyModel(layers=3).plan()
+
+
+def test_layers_are_counted_and_mapped_to_parts() -> None:
+    assert PLAN.num_layers == 3
+    assert len(PLAN.parts) == 8
+    assert PLAN.layer_parts(0, 3) == (1, 7)
+    assert PLAN.layer_parts(1, 2) == (3, 5)
+
+
+def test_each_tensor_is_listed_once_in_order_of_use() -> None:
+    names = [(ref.name, ref.rows) for ref in PLAN.tensor_refs()]
+    assert len(names) == len(set(names))
+    assert names[0] == ("embed", None)
+    assert names[-1] == ("head", None)

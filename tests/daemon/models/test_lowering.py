@@ -1,0 +1,150 @@
+"""Lowering: slots, fusion, numbering; every lowered form computes the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from llmd.api import (
+    HIDDEN,
+    Add,
+    Format,
+    Linear,
+    ModelPlan,
+    Norm,
+    Part,
+    Pattern,
+    PluginError,
+    Program,
+    TensorRef,
+)
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.models.lowering import lower
+from llmd.testing.conformance import nmse
+from llmd.testing.plans import TinyModel
+from llmd.testing.workload import Workload, ragged, run
+
+PLAN = TinyModel().plan()
+PATTERNS: tuple[Pattern, ...] = (
+    ("norm", "linear"),
+    ("linear", "glu"),
+    ("linear", "add"),
+    ("norm", "linear", "glu"),
+)
+
+
+def f32(_kind: str, _ref: TensorRef) -> Format:
+    return "f32"
+
+
+def whole(patterns: tuple[Pattern, ...] = ()) -> Program:
+    return lower(PLAN, 0, len(PLAN.parts), format_of=f32, patterns=patterns)
+
+
+@pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
+def test_an_instruction_never_writes_a_slot_that_it_reads(patterns: tuple[Pattern, ...]) -> None:
+    for instruction in whole(patterns).instructions:
+        written: set[int] = set()
+        entering = {s for op in instruction.ops for s in op.inputs}
+        for op in instruction.ops:
+            entering -= written
+            written |= set(op.outputs)
+        assert not written & entering
+
+
+@pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
+def test_no_live_value_is_overwritten(patterns: tuple[Pattern, ...]) -> None:
+    """Follow the values through the slots: each read finds what the plan says it reads."""
+    program = whole(patterns)
+    held: dict[int, str] = {}
+    versions = itertools.count()
+    names: dict[str, str] = {}
+    parts = iter([(part, op) for part in PLAN.parts for op in part.ops])
+    current = None
+    for slotted in (op for instruction in program.instructions for op in instruction.ops):
+        part, op = next(parts)
+        assert op == slotted.op
+        if part is not current:
+            current, names = part, {HIDDEN: names.get(HIDDEN, "")}
+        assert [held[s] for s in slotted.inputs] == [names[n] for n in op.reads]
+        for name, slot in zip(op.writes, slotted.outputs, strict=True):
+            names[name] = held[slot] = f"{name}#{next(versions)}"
+
+
+def test_slots_are_used_again() -> None:
+    program = whole()
+    num_values = sum(len(op.outputs) for i in program.instructions for op in i.ops)
+    assert len(program.slot_widths) < num_values / 4
+
+
+def test_the_longest_pattern_is_taken_where_only_the_next_op_reads() -> None:
+    patterns = {instruction.pattern for instruction in whole(PATTERNS).instructions}
+    assert ("norm", "linear", "glu") in patterns
+    assert ("linear", "add") in patterns
+    assert ("linear", "glu") not in patterns
+
+
+def test_a_value_with_a_second_reader_is_not_fused_away() -> None:
+    weight = TensorRef("w", (40, 40))
+    ops = (
+        Norm(HIDDEN, "x", None, 1e-5),
+        Linear("x", ("y",), (weight,), (None,)),
+        Add("x", "y", HIDDEN),
+    )
+    plan = ModelPlan(
+        "t", 40, 5, 16, 16, (), (Part("a", "ffn", 0, ()), Part("b", "ffn", 0, ops), Part("c", "ffn", 0, ()))
+    )
+    program = lower(plan, 1, 2, format_of=f32, patterns=(("norm", "linear"),))
+    assert [instruction.pattern for instruction in program.instructions] == [("norm",), ("linear",), ("add",)]
+
+
+@pytest.mark.parametrize("cuts", [(), (3,), (2, 5, 7)])
+def test_fused_and_split_programs_compute_the_same(cuts: tuple[int, ...]) -> None:
+    device = ReferenceDevice()
+    workload = Workload("w", PLAN, 0, len(PLAN.parts), ((1, 2, 3) * 9, (4, 5)))
+    expected = run(device, workload, ragged(workload.tokens))
+    info = device.info
+    device.info = type(info)(**{f: getattr(info, f) for f in info.__struct_fields__} | {"patterns": PATTERNS})
+    assert nmse(run(device, workload, ragged(workload.tokens, cuts=cuts)), expected) == 0.0
+
+
+def test_hidden_enters_and_leaves_where_the_range_is_cut() -> None:
+    first, middle, last = (
+        lower(PLAN, a, b, format_of=f32) for a, b in ((0, 3), (3, 5), (5, len(PLAN.parts)))
+    )
+    assert (first.hidden_in, first.hidden_out is None) == (None, False)
+    assert middle.hidden_in is not None
+    assert middle.hidden_out is not None
+    assert last.hidden_out is None
+
+
+def test_groups_keep_their_ids_and_lose_the_layers_of_other_stages() -> None:
+    first, last = PLAN.layer_parts(2, 3)
+    program = lower(PLAN, first, last, format_of=f32)
+    assert [(group.id, group.layers) for group in program.groups] == [(0, (2,)), (1, ())]
+    layers = [op.kv_layer for i in program.instructions for op in i.ops if op.op.kind == "attention"]
+    assert layers == [0]
+
+
+def test_weights_are_numbered_once_for_each_tensor_and_format() -> None:
+    tied = TensorRef("embed", (7, 8))
+
+    def format_of(kind: str, _ref: TensorRef) -> Format:
+        return "q8" if kind == "linear" else "f32"
+
+    ops = (
+        Linear(HIDDEN, ("a",), (tied,), (None,)),
+        Linear(HIDDEN, ("b",), (tied,), (None,)),
+    )
+    plan = ModelPlan(
+        "t", 8, 7, 16, 16, (), (Part("a", "ffn", 0, ()), Part("b", "ffn", 0, ops), Part("c", "ffn", 0, ()))
+    )
+    program = lower(plan, 1, 2, format_of=format_of)
+    assert [(weight.ref, weight.format) for weight in program.weights] == [(tied, "q8")]
+
+
+def test_an_op_that_reads_what_nothing_writes_is_the_plugins_fault() -> None:
+    plan = ModelPlan("bad", 8, 7, 16, 16, (), (Part("only", "ffn", 0, (Norm("nowhere", "x", None, 1e-5),)),))
+    with pytest.raises(PluginError, match="only: norm reads 'nowhere'"):
+        lower(plan, 0, 1, format_of=f32)
