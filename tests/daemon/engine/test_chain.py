@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import StageLimits, Step
+from llmd.engine.batch import select_rows
+from llmd.engine.chain import Chain
+from llmd.models.lowering import lower
+from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+
+
+def make_stages() -> list[NullStage]:
+    plan, device = TinyModel(window=None).plan(), NullDevice(lambda: 0.0)
+    stages = []
+    for first, last in ((0, 3), (3, 7), (7, 10)):
+        program = lower(plan, first, last, format_of=lambda _kind, _ref: "f32")
+        parts = device.load(program, RandomSource(), lambda _done, _total: None)
+        stages.append(parts.stage({0: 4}, StageLimits(8, 2, 2, tickets=1)))
+    return stages
+
+
+def make_step() -> Step:
+    three = np.arange(3, dtype=np.int32)
+    return Step(
+        three, three, np.array([0, 3], np.int32), (np.zeros((1, 1), np.int32),), np.zeros((0, 3), np.int32)
+    )
+
+
+SELECTION = select_rows(np.array([2], np.int32))
+
+
+def test_a_step_passes_every_stage_and_its_tickets_are_released() -> None:
+    stages = make_stages()
+    chain = Chain(stages)
+    for _ in range(3):  # one ticket each: a second step needs the first one's release
+        with chain.submit(make_step(), SELECTION) as flight:
+            assert flight.wait().ids.shape == (1, 64)
+            assert flight.edited_row(0).shape == (131,)
+    assert [len(stage.submitted) for stage in stages] == [3, 3, 3]
+
+
+def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = make_stages()
+    chain = Chain(stages)
+    with monkeypatch.context() as patch:
+
+        def fail(*_arguments: object) -> None:
+            raise ValueError("broken")
+
+        patch.setattr(stages[2], "submit", fail)
+        with pytest.raises(ValueError, match="broken"):
+            chain.submit(make_step(), SELECTION)
+    with chain.submit(make_step(), SELECTION) as flight:
+        flight.wait()
+
+
+def test_tickets_are_released_when_the_reader_fails() -> None:
+    chain = Chain(make_stages())
+    with pytest.raises(KeyError), chain.submit(make_step(), SELECTION):
+        raise KeyError
+    with chain.submit(make_step(), SELECTION) as flight:
+        flight.wait()

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from llmd.api.messages import Ask, Cancel, Report
+from llmd.engine.channel import Channel
+from llmd.engine.frames import encode_frame
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, Channel]]:
+    front, engine = socket.socketpair()
+    with front, engine:
+        yield front, Channel(engine)
+
+
+def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel]) -> None:
+    assert pair[1].receive(wait=False) == []
+
+
+def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel]) -> None:
+    front, channel = pair
+    front.sendall(encode_frame(Ask()) + encode_frame(Cancel(4)))
+    assert channel.receive(wait=True) == [Ask(), Cancel(4)]
+
+
+def test_the_first_message_leaves_the_others_for_later(pair: tuple[socket.socket, Channel]) -> None:
+    front, channel = pair
+    front.sendall(encode_frame(Cancel(1)) + encode_frame(Cancel(2)) + encode_frame(Cancel(3)))
+    assert channel.receive_first() == Cancel(1)
+    assert channel.receive(wait=True) == [Cancel(2), Cancel(3)]
+
+
+def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel]) -> None:
+    front, channel = pair
+    frame = encode_frame(Cancel(9))
+    front.sendall(frame[:5])
+    assert channel.receive(wait=False) == []
+    front.sendall(frame[5:])
+    assert channel.receive(wait=True) == [Cancel(9)]
+
+
+def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel]) -> None:
+    front, channel = pair
+    front.sendall(encode_frame(Ask()))
+    front.close()
+    assert channel.receive(wait=True) == [Ask()]
+    assert channel.receive(wait=True) == []
+    assert channel.closed
+    assert channel.receive_first() is None
+
+
+def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel]) -> None:
+    front, channel = pair
+    report = Report(1, 0, 0, 2, 3, 0.5, 0.25, 0, 8)
+    channel.send(report)
+    assert front.recv(4096) == encode_frame(report)

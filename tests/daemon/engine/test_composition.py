@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmd.api import NotFoundError
+from llmd.engine.composition import TRIAL, device_opener, make_host
+from llmd.testing import trial
+
+
+def test_built_in_plugins_are_found_through_their_entry_points(tmp_path: Path) -> None:
+    host = make_host(tmp_path)
+    assert "reference" in host.backends()
+    assert "LlamaForCausalLM" in host.architectures()
+
+
+def test_devices_are_opened_by_name(tmp_path: Path) -> None:
+    open_device = device_opener(make_host(tmp_path))
+    assert open_device("reference").info.name == "reference"
+    with pytest.raises(NotFoundError, match="nowhere"):
+        open_device("nowhere")
+
+
+def test_the_trial_is_the_function_that_it_names() -> None:
+    module, function = TRIAL.split(":")
+    assert module == trial.__name__
+    assert callable(getattr(trial, function))

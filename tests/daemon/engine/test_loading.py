@@ -1,0 +1,150 @@
+"""Loading follows what the message asks for, refuses what cannot be followed, and frees what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from llmd.api import ConfigError, Device, MemoryBudgetError, UnsupportedModelError
+from llmd.api.messages import Load, Loading, StageSpec
+from llmd.builtin.architectures.plugin import llmd_architectures
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.loading import LoadedModel, check_stages, load_model, part_range
+from llmd.testing.plans import TinyModel
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.catalog import tiny_model
+
+CASE = tiny_model("tinyllama")
+ARCHITECTURES = {name: one for one in llmd_architectures() for name in one.names}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(CASE, tmp_path_factory.mktemp("model") / CASE.name)
+
+
+MakeModel = Callable[..., LoadedModel]
+
+
+@pytest.fixture
+def load(directory: Path) -> Iterator[MakeModel]:
+    """Load the tiny model; whatever was loaded is closed after the test."""
+    with ExitStack() as stack:
+
+        def make(device: Device | None = None, **options: Any) -> LoadedModel:
+            chosen = {"slots": 2, "context_len": CASE.context_len, "kv_dtype": "f32"} | options
+            message = Load(str(directory), **chosen)
+            model = load_model(
+                message, ARCHITECTURES, lambda _name: device or ReferenceDevice(), lambda _: None
+            )
+            stack.callback(model.close)
+            return model
+
+        yield make
+
+
+def logits(model: LoadedModel) -> np.ndarray:
+    return model.core.forward(np.array(CASE.prompt, np.int32))
+
+
+def test_says_what_was_loaded(load: MakeModel) -> None:
+    loaded = load().loaded
+    assert loaded.architecture == "llama"
+    assert loaded.context_len == CASE.context_len
+    assert loaded.formats == ("f16",)
+    assert [(s.device, s.first) for s in loaded.stages] == [("reference", 0)]
+    assert loaded.stages[0].weight_bytes == 2 * loaded.num_parameters
+    assert loaded.kv_tokens == CASE.context_len
+
+
+def test_stages_split_the_layers_and_change_nothing(load: MakeModel) -> None:
+    whole = load()
+    layers = whole.loaded.stages[0].last
+    split = load(stages=(StageSpec("a", 0, 1), StageSpec("b", 1, layers)))
+    assert [(s.first, s.last) for s in split.loaded.stages] == [(0, 1), (1, layers)]
+    assert np.array_equal(logits(split), logits(whole))
+
+
+def test_q8_is_quantised_on_the_way(load: MakeModel) -> None:
+    model = load(quant="q8")
+    assert model.loaded.formats == ("f16", "q8")
+    error, exact = logits(model) - logits(load()), logits(load())
+    assert 0 < float(np.sum(error**2) / np.sum(exact**2)) < 0.05
+
+
+def test_a_format_that_the_device_lacks_is_converted_and_said(load: MakeModel) -> None:
+    device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, formats=("bf16",))
+    loaded = load(device).loaded
+    assert loaded.formats == ("bf16",)
+    assert any("converted to bf16" in notice for notice in loaded.notices)
+
+
+def test_progress_is_reported_for_each_stage(directory: Path) -> None:
+    seen: list[Loading] = []
+    message = Load(
+        str(directory), slots=1, context_len=64, stages=(StageSpec("a", 0, 1), StageSpec("b", 1, 2))
+    )
+    load_model(message, ARCHITECTURES, lambda _name: ReferenceDevice(), seen.append).close()
+    assert list(dict.fromkeys(one.phase for one in seen)) == [
+        "layers 0-0 on reference",
+        "layers 1-1 on reference",
+    ]
+
+
+def test_the_memory_budget_bounds_the_pool(load: MakeModel) -> None:
+    small = load(memory_budget=1 << 14).loaded
+    assert small.stages[0].kv_bytes <= 1 << 14
+    assert small.kv_tokens <= CASE.context_len
+    assert small.stages[0].kv_bytes < load().loaded.stages[0].kv_bytes
+    with pytest.raises(MemoryBudgetError, match="the budget is 100"):
+        load(memory_budget=100)
+
+
+def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:
+    device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, kv_dtypes=("f16",))
+    with pytest.raises(UnsupportedModelError, match=r"reference cannot run .* KV as f32"):
+        load(device)
+
+
+def test_devices_are_closed_when_loading_fails_and_when_the_model_is_closed(load: MakeModel) -> None:
+    closed: list[str] = []
+
+    class Watched(ReferenceDevice):
+        def close(self) -> None:
+            closed.append("device")
+
+    with pytest.raises(MemoryBudgetError):
+        load(Watched(), memory_budget=1)
+    assert closed == ["device"]
+    load(Watched()).close()
+    assert closed == ["device", "device"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ([(0, 2), (3, 4)], "layers 3-3 on b do not follow layer 1"),
+        ([(0, 3), (2, 4)], "layers 2-3 on b do not follow layer 2"),
+        ([(1, 4)], "do not follow layer -1"),
+        ([(0, 2), (2, 2)], "do not follow"),
+        ([(0, 2)], "ends with layer 1, the model has layers 0-3"),
+        ([(0, 5)], "ends with layer 4, the model has layers 0-3"),
+    ],
+)
+def test_a_split_must_cover_every_layer_once(ranges: list[tuple[int, int]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_stages([StageSpec("ab"[i % 2], *r) for i, r in enumerate(ranges)], 4)
+
+
+def test_the_first_stage_embeds_and_the_last_has_the_head() -> None:
+    plan = TinyModel(layers=4).plan()
+    ranges = [part_range(plan, StageSpec("a", *r)) for r in ((0, 2), (2, 3), (3, 4))]
+    assert ranges == [(0, 5), (5, 7), (7, 10)]

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from llmd.testing.plans import TinyModel
+
+
+def test_the_small_model_uses_every_option_that_a_backend_must_have() -> None:
+    ops = [op for part in TinyModel().plan().parts for op in part.ops]
+    assert {op.activation for op in ops if op.kind == "glu"} == {"silu", "gelu", "gelu_tanh", "relu2"}
+    assert {op.interleaved for op in ops if op.kind == "rope"} == {True, False}
+    assert {op.method for op in ops if op.kind == "norm"} == {"rms", "layer"}
+    assert {op.softcap is None for op in ops if op.kind == "attention"} == {True, False}
+
+
+def test_layers_alternate_between_groups_only_where_there_is_a_window() -> None:
+    assert [group.layers for group in TinyModel().plan().groups] == [(0, 2), (1, 3)]
+    assert [group.layers for group in TinyModel(window=None).plan().groups] == [(0, 1, 2, 3)]
