@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from collections.abc import Sequence
 
@@ -31,7 +30,6 @@ def run(arguments: Sequence[str]) -> int:
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     try:
         result = llmd.main(list(arguments), prog_name="llmd", standalone_mode=False)
-        sys.stdout.flush()
     except LlmdError as error:
         show_failure(error, as_json=as_json)
         return error.exit_code
@@ -43,10 +41,6 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has left, as `head` does. Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return result if isinstance(result, int) else 0
 
 

@@ -1,0 +1,104 @@
+"""`llmd devices` shows rates and reasons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.cli.devices import DeviceRow, available_memory_bytes, in_giga, memory, prefill, row_of, told
+from llmd.host.benchmarks import Benchmarks
+from llmd.host.cache import Cache
+from llmd.host.plugin_host import PluginHost
+from tests.plugin_sites import Site
+
+Llmd = Callable[..., Any]
+
+TOY = """
+from llmd.api import Backend, DeviceInfo, DeviceProfile, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_backends():
+    return [Backend("toys", probe, Device)]
+
+def probe():
+    return [
+        DeviceInfo("toy:0", "toy", 1, 4 << 30, ("f32",), ("f32",), (), description="a toy"),
+        DeviceInfo("toy:1", "toy", 0, 0, (), (), (), reason="its driver is too old"),
+    ]
+
+class Device:
+    def __init__(self, name):
+        pass
+
+    def benchmark(self, budget_s):
+        {benchmark}
+
+    def close(self):
+        pass
+"""
+RATES = 'return DeviceProfile(25e9, {"f32": 20e9, "q8": 12e9}, 150e9)'
+ROW = DeviceRow("cpu", "cpu", "", 4 << 30, 1 << 30, 25e9, {}, 150e9, "cpu", "ok", "", "")
+
+
+def rows(site: Site, cache: Cache, benchmark: str) -> list[DeviceRow]:
+    plugin = site.write("toys", TOY.format(benchmark=benchmark))
+    return [row_of(device, Benchmarks(cache)) for device in PluginHost([plugin], cache).devices()]
+
+
+def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
+    site: Site, cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = rows(site, cache, RATES)
+    assert (first.state, first.read_bytes_per_s, first.prefill_flops_per_s) == ("ok", 25e9, 150e9)
+    assert first.decode_bytes_per_s == {"f32": 20e9, "q8": 12e9}
+    assert (second.state, second.read_bytes_per_s, second.reason) == ("unused", None, "its driver is too old")
+    assert capsys.readouterr() == ("", "measuring toy:0 …\n")
+
+
+def test_a_stored_profile_is_not_measured_again(
+    site: Site, cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = site.write("toys", TOY.format(benchmark=RATES))
+    device = PluginHost([plugin], cache).choose_device("toy:0")
+    before = row_of(device, Benchmarks(cache))
+    capsys.readouterr()
+    assert row_of(device, Benchmarks(cache)) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_a_device_that_cannot_be_measured_stays_in_the_list(site: Site, cache: Cache) -> None:
+    first, _ = rows(site, cache, 'raise OSError("its fan is stuck")')
+    assert (first.state, first.read_bytes_per_s) == ("ok", None)
+    assert "its fan is stuck" in first.reason
+
+
+def test_the_reference_is_always_there(llmd: Llmd) -> None:
+    done = llmd("devices", "--json")
+    assert done.code == 0
+    devices = {device["name"]: device for device in json.loads(done.out)["devices"]}
+    assert devices["reference"]["state"] == "ok"
+    assert devices["reference"]["read_bytes_per_s"] > 0
+    assert devices["reference"]["memory_bytes"] > 0
+    line = next(
+        line for line in llmd("devices", "--plain").out.splitlines() if line.startswith("reference\t")
+    )
+    assert line.split("\t")[-2:] == ["reference", "ok"]
+
+
+def test_cells_are_readable() -> None:
+    assert memory(ROW) == "1.0 GiB / 4.0 GiB"
+    assert (in_giga(25.04e9), in_giga(None)) == ("25.0", "")
+    assert prefill(ROW) == "150.0 GFLOP/s"
+    assert told(ROW) == "ok"
+
+
+def test_available_memory_is_what_the_kernel_says(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       24000000 kB\nMemAvailable:   12000000 kB\n")
+    assert available_memory_bytes(meminfo) == 12_000_000 * 1024
+    assert available_memory_bytes(tmp_path / "nothing") is None

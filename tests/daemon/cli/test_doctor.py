@@ -1,0 +1,86 @@
+"""`llmd doctor` looks anew and says what mends what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from llmd.api.device import DeviceInfo
+from llmd.cli.doctor import device_checks, environment_checks, plugin_checks
+from llmd.host.devices import DeviceState
+from llmd.host.names import PluginName
+from llmd.host.states import PluginState
+from tests.plugin_sites import Site
+
+Llmd = Callable[..., Any]
+
+PLUGIN = PluginName("made", "made", "made-made", "1.0")
+
+
+def device(name: str, *, score: int = 1, ok: bool = True, reason: str = "") -> DeviceState:
+    info = DeviceInfo(name, "toy", score, 1, ("f32",), ("f32",), (), description="a toy")
+    return DeviceState(info, "made", PLUGIN, ok=ok, reason=reason, mend="mend it" if reason else "")
+
+
+def test_a_broken_plugin_fails_the_check_with_its_mend(llmd: Llmd, site: Site) -> None:
+    site.install("segfaults", "raises_on_import")
+    done = llmd("doctor", "--json")
+    assert done.code == 8
+    checks = {check["id"]: check for check in json.loads(done.out)["checks"]}
+    assert checks["plugin:segfaults"]["status"] == "fail"
+    assert "SIGSEGV" in checks["plugin:segfaults"]["seen"]
+    assert checks["plugin:raises"]["mend"]
+    assert checks["plugin:reference"]["status"] == "ok"
+    assert checks["device:reference"]["status"] == "ok"
+    assert set(checks["python"]) == {"id", "status", "seen", "mend"}
+
+
+def test_listing_afterwards_knows_what_the_doctor_saw(llmd: Llmd, site: Site) -> None:
+    site.install("segfaults")
+    llmd("doctor")
+    states = {
+        plugin["name"]: plugin for plugin in json.loads(llmd("plugins", "list", "--json").out)["plugins"]
+    }
+    assert (states["segfaults"]["state"], states["segfaults"]["grain"]) == ("failed", "probe")
+    assert (states["reference"]["state"], states["reference"]["grain"]) == ("ok", "probe")
+
+
+def test_symbols_stand_beside_the_words(llmd: Llmd) -> None:
+    assert "✓ ok" in llmd("doctor").out
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    checks = {check.id: check for check in environment_checks(tmp_path / "file" / "cache")}
+    assert (checks["cache"].status, checks["python"].status) == ("warn", "ok")
+    assert str(tmp_path / "file") in checks["cache"].mend
+    assert {check.id: check.status for check in environment_checks(tmp_path / "new")}["cache"] == "ok"
+
+
+def test_a_failed_plugin_is_a_failed_check() -> None:
+    fine = PluginState("fine", "made-fine", "1.0", "fine", "probe", "ok")
+    failed = PluginState("bad", "made-bad", "1.0", "bad", "probe", "failed", "it hung", "wake it")
+    first, second = plugin_checks([fine, failed])
+    assert (first.status, first.seen) == ("ok", "made-fine 1.0")
+    assert (second.status, second.seen, second.mend) == ("fail", "made-bad 1.0: it hung", "wake it")
+
+
+def test_a_device_that_computes_wrongly_fails_and_one_without_driver_warns() -> None:
+    checks = {
+        check.id: check
+        for check in device_checks([
+            device("good"),
+            device("wrong", ok=False, reason="linear/f32: wrong"),
+            device("absent", score=0, ok=False, reason="no driver"),
+        ])
+    }  # fmt: skip
+    assert [checks[f"device:{name}"].status for name in ("good", "wrong", "absent")] == ["ok", "fail", "warn"]
+    assert checks["devices"].seen == "good is the default"
+
+
+def test_no_usable_device_is_a_failure() -> None:
+    (check,) = device_checks([])
+    assert (check.id, check.status) == ("devices", "fail")
+    assert check.mend

@@ -1,0 +1,36 @@
+"""Errors in words and as objects."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from llmd.api.errors import NotFoundError
+from llmd.cli.failures import show_failure, show_usage
+
+ERROR = NotFoundError("there is no model 'x'", hint="see `llmd list`")
+
+
+def test_the_hint_stands_below_the_message(capsys: pytest.CaptureFixture[str]) -> None:
+    show_failure(ERROR, as_json=False)
+    assert capsys.readouterr() == ("", "llmd: there is no model 'x'\n      see `llmd list`\n")
+
+
+def test_an_error_without_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show_failure(NotFoundError("there is no model 'x'"), as_json=False)
+    assert capsys.readouterr().err == "llmd: there is no model 'x'\n"
+
+
+def test_every_error_has_the_same_shape_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    show_failure(ERROR, as_json=True)
+    show_usage(click.UsageError("no such option"), as_json=True)
+    first, second = (json.loads(line)["error"] for line in capsys.readouterr().err.splitlines())
+    assert first == {"type": "NotFoundError", "message": "there is no model 'x'", "hint": "see `llmd list`"}
+    assert first.keys() == second.keys()
+
+
+def test_a_usage_error_shows_what_was_typed_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    show_usage(click.UsageError("no such option"), as_json=False)
+    assert "no such option" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Events with their fields, as many as were asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from llmd.cli.logs import EventFormatter, configure
+
+
+@pytest.fixture(autouse=True)
+def untouched_root() -> Iterator[None]:
+    root = logging.getLogger()
+    before = (root.level, root.handlers[:])
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "expected"),
+    [(0, ["e"]), (1, ["i", "w", "e"]), (2, ["d", "i", "w", "e"]), (9, ["d", "i", "w", "e"])],
+)
+def test_verbosity_chooses_the_events(
+    verbosity: int, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(verbosity)
+    log = logging.getLogger("llmd.made")
+    for level, event in ((10, "d"), (20, "i"), (30, "w"), (40, "e")):
+        log.log(level, event)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert [line.split()[-1] for line in captured.err.splitlines()] == expected
+
+
+def test_configuring_twice_says_everything_once(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(0)
+    configure(0)
+    logging.getLogger("llmd.made").error("once")
+    assert capsys.readouterr().err.count("once") == 1
+
+
+def test_fields_follow_the_event() -> None:
+    record = logging.makeLogRecord(
+        {"msg": "block_evicted", "levelname": "INFO", "block": 7, "reason": "full pool"}
+    )
+    assert EventFormatter().format(record).split(" ", 1)[1] == "info block_evicted block=7 reason='full pool'"
+
+
+def test_a_traceback_follows_its_event() -> None:
+    try:
+        raise ValueError("deep inside")
+    except ValueError as error:
+        record = logging.makeLogRecord(
+            {"msg": "failed", "exc_info": (type(error), error, error.__traceback__)}
+        )
+    assert EventFormatter().format(record).endswith("ValueError: deep inside")

@@ -1,0 +1,88 @@
+"""Listings for people, for pipes and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+from msgspec import Struct
+
+from llmd.cli.output import Column, View, aligned, show, size
+
+
+class Model(Struct, frozen=True):
+    name: str
+    size_bytes: int
+
+
+ROWS = (Model("small", 2 << 30), Model("a-very-long-name", 512), Model("none", 0))
+COLUMNS = (
+    Column[Model]("NAME", lambda model: model.name),
+    Column[Model](
+        "SIZE",
+        lambda model: size(model.size_bytes) if model.size_bytes else "",
+        lambda model: model.size_bytes,
+    ),
+)
+
+
+def shown(view: View, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    show(view, "models", ROWS, COLUMNS)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_columns_are_aligned_and_nothing_is_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(View(), capsys) == [
+        "NAME              SIZE",
+        "small             2.0 GiB",
+        "a-very-long-name  512 B",
+        "none              –",
+    ]
+
+
+def test_plain_columns_are_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(View(plain=True), capsys)[1] == "small\t2.0 GiB"
+
+
+def test_json_is_one_object_with_its_schema_and_sizes_in_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads("\n".join(shown(View(as_json=True), capsys)))
+    assert document["schema"] == 1
+    assert document["models"][0] == {"name": "small", "size_bytes": 2 << 30}
+
+
+def test_columns_are_chosen_and_ordered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(View(columns="size, NAME", plain=True), capsys)[:2] == ["SIZE\tNAME", "2.0 GiB\tsmall"]
+
+
+def test_rows_are_sorted_by_value_and_not_by_text(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [line.split("\t")[0] for line in shown(View(sort="size", plain=True), capsys)]
+    assert names == ["NAME", "none", "a-very-long-name", "small"]
+    assert shown(View(sort="name", plain=True), capsys)[1].startswith("a-very-long-name")
+
+
+@pytest.mark.parametrize("view", [View(columns="weight"), View(sort="weight")])
+def test_an_unknown_column_is_refused_with_those_there_are(
+    view: View, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(click.UsageError, match="no column 'weight'; the columns are name, size"):
+        shown(view, capsys)
+
+
+def test_an_empty_listing_has_its_titles() -> None:
+    assert aligned([["NAME", "SIZE"]]) == "NAME  SIZE"
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536 << 10, "1.5 MiB"),
+        (1 << 40, "1.0 TiB"),
+        (3000 << 40, "3000.0 TiB"),
+    ],
+)
+def test_sizes_are_readable(num_bytes: int, text: str) -> None:
+    assert size(num_bytes) == text
