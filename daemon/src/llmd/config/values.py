@@ -8,8 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, inspect
 
-from llmd.config.schema import ByteSize
-
 UNITS = {"": 1, "B": 1} | {
     f"{letter}{suffix}": base ** (power + 1)
     for power, letter in enumerate("KMGT")
@@ -25,15 +23,28 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
     """
     if isinstance(kind, inspect.VarTupleType) and isinstance(raw, str):
         raw = [part.strip() for part in raw.split(",") if part.strip()]
-    return msgspec.convert({name: raw}, section, strict=False, dec_hook=_byte_size)
+    elif is_byte_size(kind) and isinstance(raw, str):
+        raw = parse_bytes(raw)
+    return msgspec.convert({name: raw}, section, strict=False)
 
 
-def _byte_size(kind: type, raw: Any) -> Any:
-    """Decode the schema's one type that msgspec does not know."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(raw))
-    if kind is not ByteSize or isinstance(raw, bool) or match is None or match[2] not in UNITS:
-        raise ValueError(raw)
-    return ByteSize(float(match[1]) * UNITS[match[2]])
+def is_byte_size(kind: inspect.Type) -> bool:
+    """Whether the schema calls a value a number of bytes."""
+    if isinstance(kind, inspect.UnionType):
+        return any(is_byte_size(member) for member in kind.types)
+    return isinstance(kind, inspect.Metadata) and kind.extra == {"unit": "bytes"}
+
+
+def parse_bytes(text: str) -> int:
+    """Read ``8GiB``, ``500MB``, ``17``.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2] not in UNITS:
+        raise ValueError(text)
+    return int(float(match[1]) * UNITS[match[2]])
 
 
 def expected_form(kind: inspect.Type) -> str:
@@ -51,7 +62,7 @@ def expected_form(kind: inspect.Type) -> str:
             form = "one of " + ", ".join(map(str, choices))
         case inspect.VarTupleType():
             form = "a list, or values separated by commas"
-        case inspect.CustomType():
+        case inspect.Metadata():
             form = "a number of bytes, such as 8GiB"
         case _:
             form = "text"

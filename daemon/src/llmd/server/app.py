@@ -6,13 +6,14 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from aiohttp import web
 
 from llmd.api.errors import LlmdError
 from llmd.server import problems
 from llmd.server.errors import ForbiddenError
-from llmd.server.guards import Guards, Peer, cors_headers, preflight_headers
+from llmd.server.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.problems import problem_of
 from llmd.server.routing import RouteTable, match
 from llmd.server.service import Service
@@ -54,7 +55,7 @@ class Door:
         return response
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        peer = _peer(request)
+        peer = peer_of(request)
         self._guards.check(peer, request.headers)
         found = match(self._routes, request.method, request.path)
         if request.method == "OPTIONS":
@@ -65,10 +66,11 @@ class Door:
             raise ForbiddenError(
                 f"{request.path} answers this machine alone", code="local_only", hint="use the Unix socket"
             )
-        if found.route.method == "GET":
-            return await found.route.handler(request, self._service)
-        with self._service.activity.request():
-            return await found.route.handler(request, self._service)
+        # Reading never waits for a drain: readiness and lists are asked for until the end.
+        counted = nullcontext() if found.route.method == "GET" else self._service.activity.request()
+        with counted:
+            response: web.StreamResponse = await found.route.handler(request, self._service)
+        return response
 
     def _refusal(self, request: web.Request, allowed: frozenset[str]) -> web.Response:
         if not allowed:
@@ -93,15 +95,6 @@ def build_app(service: Service, routes: RouteTable, guards: Guards) -> web.Appli
     app.router.add_route("*", "/{path:.*}", door.__call__)
     app.on_response_prepare.append(door.add_headers)
     return app
-
-
-def _peer(request: web.Request) -> Peer:
-    transport = request.transport
-    local = transport.get_extra_info("sockname") if transport else None
-    remote = transport.get_extra_info("peername") if transport else None
-    if not isinstance(local, tuple):
-        return Peer(None, None)
-    return Peer(local[0], remote[0] if isinstance(remote, tuple) else "")
 
 
 def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:

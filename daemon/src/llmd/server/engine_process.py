@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from llmd.api.messages import FromEngine, ToEngine
 from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
@@ -78,7 +79,7 @@ class EngineProcess:
 
     async def messages(self) -> AsyncIterator[FromEngine]:
         """Every message until the engine ends."""
-        frames: FrameDecoder[FromEngine] = FrameDecoder(FromEngine)
+        frames: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
         while received := await self._read():
             try:
                 messages = frames.feed(received)

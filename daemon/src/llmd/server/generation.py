@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError
 from llmd.api.messages import SamplingParams, StopParams
@@ -66,6 +66,10 @@ class GenerationRequest(Struct, frozen=True):
     skip_special: bool = True
     at_text_start: bool = True
     param: str = "messages"
+
+    def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
+        """The same request, once its prompts are tokens."""
+        return structs.replace(self, prompts=prompts)
 
 
 class Usage(Struct):

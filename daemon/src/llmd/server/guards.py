@@ -11,6 +11,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from aiohttp import web
 from msgspec import Struct
 
 from llmd.server.errors import ForbiddenError
@@ -32,6 +33,16 @@ class Peer(Struct, frozen=True):
     @property
     def is_this_machine(self) -> bool:
         return self.is_unix or _is_loopback(self.remote or "")
+
+
+def peer_of(request: web.BaseRequest) -> Peer:
+    """Both ends of a request's connection."""
+    transport = request.transport
+    local = transport.get_extra_info("sockname") if transport else None
+    remote = transport.get_extra_info("peername") if transport else None
+    if not isinstance(local, tuple):
+        return Peer(None, None)
+    return Peer(local[0], remote[0] if isinstance(remote, tuple) else "")
 
 
 class Guards(Struct, frozen=True):

@@ -13,7 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
-from llmd.config import Address, TcpAddress, UnixAddress
+from llmd.config import Address, Settings, TcpAddress, UnixAddress, parse_address
+from llmd.config.addresses import DEFAULT_TCP
 
 BACKLOG = 1024
 USER_UMASK = 0o177
@@ -32,6 +33,13 @@ class Listener(Struct, frozen=True):
             with contextlib.suppress(OSError):
                 self.address.path.unlink()
         self.socket.close()
+
+
+def listening_addresses(settings: Settings) -> tuple[Address, ...]:
+    """Where the settings say to listen; by default on the user's socket and on loopback."""
+    source = settings.origins["server.addr"].source
+    given = tuple(parse_address(text, f"addr from {source}") for text in settings.config.server.addr)
+    return given or (UnixAddress(settings.directories.user_socket), DEFAULT_TCP)
 
 
 def check_exposure(addresses: Sequence[Address], *, no_auth: bool) -> None:

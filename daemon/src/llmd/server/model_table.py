@@ -43,13 +43,10 @@ class ModelTable:
         directories = self.store.directories()
         names = matching(asked, self.aliases, {**directories, **self._served})
         if len(names) == 1:
-            name, directory = names[0], directories.get(names[0])
-        elif allow_path and "/" in asked and Path(asked).is_dir():
-            directory = Path(asked).resolve()
-            name = directory.name
-        else:
-            raise _unknown(asked, names, {*directories, *self._served, *self.aliases})
-        return await self.serve(name, directory)
+            return await self.serve(names[0], directories.get(names[0]))
+        if allow_path and (directory := _directory(asked)) is not None:
+            return await self.serve(directory.name, directory)
+        raise _unknown(asked, names, {*directories, *self._served, *self.aliases})
 
     async def serve(self, name: str, directory: Path | None) -> ServedModel:
         """The loaded model of that name; one that could not be loaded is tried anew."""
@@ -101,6 +98,11 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
         if exact in known:
             return [known[exact]]
     return sorted({target for name, target in known.items() if name.startswith(asked)})
+
+
+def _directory(asked: str) -> Path | None:
+    path = Path(asked)
+    return path.resolve() if "/" in asked and path.is_dir() else None
 
 
 def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -25,13 +25,13 @@ from llmd.api.messages import (
 from llmd.server.engine_process import EngineProcess
 from llmd.server.errors import UnavailableError
 from llmd.server.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
-from llmd.server.tasks import OwnedTask
+from llmd.server.tasks import OwnedTask, unless
 from llmd.server.token_stream import TokenStream
 
 logger = logging.getLogger(__name__)
 
 GRACE_S = 2.0
-Sleep = Callable[[float], Awaitable[None]]
+Sleep = Callable[[float], Coroutine[None, None, None]]
 
 
 class TokenRequest(Struct, frozen=True):
@@ -68,6 +68,7 @@ class Supervisor:
         self._ids = itertools.count()
         self._reports: list[asyncio.Future[Report]] = []
         self._settled = asyncio.Event()
+        self._closing = asyncio.Event()
         self._task = OwnedTask(self._run(), f"supervisor of {model}")
 
     @property
@@ -141,13 +142,16 @@ class Supervisor:
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
         self._perform(self._state.close(error))
         self._settled.set()
-        if self._process is None or not await self._task.join(GRACE_S):
+        self._closing.set()
+        if not await self._task.join(GRACE_S):
             await self._task.close()
 
     async def _run(self) -> None:
         while self._next_start is not None:
             delay, self._next_start = self._next_start, None
-            await self._sleep(delay)
+            await unless(self._closing, self._sleep(delay), "back-off")
+            if self._closing.is_set():
+                return
             try:
                 how = await self._live()
             except Exception as error:
@@ -164,9 +168,10 @@ class Supervisor:
         process = await EngineProcess.start(self.model, self._command)
         self._process = process
         try:
-            process.send(self._load)
-            async for message in process.messages():
-                self._receive(message)
+            if not self._closing.is_set():
+                process.send(self._load)
+                async for message in process.messages():
+                    self._receive(message)
         finally:
             self._process = None
             how = await process.end(GRACE_S)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from typing import TypeVar
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
@@ -30,3 +32,16 @@ class OwnedTask:
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("task_failed", exc_info=error, extra={"task": task.get_name()})
+
+
+async def unless(event: asyncio.Event, work: Coroutine[None, None, T], name: str) -> T | None:
+    """What the work returns, or None where the event comes first; the work is then cancelled."""
+    working = asyncio.Task(work, name=name)
+    waiting = asyncio.Task(event.wait(), name=f"end of {name}")
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, waiting):
+            task.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)

@@ -1,0 +1,183 @@
+"""The daemon: builds the parts of the front, runs until it is told to end, and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from aiohttp import web
+from msgspec import Struct
+
+from llmd.chat.templates import TemplateRenderer
+from llmd.config import Address, Settings, UnixAddress
+from llmd.host.benchmarks import Benchmarks
+from llmd.host.plugin_host import PluginHost
+from llmd.registry.store import Store
+from llmd.server.activity import shutting_down
+from llmd.server.app import build_app
+from llmd.server.device_check import DeviceCheck
+from llmd.server.engine_process import engine_command
+from llmd.server.guards import Guards
+from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
+from llmd.server.load_message import load_message
+from llmd.server.model_table import ModelTable
+from llmd.server.model_text import load_model_text
+from llmd.server.routing import RouteTable
+from llmd.server.served_model import ServedModel
+from llmd.server.service import Service
+from llmd.server.supervisor import Supervisor
+from llmd.server.tasks import unless
+
+logger = logging.getLogger(__name__)
+
+DISTRIBUTION = "llmd-daemon"
+TEXT_THREADS = 4
+# Handlers have been drained or failed by then; what is left are connections.
+CLOSING_S = 1.0
+
+
+class Serving(Struct, frozen=True):
+    """What the daemon tells when it is ready."""
+
+    version: str
+    addresses: tuple[Address, ...]
+    models: tuple[str, ...]
+
+    def __str__(self) -> str:
+        where = " and ".join(
+            str(address) if isinstance(address, UnixAddress) else f"http://{address}"
+            for address in self.addresses
+        )
+        return f"llmd {self.version} listens on {where}; models: {', '.join(self.models) or 'none loaded'}"
+
+
+class Daemon:
+    """One front. ``models`` are loaded before it says that it is ready; others when they are first asked for."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        host: PluginHost,
+        store: Store,
+        models: Sequence[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        benchmarks: Benchmarks | None = None,
+    ) -> None:
+        self._settings = settings
+        self._host = host
+        self._store = store
+        self._names = tuple(models)
+        self._aliases = aliases or {}
+        self._benchmarks = benchmarks
+        self._draining = asyncio.Event()
+        self._ending = asyncio.Event()
+
+    def shut_down(self) -> None:
+        """Refuse new requests and let the running ones finish; said a second time, end now."""
+        if self._draining.is_set():
+            self._ending.set()
+        self._draining.set()
+
+    async def run(self, announce: Callable[[Serving], None]) -> None:
+        """Serve until `shut_down`. ``announce`` is called once, when it is ready.
+
+        Raises:
+            ConfigError: an address is in use, or would be open to the network.
+            LlmdError: one of ``models`` cannot be loaded.
+        """
+        server = self._settings.config.server
+        addresses = listening_addresses(self._settings)
+        check_exposure(addresses, no_auth=server.no_auth)
+        threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
+        with threads, TemplateRenderer() as renderer, listen(addresses) as listeners:
+            table = ModelTable(self._store, self._aliases, self._loader(threads, renderer))
+            service = Service(server, version(), table, self._host, threads, self.shut_down)
+            runner = self._runner(service)
+            try:
+                await _start(runner, listeners)
+                await self._serve(service, listeners, announce)
+            finally:
+                await table.close(shutting_down())
+                await runner.cleanup()
+
+    async def _serve(
+        self, service: Service, listeners: Sequence[Listener], announce: Callable[[Serving], None]
+    ) -> None:
+        await unless(self._draining, self._load_models(service.models), "loading models")
+        if not self._draining.is_set():
+            addresses = tuple(listener.address for listener in listeners)
+            names = tuple(name for model in service.models.served for name in service.models.names_of(model))
+            announce(Serving(service.version, addresses, names))
+        check = await self._check_devices(service)
+        await self._draining.wait()
+        logger.info("draining", extra={"running": service.activity.running})
+        limit_s = self._settings.config.server.drain_s
+        await unless(self._ending, service.activity.drain(limit_s), "draining")
+        if check is not None:
+            check.stop()
+
+    async def _load_models(self, table: ModelTable) -> None:
+        served = [await table.resolve(name, allow_path=True) for name in self._names]
+        for model in served:
+            await model.ready()
+
+    async def _check_devices(self, service: Service) -> DeviceCheck | None:
+        if self._benchmarks is None:
+            return None
+        devices = await unless(self._draining, service.ask_host(PluginHost.devices), "probing devices")
+        return DeviceCheck(self._benchmarks, devices) if devices else None
+
+    def _loader(
+        self, threads: ThreadPoolExecutor, renderer: TemplateRenderer
+    ) -> Callable[[str, Path], ServedModel]:
+        config, command = self._settings.config, engine_command(self._settings.directories.cache)
+
+        def load(name: str, directory: Path) -> ServedModel:
+            message = load_message(directory, config.engine)
+            buffer_tokens = config.server.buffer_tokens
+            supervisor = Supervisor(name, message, command, buffer_tokens=buffer_tokens)
+            loop = asyncio.get_running_loop()
+            text = loop.run_in_executor(threads, load_model_text, directory, renderer)
+            return ServedModel(name, directory, supervisor, text)
+
+        return load
+
+    def _runner(self, service: Service) -> web.AppRunner:
+        server = self._settings.config.server
+        routes = RouteTable(route for dialect in self._host.dialects().values() for route in dialect.routes())
+        guards = Guards(socket.gethostname(), frozenset(server.allow_host), frozenset(server.allow_origin))
+        app = build_app(service, routes, guards)
+        # A client that leaves cancels its handler, and with it its request; aiohttp's default would let it run on.
+        return web.AppRunner(
+            app, handler_cancellation=True, handle_signals=False, access_log=None, shutdown_timeout=CLOSING_S
+        )
+
+
+def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
+    """Run a daemon in this process until SIGTERM or SIGINT; a second signal ends it without waiting."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, daemon.shut_down)
+        await daemon.run(announce)
+
+    asyncio.run(main())
+
+
+def version() -> str:
+    """The version of this installation."""
+    return importlib.metadata.version(DISTRIBUTION)
+
+
+async def _start(runner: web.AppRunner, listeners: Sequence[Listener]) -> None:
+    await runner.setup()
+    for listener in listeners:
+        await web.SockSite(runner, listener.socket).start()

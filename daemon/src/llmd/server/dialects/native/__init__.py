@@ -1,0 +1,1 @@
+"""llmd's own API: health for supervisors, ``/llmd/…`` for the command line of this machine."""

@@ -1,0 +1,92 @@
+"""What runs, and how it ends. For clients of this machine alone; `llmd.server.app` sees to that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from llmd.host.plugin_host import PluginHost
+from llmd.server.bodies import read_object
+from llmd.server.errors import BadRequestError
+from llmd.server.json_response import json_response
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ServedModel, window_of
+from llmd.server.service import Service
+
+SCHEMA = 1
+
+
+async def ps(_request: web.Request, service: Service) -> web.Response:
+    """Loaded models: where they lie, what they do."""
+    models = [await _row(model, service.models.names_of(model)[1:]) for model in service.models.served]
+    return json_response({"schema": SCHEMA, "version": service.version, "models": models})
+
+
+async def stop(request: web.Request, service: Service) -> web.Response:
+    """Unload ``model``, or end the daemon where ``daemon`` is true.
+
+    Raises:
+        NotFoundError: that model is not loaded.
+        BadRequestError: neither is given.
+    """
+    fields = RequestFields(await read_object(request))
+    name = fields.text("model")
+    if fields.boolean("daemon"):
+        service.shut_down()
+        return json_response({"schema": SCHEMA, "stopping": True})
+    if not name:
+        raise BadRequestError(
+            "nothing to stop was named",
+            code="invalid_value",
+            param="model",
+            hint="give model, or daemon: true",
+        )
+    await service.models.unload(name)
+    return json_response({"schema": SCHEMA, "stopped": name})
+
+
+async def plugins(_request: web.Request, service: Service) -> web.Response:
+    """Every plugin with its state and reason, as far as this daemon has looked."""
+    states = await service.ask_host(PluginHost.plugins)
+    return json_response({"schema": SCHEMA, "plugins": msgspec.to_builtins(states)})
+
+
+async def devices(_request: web.Request, service: Service) -> web.Response:
+    """Every device that a probe found."""
+    states = await service.ask_host(PluginHost.devices)
+    rows = [
+        {
+            "name": state.info.name,
+            "kind": state.info.kind,
+            "description": state.info.description,
+            "memory_bytes": state.info.memory_bytes,
+            "plugin": state.plugin.name,
+            "ok": state.ok,
+            "reason": state.reason,
+            "mend": state.mend,
+        }
+        for state in states
+    ]
+    return json_response({"schema": SCHEMA, "devices": rows})
+
+
+async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
+    loaded, progress = model.loaded, model.supervisor.progress
+    report = await model.supervisor.report()
+    row: dict[str, Any] = {
+        "name": model.name,
+        "aliases": aliases,
+        "directory": str(model.directory),
+        "status": model.status,
+        "error": str(model.error) if model.error else None,
+        "engine_pid": model.supervisor.pid,
+        "restarts": model.supervisor.restarts,
+        "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
+        "report": msgspec.to_builtins(report),
+    }
+    if loaded is not None:
+        row["loaded"] = msgspec.to_builtins(loaded)
+        row["context_len"] = window_of(loaded)
+    return row

@@ -1,0 +1,30 @@
+"""Announces the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api.hooks import hookimpl
+from llmd.api.plugins import Dialect, Route
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_dialects() -> Sequence[Dialect]:
+    return [Dialect("native", _routes)]
+
+
+def _routes() -> Sequence[Route]:
+    from llmd.server.dialects.native import admin, health
+
+    return [
+        *(Route("GET", path, health.health) for path in ("/health", "/healthz", "/v1/health")),
+        *(Route("GET", path, health.ready) for path in ("/ready", "/readyz")),
+        Route("GET", "/version", health.version),
+        Route("GET", "/", health.version),
+        Route("GET", "/llmd/ps", admin.ps),
+        Route("POST", "/llmd/stop", admin.stop),
+        Route("GET", "/llmd/plugins", admin.plugins),
+        Route("GET", "/llmd/devices", admin.devices),
+    ]

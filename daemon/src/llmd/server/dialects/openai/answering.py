@@ -1,0 +1,151 @@
+"""Runs a request and writes its answer, whole or as a stream; chat and completions differ only in shape."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from aiohttp import web
+from msgspec import Struct
+
+from llmd.server.answer_text import Piece
+from llmd.server.event_stream import EventStream
+from llmd.server.generation import Generation, GenerationRequest, Usage
+from llmd.server.json_response import json_response
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel, ServedModel
+from llmd.server.service import Service
+
+HEADER_LEN = 1000
+
+
+class Head(Struct, frozen=True):
+    """What all chunks of an answer share."""
+
+    id: str
+    model: str
+    created: int
+    system_fingerprint: str
+
+    @classmethod
+    def new(cls, prefix: str, model: str, version: str) -> Head:
+        return cls(f"{prefix}-{uuid.uuid4().hex}", model, int(time.time()), f"llmd-{version}")
+
+    def envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        """A whole answer or a chunk of one."""
+        return {
+            "id": self.id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": self.system_fingerprint,
+            "choices": choices,
+        }
+
+
+class StreamOptions(Struct, frozen=True):
+    """Whether the answer is streamed, and where its stream says what it used."""
+
+    stream: bool = False
+    include_usage: bool = False
+    continuous_usage: bool = False
+
+
+class Shape(Protocol):
+    """One answer in a dialect's form; made when the prompts are known."""
+
+    def chunks(self, index: int, piece: Piece) -> Iterable[dict[str, Any]]:
+        """The chunks that a piece of choice ``index`` becomes."""
+        ...
+
+    def add(self, index: int, piece: Piece) -> None:
+        """Keep a piece for `body`."""
+        ...
+
+    def body(self) -> dict[str, Any]:
+        """The whole answer, but for its usage."""
+        ...
+
+    def without_choices(self) -> dict[str, Any]:
+        """The chunk that carries the usage alone."""
+        ...
+
+
+class Exchange(Struct, frozen=True):
+    """A request that was read. ``prepare`` makes it tokens, ``shape`` the form of its answer."""
+
+    model: ServedModel
+    options: StreamOptions
+    ignored: tuple[str, ...]
+    prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
+    shape: Callable[[ReadyModel, GenerationRequest], Shape]
+
+    def headers(self) -> dict[str, str]:
+        """What the reply says beside the answer."""
+        headers = {"x-llmd-model": quote(self.model.name, safe="/:")}
+        if self.ignored:
+            names = ", ".join(quote(name) for name in self.ignored)
+            headers["x-llmd-ignored"] = names[:HEADER_LEN]
+        return headers
+
+    async def start(self) -> tuple[ReadyModel, Generation, Shape]:
+        """Wait for the model, then make the generation."""
+        ready = await self.model.ready()
+        request = await self.prepare(ready)
+        return ready, Generation(request, ready.text, ready.window), self.shape(ready, request)
+
+
+def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str, ...]]:
+    """Stream options, and which of them were ignored."""
+    nested = fields.nested("stream_options")
+    options = StreamOptions(
+        stream=fields.boolean("stream"),
+        include_usage=nested.boolean("include_usage"),
+        continuous_usage=nested.boolean("continuous_usage_stats"),
+    )
+    return options, nested.ignored
+
+
+async def write_answer(request: web.Request, service: Service, exchange: Exchange) -> web.StreamResponse:
+    """Answer a request that was read."""
+    if exchange.options.stream:
+        return await _stream(request, service, exchange)
+    ready, generation, shape = await exchange.start()
+    async with generation:
+        async for index, piece in generation.pieces(ready.supervisor):
+            shape.add(index, piece)
+    body = shape.body() | {"usage": usage_body(generation.usage)}
+    return json_response(body, headers=exchange.headers())
+
+
+async def _stream(request: web.Request, service: Service, exchange: Exchange) -> web.StreamResponse:
+    async with EventStream(request, exchange.headers(), service.config.ping_s) as events:
+        ready, generation, shape = await exchange.start()
+        async with generation:
+            async for index, piece in generation.pieces(ready.supervisor):
+                for chunk in shape.chunks(index, piece):
+                    await events.send(chunk | _chunk_usage(exchange.options, generation.usage))
+        if exchange.options.include_usage:
+            await events.send(shape.without_choices() | {"usage": usage_body(generation.usage)})
+        await events.done()
+    return events.response
+
+
+def _chunk_usage(options: StreamOptions, usage: Usage) -> dict[str, Any]:
+    if options.continuous_usage:
+        return {"usage": usage_body(usage)}
+    return {"usage": None} if options.include_usage else {}
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    """Tokens as OpenAI counts them."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }

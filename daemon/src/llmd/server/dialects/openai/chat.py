@@ -1,0 +1,129 @@
+"""``POST /v1/chat/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from llmd.server.bodies import read_object
+from llmd.server.dialects.openai.answering import Exchange, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.chat_shape import ChatShape
+from llmd.server.dialects.openai.fields import (
+    REFUSED,
+    read_chat_logprobs,
+    read_choices,
+    read_end,
+    read_max_tokens,
+    read_sampling,
+    refuse,
+)
+from llmd.server.errors import BadRequestError
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.model_text import ChatPrompt
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_TOOLS = "tools are not called"
+_TEXT_ONLY = "answers are text"
+REFUSED_IN_CHAT: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "functions": ((), _TOOLS),
+    "function_call": (("none", "auto"), _TOOLS),
+    "audio": ((), _TEXT_ONLY),
+    "modalities": ((["text"],), _TEXT_ONLY),
+    "web_search_options": ((), "there is no web search"),
+    "moderation": ((), "answers are not moderated"),
+    "documents": ((), "templates get messages alone"),
+    "chat_template": ((), "the model's own template is used"),
+    "echo": ((False,), "the last message is not repeated"),
+    "add_special_tokens": ((False,), "the model's own template writes special tokens"),
+}
+
+
+async def answer(request: web.Request, service: Service) -> web.StreamResponse:
+    """Continue a conversation."""
+    fields = RequestFields(await read_object(request))
+    asked = fields.text("model")
+    options, ignored_options = read_stream_options(fields)
+    prompt = read_prompt(fields)
+    return_token_ids = fields.boolean("return_token_ids")
+    template = GenerationRequest(
+        prompts=(),
+        sampling=read_sampling(fields, read_chat_logprobs(fields)),
+        end=read_end(fields, read_max_tokens(fields)),
+        n=read_choices(fields),
+        skip_special=fields.boolean("skip_special_tokens", default=True),
+        at_text_start=not prompt.continue_final_message,
+    )
+    refuse_tools(fields)
+    refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+    head = Head.new("chatcmpl", asked or model.name, service.version)
+
+    async def prepare(ready: ReadyModel) -> GenerationRequest:
+        tokens = await service.in_thread(ready.text.encode_chat, prompt)
+        return template.with_prompts((tokens,))
+
+    def shape(ready: ReadyModel, prepared: GenerationRequest) -> ChatShape:
+        return ChatShape(head, prepared, ready.text.tokenizer, return_token_ids=return_token_ids)
+
+    ignored = (*fields.ignored, *ignored_options)
+    return await write_answer(request, service, Exchange(model, options, ignored, prepare, shape))
+
+
+def read_prompt(fields: RequestFields) -> ChatPrompt:
+    """The conversation. One that ends with an assistant's message is continued, unless the request says otherwise."""
+    messages = fields.value("messages")
+    if not isinstance(messages, list) or not messages:
+        raise fields.invalid("messages", "a list of at least one message")
+    for place, message in enumerate(messages):
+        check_message(message, f"messages[{place}]")
+    ends_open = messages[-1]["role"] == "assistant"
+    begins_new = fields.boolean("add_generation_prompt", default=not ends_open)
+    continues = fields.boolean("continue_final_message", default=ends_open and not begins_new)
+    if continues and (begins_new or not ends_open):
+        raise BadRequestError(
+            "continue_final_message needs an assistant's message at the end, and no add_generation_prompt",
+            code="invalid_value",
+            param="continue_final_message",
+        )
+    return ChatPrompt(messages, begins_new, continues, read_variables(fields))
+
+
+def check_message(message: object, param: str) -> None:
+    """Raises `BadRequestError` for what is no message, or of an unknown role."""
+    if not isinstance(message, dict):
+        raise BadRequestError(f"{param} must be an object", code="invalid_value", param=param)
+    if message.get("role") not in ROLES:
+        raise BadRequestError(
+            f"{param}.role must be one of {', '.join(ROLES)}, not {message.get('role')!r}",
+            code="invalid_value",
+            param=f"{param}.role",
+        )
+
+
+def read_variables(fields: RequestFields) -> dict[str, Any]:
+    """Variables of the template; ``reasoning_effort`` is one, and ``none`` of it turns thinking off."""
+    variables = fields.value("chat_template_kwargs") or {}
+    if not isinstance(variables, dict):
+        raise fields.invalid("chat_template_kwargs", "an object")
+    effort = fields.text("reasoning_effort")
+    if effort is None:
+        return variables
+    if effort not in EFFORTS:
+        raise fields.invalid("reasoning_effort", f"one of {', '.join(EFFORTS)}")
+    return {"reasoning_effort": effort} | ({"enable_thinking": False} if effort == "none" else {}) | variables
+
+
+def refuse_tools(fields: RequestFields) -> None:
+    """Tools are left out where the request wants none called, else refused."""
+    tools, choice = fields.value("tools"), fields.value("tool_choice")
+    if choice == "none" or (not tools and choice in (None, "auto")):
+        return
+    fields.refuse("tools", (), _TOOLS)
+    fields.refuse("tool_choice", (), _TOOLS)

@@ -1,0 +1,89 @@
+"""Chat answers as OpenAI writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llmd.chat.tokenizer import Tokenizer
+from llmd.server.answer_text import AnswerToken, Piece
+from llmd.server.dialects.openai.answering import Head
+from llmd.server.dialects.openai.logprobs import chat_logprobs
+from llmd.server.generation import GenerationRequest
+
+CHUNK = "chat.completion.chunk"
+
+
+class ChatShape:
+    """One chat answer. Clients join strings of deltas, so that the role goes out exactly once."""
+
+    def __init__(
+        self, head: Head, request: GenerationRequest, tokenizer: Tokenizer, *, return_token_ids: bool
+    ) -> None:
+        self._head = head
+        self._request = request
+        self._tokenizer = tokenizer
+        self._return_token_ids = return_token_ids
+        self._begun: set[int] = set()
+        self._answers: dict[int, list[Piece]] = {index: [] for index in range(request.n)}
+
+    def chunks(self, index: int, piece: Piece) -> Iterator[dict[str, Any]]:
+        if index not in self._begun:
+            yield self._opening(index)
+        if piece.text or (piece.tokens and self._request.sampling.logprobs is not None):
+            yield self._chunk(index, {"content": piece.text}, piece)
+            piece = Piece("", finish=piece.finish)
+        if piece.finish is not None:
+            yield self._chunk(index, {}, piece)
+
+    def add(self, index: int, piece: Piece) -> None:
+        self._answers[index].append(piece)
+
+    def body(self) -> dict[str, Any]:
+        choices = [self._choice(index, pieces) for index, pieces in self._answers.items()]
+        body = self._head.envelope("chat.completion", choices) | {"service_tier": "default"}
+        return body | self._prompt_ids()
+
+    def without_choices(self) -> dict[str, Any]:
+        return self._head.envelope(CHUNK, [])
+
+    def _opening(self, index: int) -> dict[str, Any]:
+        first = not self._begun
+        self._begun.add(index)
+        chunk = self._chunk(index, {"role": "assistant", "content": ""}, Piece(""))
+        return chunk | (self._prompt_ids() if first else {})
+
+    def _chunk(self, index: int, delta: dict[str, Any], piece: Piece) -> dict[str, Any]:
+        finish = None if delta else piece.finish
+        choice = {
+            "index": index,
+            "delta": delta,
+            "logprobs": self._logprobs(piece.tokens) if piece.tokens else None,
+            "finish_reason": finish,
+        }
+        return self._head.envelope(CHUNK, [choice | self._token_ids(piece.token_ids)])
+
+    def _choice(self, index: int, pieces: list[Piece]) -> dict[str, Any]:
+        tokens = tuple(token for piece in pieces for token in piece.tokens)
+        choice = {
+            "index": index,
+            "message": {
+                "role": "assistant",
+                "content": "".join(piece.text for piece in pieces),
+                "refusal": None,
+            },
+            "logprobs": self._logprobs(tokens),
+            "finish_reason": pieces[-1].finish,
+        }
+        return choice | self._token_ids(tuple(i for piece in pieces for i in piece.token_ids))
+
+    def _logprobs(self, tokens: tuple[AnswerToken, ...]) -> dict[str, Any] | None:
+        if self._request.sampling.logprobs is None:
+            return None
+        return chat_logprobs(self._tokenizer, tokens)
+
+    def _prompt_ids(self) -> dict[str, Any]:
+        return {"prompt_token_ids": self._request.prompts[0]} if self._return_token_ids else {}
+
+    def _token_ids(self, token_ids: tuple[int, ...]) -> dict[str, Any]:
+        return {"token_ids": token_ids} if self._return_token_ids else {}

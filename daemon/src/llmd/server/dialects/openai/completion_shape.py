@@ -1,0 +1,89 @@
+"""Completions as OpenAI writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from llmd.chat.tokenizer import Tokenizer
+from llmd.server.answer_text import AnswerToken, Piece
+from llmd.server.dialects.openai.answering import Head
+from llmd.server.dialects.openai.logprobs import completion_logprobs
+from llmd.server.generation import GenerationRequest
+
+KIND = "text_completion"
+
+
+class CompletionShape:
+    """The answers of one request. Choice ``prompt index * n + i`` begins with ``echoes[prompt index]``."""
+
+    def __init__(
+        self,
+        head: Head,
+        request: GenerationRequest,
+        tokenizer: Tokenizer,
+        echoes: Sequence[str],
+        *,
+        return_token_ids: bool,
+    ) -> None:
+        self._head = head
+        self._request = request
+        self._tokenizer = tokenizer
+        self._echoes = echoes
+        self._return_token_ids = return_token_ids
+        self._begun: set[int] = set()
+        count = len(request.prompts) * request.n
+        self._answers: dict[int, list[Piece]] = {index: [] for index in range(count)}
+
+    def chunks(self, index: int, piece: Piece) -> Iterator[dict[str, Any]]:
+        text = piece.text if index in self._begun else self._echo(index) + piece.text
+        opening = {} if index in self._begun else self._prompt_ids(index)
+        self._begun.add(index)
+        if text or (piece.tokens and self._request.sampling.logprobs is not None):
+            yield self._chunk(index, text, piece, None, opening)
+            piece, opening = Piece("", finish=piece.finish), {}
+        if piece.finish is not None:
+            yield self._chunk(index, "", piece, piece.finish, opening)
+
+    def add(self, index: int, piece: Piece) -> None:
+        self._answers[index].append(piece)
+
+    def body(self) -> dict[str, Any]:
+        return self._head.envelope(KIND, [self._choice(i, pieces) for i, pieces in self._answers.items()])
+
+    def without_choices(self) -> dict[str, Any]:
+        return self._head.envelope(KIND, [])
+
+    def _chunk(
+        self, index: int, text: str, piece: Piece, finish: str | None, opening: dict[str, Any]
+    ) -> dict[str, Any]:
+        logprobs = self._logprobs(index, piece.tokens) if piece.tokens else None
+        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
+        return self._head.envelope(KIND, [choice | opening | self._token_ids(piece.token_ids)])
+
+    def _choice(self, index: int, pieces: list[Piece]) -> dict[str, Any]:
+        tokens = tuple(token for piece in pieces for token in piece.tokens)
+        choice = {
+            "index": index,
+            "text": self._echo(index) + "".join(piece.text for piece in pieces),
+            "logprobs": self._logprobs(index, tokens),
+            "finish_reason": pieces[-1].finish,
+        }
+        token_ids = tuple(i for piece in pieces for i in piece.token_ids)
+        return choice | self._prompt_ids(index) | self._token_ids(token_ids)
+
+    def _echo(self, index: int) -> str:
+        return self._echoes[index // self._request.n]
+
+    def _logprobs(self, index: int, tokens: tuple[AnswerToken, ...]) -> dict[str, Any] | None:
+        if self._request.sampling.logprobs is None:
+            return None
+        return completion_logprobs(self._tokenizer, tokens, len(self._echo(index)))
+
+    def _prompt_ids(self, index: int) -> dict[str, Any]:
+        if not self._return_token_ids:
+            return {}
+        return {"prompt_token_ids": self._request.prompts[index // self._request.n]}
+
+    def _token_ids(self, token_ids: tuple[int, ...]) -> dict[str, Any]:
+        return {"token_ids": token_ids} if self._return_token_ids else {}

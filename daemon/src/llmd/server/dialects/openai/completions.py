@@ -1,0 +1,129 @@
+"""``POST /v1/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from llmd.api.errors import RequestError
+from llmd.server.bodies import read_object
+from llmd.server.dialects.openai.answering import Exchange, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.completion_shape import CompletionShape
+from llmd.server.dialects.openai.fields import (
+    MAX_TOP_LOGPROBS,
+    REFUSED,
+    read_choices,
+    read_end,
+    read_max_tokens,
+    read_sampling,
+    refuse,
+)
+from llmd.server.errors import BadRequestError
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.model_text import ModelText
+from llmd.server.request_fields import RequestFields, is_token_id
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+DEFAULT_MAX_TOKENS = 16
+MAX_PROMPTS = 256
+REFUSED_IN_COMPLETIONS: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "suffix": ((), "there is no fill-in-the-middle"),
+    "add_special_tokens": ((True,), "BOS is written where the tokenizer has it"),
+    "prompt_embeds": ((), "prompts are text or token ids"),
+}
+Prompt = str | tuple[int, ...]
+
+
+async def answer(request: web.Request, service: Service) -> web.StreamResponse:
+    """Continue prompts."""
+    fields = RequestFields(await read_object(request))
+    asked = fields.text("model")
+    options, ignored_options = read_stream_options(fields)
+    prompts = read_prompts(fields)
+    max_tokens = read_max_tokens(fields)
+    logprobs = fields.integer("logprobs", 0, MAX_TOP_LOGPROBS)
+    echo = read_echo(fields, logprobs)
+    return_token_ids = fields.boolean("return_token_ids")
+    n = read_choices(fields)
+    template = GenerationRequest(
+        prompts=(),
+        sampling=read_sampling(fields, logprobs),
+        end=read_end(fields, DEFAULT_MAX_TOKENS if max_tokens is None else max_tokens),
+        n=n,
+        skip_special=fields.boolean("skip_special_tokens", default=True),
+        at_text_start=False,
+        param="prompt",
+    )
+    fields.refuse("best_of", (1, n), "every answer is returned")
+    refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+    head = Head.new("cmpl", asked or model.name, service.version)
+
+    async def prepare(ready: ReadyModel) -> GenerationRequest:
+        return template.with_prompts(await service.in_thread(encode, ready.text, prompts))
+
+    def shape(ready: ReadyModel, prepared: GenerationRequest) -> CompletionShape:
+        texts = [prompt_text(ready.text, p, t) for p, t in zip(prompts, prepared.prompts, strict=True)]
+        echoes = texts if echo else [""] * len(texts)
+        return CompletionShape(
+            head, prepared, ready.text.tokenizer, echoes, return_token_ids=return_token_ids
+        )
+
+    ignored = (*fields.ignored, *ignored_options)
+    return await write_answer(request, service, Exchange(model, options, ignored, prepare, shape))
+
+
+def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
+    """A prompt, or several: text or token ids. None at all is an empty text, which is BOS alone."""
+    value = fields.value("prompt")
+    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value or ""]
+    prompts = tuple(_prompt(item) for item in several)
+    if len(prompts) > MAX_PROMPTS or any(prompt is None for prompt in prompts):
+        raise fields.invalid("prompt", f"text, token ids, or a list of at most {MAX_PROMPTS} of them")
+    return tuple(prompt for prompt in prompts if prompt is not None)
+
+
+def _prompt(value: object) -> Prompt | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(is_token_id(item) for item in value):
+        return tuple(value)
+    return None
+
+
+def read_echo(fields: RequestFields, logprobs: int | None) -> bool:
+    """Whether answers begin with their prompt.
+
+    Raises:
+        BadRequestError: with logprobs, which prompts do not have.
+    """
+    echo = fields.boolean("echo")
+    if echo and logprobs is not None:
+        raise BadRequestError(
+            "echo with logprobs is not supported: prompts have no logprobs",
+            code="unsupported_parameter",
+            param="echo",
+            hint="leave one of them out",
+        )
+    return echo
+
+
+def encode(text: ModelText, prompts: tuple[Prompt, ...]) -> tuple[tuple[int, ...], ...]:
+    """Every prompt as tokens.
+
+    Raises:
+        RequestError: a prompt has none; the tokenizer writes no BOS.
+    """
+    encoded = tuple(text.encode_text(prompt) if isinstance(prompt, str) else prompt for prompt in prompts)
+    if () in encoded:
+        raise RequestError("the prompt is empty", param="prompt", hint="send at least one token")
+    return encoded
+
+
+def prompt_text(text: ModelText, prompt: Prompt, tokens: tuple[int, ...]) -> str:
+    """A prompt as its answer echoes it."""
+    return prompt if isinstance(prompt, str) else text.tokenizer.decode(tokens)

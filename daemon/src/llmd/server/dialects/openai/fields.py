@@ -1,0 +1,106 @@
+"""Request fields that chat and completions share: what is honoured, and what is refused unless it changes nothing.
+
+Every other field is accepted and named in ``x-llmd-ignored``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmd.server.errors import BadRequestError
+from llmd.server.generation import EndChoice, SamplingChoice
+from llmd.server.request_fields import RequestFields
+
+MAX_CHOICES = 16
+MAX_STOPS = 16
+MAX_TOP_LOGPROBS = 20
+MAX_TOKENS = (1 << 31) - 1
+ANY_SEED = 1 << 256
+
+_PENALTIES = "penalties are not applied"
+_GRAMMAR = "answers are not bound to a grammar"
+_LOGITS = "logits are not edited"
+REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    "presence_penalty": ((0,), _PENALTIES),
+    "frequency_penalty": ((0,), _PENALTIES),
+    "repetition_penalty": ((1,), _PENALTIES),
+    "dry_multiplier": ((0,), _PENALTIES),
+    "logit_bias": ((), _LOGITS),
+    "bad_words": ((), _LOGITS),
+    "allowed_token_ids": ((), _LOGITS),
+    "typical_p": ((1,), "sampling has temperature, top_k, top_p and min_p"),
+    "mirostat": ((0,), "sampling has temperature, top_k, top_p and min_p"),
+    "xtc_probability": ((0,), "sampling has temperature, top_k, top_p and min_p"),
+    "use_beam_search": ((False,), "there is no beam search"),
+    "response_format": (({"type": "text"},), _GRAMMAR),
+    "structured_outputs": ((), _GRAMMAR),
+    "json_schema": ((), _GRAMMAR),
+    "grammar": ((), _GRAMMAR),
+    "guided_json": ((), _GRAMMAR),
+    "guided_regex": ((), _GRAMMAR),
+    "guided_choice": ((), _GRAMMAR),
+    "guided_grammar": ((), _GRAMMAR),
+    "prompt_logprobs": ((False,), "prompts have no logprobs"),
+    "include_stop_str_in_output": ((False,), "stop strings are left out of answers"),
+    "truncate_prompt_tokens": ((), "prompts are never cut"),
+}
+
+
+def refuse(fields: RequestFields, refused: Mapping[str, tuple[tuple[Any, ...], str]]) -> None:
+    """Refuse every field of the table that has a value of its own."""
+    for name, (neutral, why) in refused.items():
+        fields.refuse(name, neutral, why)
+
+
+def read_sampling(fields: RequestFields, logprobs: int | None) -> SamplingChoice:
+    """How tokens are drawn. ``top_k`` -1 is off, as vLLM has it."""
+    top_k = fields.integer("top_k", -1, MAX_TOKENS)
+    top_p = fields.number("top_p", 0.0, 1.0)
+    if top_p == 0.0:
+        raise fields.invalid("top_p", "above 0 and at most 1")
+    return SamplingChoice(
+        temperature=fields.number("temperature", 0.0, 2.0),
+        top_k=None if top_k is None else max(top_k, 0),
+        top_p=top_p,
+        min_p=fields.number("min_p", 0.0, 1.0),
+        seed=fields.integer("seed", -ANY_SEED, ANY_SEED),
+        logprobs=logprobs,
+    )
+
+
+def read_end(fields: RequestFields, max_tokens: int | None) -> EndChoice:
+    """When answers end."""
+    return EndChoice(
+        max_tokens=max_tokens,
+        min_tokens=fields.integer("min_tokens", 0, MAX_TOKENS) or 0,
+        strings=fields.strings("stop", MAX_STOPS),
+        token_ids=fields.token_ids("stop_token_ids"),
+        ignore_eos=fields.boolean("ignore_eos"),
+    )
+
+
+def read_max_tokens(fields: RequestFields) -> int | None:
+    """``max_completion_tokens``, or its older name."""
+    old = fields.integer("max_tokens", 0, MAX_TOKENS)
+    new = fields.integer("max_completion_tokens", 0, MAX_TOKENS)
+    return old if new is None else new
+
+
+def read_chat_logprobs(fields: RequestFields) -> int | None:
+    """How many alternatives each token comes with; None: no logprobs.
+
+    Raises:
+        BadRequestError: ``top_logprobs`` without ``logprobs``.
+    """
+    wanted = fields.boolean("logprobs")
+    top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
+    if top and not wanted:
+        raise BadRequestError("top_logprobs needs logprobs: true", code="invalid_value", param="top_logprobs")
+    return (top or 0) if wanted else None
+
+
+def read_choices(fields: RequestFields) -> int:
+    """How many answers each prompt gets."""
+    n = fields.integer("n", 1, MAX_CHOICES)
+    return 1 if n is None else n

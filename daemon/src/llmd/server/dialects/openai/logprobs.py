@@ -1,0 +1,50 @@
+"""Logprobs in OpenAI's two forms: entries in chat, parallel lists in completions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from llmd.chat.tokenizer import Tokenizer
+from llmd.server.answer_text import AnswerToken
+
+# JSON has no infinity; OpenAI writes this for what cannot happen.
+LEAST_LOGPROB = -9999.0
+
+
+def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
+    """``choices[].logprobs`` of a chat answer or chunk."""
+    content = [
+        _entry(tokenizer, token.token_id, token.logprob)
+        | {"top_logprobs": [_entry(tokenizer, other.token_id, other.logprob) for other in token.top]}
+        for token in tokens
+    ]
+    return {"content": content, "refusal": None}
+
+
+def completion_logprobs(
+    tokenizer: Tokenizer, tokens: Iterable[AnswerToken], text_start: int
+) -> dict[str, Any]:
+    """``choices[].logprobs`` of a completion or chunk. ``text_start``: where the answer begins in the text."""
+    listed = list(tokens)
+    return {
+        "tokens": [tokenizer.token_text(token.token_id) for token in listed],
+        "token_logprobs": [_finite(token.logprob) for token in listed],
+        "top_logprobs": [
+            {tokenizer.token_text(other.token_id): _finite(other.logprob) for other in token.top}
+            for token in listed
+        ],
+        "text_offset": [text_start + token.start for token in listed],
+    }
+
+
+def _entry(tokenizer: Tokenizer, token_id: int, logprob: float | None) -> dict[str, Any]:
+    return {
+        "token": tokenizer.token_text(token_id),
+        "logprob": _finite(logprob),
+        "bytes": list(tokenizer.token_bytes(token_id)),
+    }
+
+
+def _finite(logprob: float | None) -> float:
+    return LEAST_LOGPROB if logprob is None else max(logprob, LEAST_LOGPROB)

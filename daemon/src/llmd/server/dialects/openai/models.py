@@ -1,0 +1,90 @@
+"""``GET /v1/models``: one entry that clients of OpenAI, vLLM, llama.cpp and Anthropic can read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from llmd.api.errors import NotFoundError
+from llmd.registry.stored_model import StoredModel
+from llmd.server.json_response import json_response
+from llmd.server.served_model import ServedModel, window_of
+from llmd.server.service import Service
+
+OWNER = "llmd"
+
+
+async def list_models(_request: web.Request, service: Service) -> web.Response:
+    """Loaded models with their aliases, then those in the store."""
+    data = await entries(service)
+    body = {
+        "object": "list",
+        "data": data,
+        "first_id": data[0]["id"] if data else None,
+        "last_id": data[-1]["id"] if data else None,
+        "has_more": False,
+    }
+    return json_response(body)
+
+
+async def show_model(request: web.Request, service: Service) -> web.Response:
+    """One model. Its name may hold slashes, encoded or not.
+
+    Raises:
+        NotFoundError: there is no such model.
+    """
+    name = request.path.partition("/models/")[2].strip("/")
+    data = await entries(service)
+    for entry in data:
+        if entry["id"] == name:
+            return json_response(entry)
+    known = ", ".join(entry["id"] for entry in data) or "none"
+    raise NotFoundError(f"there is no model {name}; there are {known}", hint="GET /v1/models lists them")
+
+
+async def entries(service: Service) -> list[dict[str, Any]]:
+    """Every model, loaded ones first."""
+    table = service.models
+    served = {name: model for model in table.served for name in table.names_of(model)}
+    stored = await service.in_thread(table.store.list)
+    return [
+        *(_served_entry(name, model) for name, model in served.items()),
+        *(_stored_entry(model) for model in stored if model.name not in served and not model.reason),
+    ]
+
+
+def _served_entry(name: str, model: ServedModel) -> dict[str, Any]:
+    loaded = model.loaded
+    window = window_of(loaded) if loaded else None
+    meta = {"n_ctx_train": loaded.max_context_len, "n_params": loaded.num_parameters} if loaded else {}
+    size = {"size": sum(stage.weight_bytes for stage in loaded.stages)} if loaded else {}
+    return _entry(name, str(model.directory), model.created, window, model.status) | {"meta": meta | size}
+
+
+def _stored_entry(model: StoredModel) -> dict[str, Any]:
+    meta = {"n_ctx_train": model.context_len, "n_params": model.num_parameters, "size": model.size_bytes}
+    created = int(model.modified.timestamp())
+    entry = _entry(model.name, str(model.directory), created, model.context_len, "unloaded")
+    return entry | {"meta": meta}
+
+
+def _entry(name: str, root: str, created: int, window: int | None, status: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": created,
+        "owned_by": OWNER,
+        "root": root,
+        "parent": None,
+        "max_model_len": window,
+        "permission": [],
+        "status": status,
+        "type": "model",
+        "display_name": name,
+        "created_at": datetime.fromtimestamp(created, UTC).isoformat().replace("+00:00", "Z"),
+        "max_input_tokens": window,
+        "max_tokens": window,
+        "lifecycle": "active",
+    }

@@ -1,0 +1,47 @@
+"""The engine's settings as the message that loads a model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from llmd.api.errors import ConfigError
+from llmd.api.messages import Load, StageSpec
+from llmd.config import EngineConfig
+
+_STAGE = re.compile(r"(\d+)(?:-(\d+))?=(.+)")
+
+
+def load_message(directory: Path, config: EngineConfig) -> Load:
+    """How to load the model of a directory.
+
+    Raises:
+        ConfigError: ``split`` is malformed.
+    """
+    return Load(
+        directory=str(directory),
+        device=config.device,
+        stages=parse_split(config.split) if config.split else (),
+        context_len=config.max_ctx,
+        slots=config.slots,
+        quant=config.quant,
+        kv_dtype=config.kv_dtype,
+        memory_budget=config.memory_budget,
+    )
+
+
+def parse_split(text: str) -> tuple[StageSpec, ...]:
+    """Stages of ``0-3=cpu,4-7=reference``: layer numbers as people count them, the last one included.
+
+    Raises:
+        ConfigError: it has another form. Whether the layers fit the model, the engine checks.
+    """
+    return tuple(_stage(part.strip(), text) for part in text.split(","))
+
+
+def _stage(part: str, text: str) -> StageSpec:
+    match = _STAGE.fullmatch(part)
+    if match is None:
+        raise ConfigError(f"--split {text!r}: {part!r} is no stage", hint="write 0-3=cpu,4-7=reference")
+    first = int(match[1])
+    return StageSpec(match[3], first, int(match[2] or first) + 1)

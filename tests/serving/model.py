@@ -1,0 +1,61 @@
+"""A tiny random model with a tokenizer and a template: everything that a daemon needs to answer.
+
+Its vocabulary is the 256 bytes and three special tokens, so that every text and every half character can come out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.llama import llama
+from tests.golden.models.tiny import TinyModel
+
+CONTEXT_LEN = 512
+SPECIALS = ("<s>", "<|im_start|>", "<|im_end|>")
+BOS, TURN_START, TURN_END = range(256, 259)
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\\n' ~ m.content ~ '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+
+
+def write_model(directory: Path, *, seed: int = 3, context_len: int = CONTEXT_LEN) -> Path:
+    """Write the model; returns its directory."""
+    config = llama(vocab_size=259, max_position_embeddings=context_len, eos_token_id=TURN_END)
+    write_checkpoint(TinyModel("served", config, seed=seed), directory)
+    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer()))
+    tokenizer_config = {"bos_token": "<s>", "eos_token": "<|im_end|>", "chat_template": TEMPLATE}
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    return directory
+
+
+def _tokenizer() -> dict[str, object]:
+    vocab = {sign: byte for byte, sign in enumerate(_byte_signs())}
+    specials = [
+        {
+            "id": 256 + place,
+            "content": text,
+            "special": True,
+            "normalized": False,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+        }
+        for place, text in enumerate(SPECIALS)
+    ]
+    return {
+        "version": "1.0",
+        "added_tokens": specials,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []},
+    }
+
+
+def _byte_signs() -> list[str]:
+    """GPT-2's character for each byte: itself where printable, else one from U+0100 on."""
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte if byte in printable else next(others)) for byte in range(256)]

@@ -1,0 +1,110 @@
+"""A real daemon in a thread of the test process, with real engine processes behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.config import Directories, Settings, TcpAddress, load_settings
+from llmd.engine.composition import make_host
+from llmd.registry.store import Store
+from llmd.server.daemon import Daemon, Serving
+
+MODEL = "tiny"
+START_LIMIT_S = 25.0
+
+
+class RunningDaemon(Struct, frozen=True):
+    """A daemon that is ready."""
+
+    serving: Serving
+    directories: Directories
+    daemon: Daemon
+    loop: asyncio.AbstractEventLoop
+    thread: threading.Thread
+
+    @property
+    def tcp(self) -> TcpAddress:
+        return next(address for address in self.serving.addresses if isinstance(address, TcpAddress))
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.tcp}"
+
+    @property
+    def socket(self) -> Path:
+        return self.directories.user_socket
+
+    def shut_down(self) -> None:
+        """Ask it to end, as SIGTERM does."""
+        self.loop.call_soon_threadsafe(self.daemon.shut_down)
+
+
+def directories_below(root: Path) -> Directories:
+    """Folders of a user whom nobody else is."""
+    return Directories(
+        config=root / "config",
+        data=root / "data",
+        state=root / "state",
+        cache=root / "cache",
+        user_socket=root / "run" / "llmd.sock",
+        system_config=root / "system.toml",
+        system_socket=root / "system.sock",
+    )
+
+
+@contextlib.contextmanager
+def running_daemon(
+    directories: Directories,
+    *,
+    models: Sequence[str] = (MODEL,),
+    aliases: Mapping[str, str] | None = None,
+    **flags: Any,
+) -> Iterator[RunningDaemon]:
+    """Serve models of ``directories.models`` on the reference backend until the block ends."""
+    defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "memory_budget": 64 << 20}
+    addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
+    settings = load_settings({"addr": addr, **defaults, **flags}, environ={}, directories=directories)
+    events: SimpleQueue[RunningDaemon | BaseException] = SimpleQueue()
+    thread = threading.Thread(
+        target=_run, args=(settings, tuple(models), aliases or {}, events), name="daemon of a test"
+    )
+    thread.start()
+    try:
+        first = events.get(timeout=START_LIMIT_S)
+        if isinstance(first, BaseException):
+            raise first
+        yield first
+        with contextlib.suppress(RuntimeError):  # it has ended already
+            first.shut_down()
+            first.shut_down()
+    finally:
+        thread.join()
+
+
+def _run(
+    settings: Settings,
+    models: tuple[str, ...],
+    aliases: Mapping[str, str],
+    events: SimpleQueue[RunningDaemon | BaseException],
+) -> None:
+    async def main() -> None:
+        store = Store(settings.directories.models, {})
+        host = make_host(settings.directories.cache)
+        daemon = Daemon(settings, host=host, store=store, models=models, aliases=aliases)
+        loop, thread = asyncio.get_running_loop(), threading.current_thread()
+        await daemon.run(
+            lambda serving: events.put(RunningDaemon(serving, settings.directories, daemon, loop, thread))
+        )
+
+    try:
+        asyncio.run(main())
+    except BaseException as error:  # noqa: BLE001 - handed to the test, which raises it
+        events.put(error)
