@@ -93,7 +93,12 @@ def test_a_tensor_of_the_layers_that_the_plan_ignores_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "name", ["model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"]
+    "name",
+    [
+        "model.layers.0.self_attn.rotary_emb.inv_freq",
+        "model.rotary_emb.inv_freq",
+        "model.layers.1.self_attn.rotary_emb.cos_cached",
+    ],
 )
 def test_what_follows_from_the_configuration_is_passed_over(
     tmp_path: Path, plan: ModelPlan, name: str

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmd.api import PluginError, TensorRef
+from llmd.api import PluginError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
-from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format
+from llmd.models.quantization import quantize_q8
+from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format, weight_bytes
 from tests.golden.checkpoint import Tensors, write_safetensors
 
 ALL = ("f32", "f16", "bf16", "q8")
@@ -75,3 +76,16 @@ def test_the_nearest_format_keeps_most(stored: str, device_formats: tuple[str, .
 def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:
     with pytest.raises(PluginError, match="none of which is plain"):
         format_policy(checkpoint, ("q8",), None)
+
+
+@pytest.mark.parametrize("row_len", [128, 96, 40])
+def test_the_size_of_a_q8_weight_is_that_of_its_arrays(row_len: int) -> None:
+    quantized = quantize_q8(np.ones((6, row_len), np.float32))
+    assert quantized.scales is not None
+    weight = Weight(TensorRef("w", (9, row_len), (2, 8)), "q8")
+    assert weight_bytes(weight) == quantized.data.nbytes + quantized.scales.nbytes
+
+
+@pytest.mark.parametrize(("stored", "num_bytes"), [("f32", 64), ("f16", 32), ("bf16", 32)])
+def test_the_size_of_a_plain_weight_is_that_of_its_elements(stored: str, num_bytes: int) -> None:
+    assert weight_bytes(Weight(MATRIX, stored)) == num_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,11 +52,10 @@ def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[s
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {reprlib.repr(key)} stands twice in one object")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {reprlib.repr(counts.most_common(1)[0][0])} stands twice in one object")
     return found
 
 
