@@ -15,7 +15,7 @@ from tests.golden.expected import nmse, read_expected
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 
-DEVICES = ("reference",)
+DEVICES = ("cpu", "reference")
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-4}
 
 each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
