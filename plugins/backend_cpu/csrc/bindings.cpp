@@ -1,11 +1,262 @@
-// The nanobind module llmd_backend_cpu._ext.
+// The nanobind module llmd_backend_cpu._ext: checks dtypes, shapes and contiguity, releases the GIL, calls
+// the core.
+//
+// Half precision and bf16 cross as uint16 bits. Arrays that the core keeps (weights, places of results) are
+// kept alive by the Python face.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "benchmark.hpp"
+#include "cpu_features.hpp"
+#include "stage.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, int kAxes>
+using In = nb::ndarray<const T, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
+template <class T, int kAxes>
+using Out = nb::ndarray<T, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
+using AnyIn = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+int64_t length(const auto& array, size_t axis = 0) { return static_cast<int64_t>(array.shape(axis)); }
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
+}
+
+// A pool of threads and the unit that they run.
+struct Device {
+    llmd::ThreadPool pool;
+    const llmd::Kernels& kernels;
+
+    Device(const std::string& isa, int threads, int spin_us)
+        : pool(threads, spin_us), kernels(llmd::kernels_of(isa)) {}
+};
+
+llmd::Format plain_format(const std::string& name) {
+    if (name == "f32") return llmd::Format::kF32;
+    if (name == "f16") return llmd::Format::kF16;
+    if (name == "bf16") return llmd::Format::kBF16;
+    throw std::invalid_argument("no plain format is called " + name);
+}
+
+void require_format(const AnyIn& data, llmd::Format format) {
+    const bool fits = format == llmd::Format::kF32 ? data.dtype() == nb::dtype<float>()
+                                                   : data.dtype() == nb::dtype<uint16_t>();
+    require(fits, "a weight's dtype contradicts its format");
+}
+
+using Group = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+
+llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t context_len, int64_t hidden_in,
+                           int64_t hidden_out, std::vector<int64_t> slot_widths,
+                           const std::vector<Group>& groups,
+                           const std::vector<std::pair<std::vector<double>, double>>& ropes,
+                           const std::vector<int64_t>& records, const std::vector<double>& floats) {
+    llmd::Program program{hidden_size, vocab_size, context_len, hidden_in, hidden_out, std::move(slot_widths),
+                          {},          {},         {}};
+    for (const auto& [layers, kv_heads, head_dim, window] : groups) {
+        program.groups.push_back({layers, kv_heads, head_dim, window});
+    }
+    for (const auto& [inv_freq, factor] : ropes) program.ropes.push_back({inv_freq, factor});
+    program.ops = llmd::parse_ops(records, floats);
+    return program;
+}
+
+void add_matrix(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 2, "a matrix has two axes");
+    require_format(data, plain_format(format));
+    parts.add_matrix(plain_format(format), length(data), length(data, 1), data.data());
+}
+
+void add_vector(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 1, "a vector has one axis");
+    require_format(data, plain_format(format));
+    const nb::gil_scoped_release released;
+    parts.add_vector(plain_format(format), length(data), data.data());
+}
+
+void add_int8(llmd::Parts& parts, const In<int8_t, 2>& data, const In<uint16_t, 2>& scales,
+              int64_t group_size) {
+    require(group_size > 0, "groups have a size");
+    const int64_t groups = (length(data, 1) + group_size - 1) / group_size;
+    require(length(scales) == length(data) && length(scales, 1) == groups,
+            "there is a scale for each row and group");
+    const nb::gil_scoped_release released;
+    parts.add_int8({length(data), length(data, 1), group_size, data.data(), scales.data()});
+}
+
+// A selection together with the arrays that it points into.
+struct SelectionArrays {
+    In<int32_t, 1> rows, edit_offsets, edit_ids;
+    In<float, 1> edit_factors, edit_biases;
+    In<bool, 1> masked;
+    In<float, 1> temperatures;
+    In<int32_t, 1> targets;
+    int64_t raw_top;
+
+    void check() const {
+        const int64_t count = length(rows);
+        require(length(edit_offsets) == count + 1, "edit_offsets has one entry more than rows");
+        require(length(edit_factors) == length(edit_ids) && length(edit_biases) == length(edit_ids),
+                "edit_ids, edit_factors and edit_biases have one length");
+        require(length(masked) == count && length(temperatures) == count && length(targets) == count,
+                "masked, temperatures and targets have the length of rows");
+        require(raw_top >= 0 && raw_top <= 20, "raw_top is 0 to 20");
+    }
+    llmd::Selection view() const {
+        return {length(rows),       rows.data(),   edit_offsets.data(), edit_ids.data(), edit_factors.data(),
+                edit_biases.data(), masked.data(), temperatures.data(), targets.data(),  raw_top};
+    }
+};
+
+void add_ticket(llmd::Stage& stage, const Out<float, 2>& hidden, const Out<float, 2>& raw,
+                const Out<float, 2>& edited, const Out<int32_t, 1>& ids, const Out<float, 1>& edited_values,
+                const Out<float, 1>& raw_values, const Out<float, 1>& raw_logsumexp,
+                const Out<float, 1>& edited_logsumexp, const Out<float, 1>& target_raw,
+                const Out<int32_t, 1>& top_ids, const Out<float, 1>& top_raw) {
+    stage.add_ticket({hidden.data(), raw.data(), edited.data(), ids.data(), edited_values.data(),
+                      raw_values.data(), raw_logsumexp.data(), edited_logsumexp.data(), target_raw.data(),
+                      top_ids.data(), top_raw.data()});
+}
+
+void submit(llmd::Stage& stage, size_t ticket, const In<int32_t, 1>& token_ids,
+            const In<int32_t, 1>& positions, const In<int32_t, 1>& row_offsets,
+            const std::vector<In<int32_t, 2>>& block_tables, const In<int32_t, 2>& copies, int64_t feed,
+            const std::optional<In<float, 2>>& hidden, const SelectionArrays* selection) {
+    require(length(row_offsets) >= 1, "row_offsets has at least one entry");
+    llmd::Step step{length(token_ids),  length(row_offsets) - 1,
+                    token_ids.data(),   positions.data(),
+                    row_offsets.data(), {},
+                    length(copies),     copies.data()};
+    require(length(positions) == step.rows, "positions has the length of token_ids");
+    require(length(copies) == 0 || length(copies, 1) == 3, "copies are triples");
+    for (const auto& table : block_tables) {
+        require(length(table) == step.sequences, "block_tables have a row for each sequence");
+        step.tables.push_back({table.data(), length(table, 1)});
+    }
+    require(!hidden || length(*hidden) == step.rows, "hidden has a row for each token");
+    const float* rows = hidden ? hidden->data() : nullptr;
+    const llmd::Selection view = selection != nullptr ? selection->view() : llmd::Selection{};
+    const int64_t edits = selection != nullptr ? length(selection->edit_ids) : 0;
+    const nb::gil_scoped_release released;
+    stage.submit(ticket, std::move(step), feed, rows, selection != nullptr ? &view : nullptr, edits);
+}
+
+void apply_masks(llmd::Stage& stage, size_t ticket, const In<uint32_t, 2>& masks) {
+    const nb::gil_scoped_release released;
+    stage.apply_masks(ticket, masks.data(), length(masks, 1));
+}
+
+auto measure(Device& device, double budget_s) {
+    const nb::gil_scoped_release released;
+    const llmd::Rates rates = llmd::measure(device.pool, device.kernels, budget_s);
+    return std::tuple(rates.read_bytes_per_s, rates.decode_f32_bytes_per_s, rates.decode_bf16_bytes_per_s,
+                      rates.decode_q8_bytes_per_s, rates.prefill_flops_per_s);
+}
+
+void bind_parts(nb::module_& module) {
+    nb::class_<llmd::Parts>(module, "Parts",
+                            "The weights of a program, added in the order of Program.weights.")
+        .def(
+            "__init__",
+            [](llmd::Parts* self, Device& device, int64_t hidden_size, int64_t vocab_size,
+               int64_t context_len, int64_t hidden_in, int64_t hidden_out, std::vector<int64_t> slot_widths,
+               const std::vector<Group>& groups,
+               const std::vector<std::pair<std::vector<double>, double>>& ropes,
+               const std::vector<int64_t>& records, const std::vector<double>& floats) {
+                new (self)
+                    llmd::Parts(make_program(hidden_size, vocab_size, context_len, hidden_in, hidden_out,
+                                             std::move(slot_widths), groups, ropes, records, floats),
+                                device.pool, device.kernels);
+            },
+            "device"_a, "hidden_size"_a, "vocab_size"_a, "context_len"_a, "hidden_in"_a, "hidden_out"_a,
+            "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, nb::keep_alive<1, 2>(),
+            "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); slots "
+            "are -1 for "
+            "none.")
+        .def("add_matrix", add_matrix, "format"_a, "data"_a.noconvert(), nb::keep_alive<1, 3>(),
+             nb::sig("def add_matrix(self, format: str, data: NDArray[numpy.float32] | "
+                     "NDArray[numpy.uint16]) -> None"),
+             "Use a plain matrix where it lies.")
+        .def("add_vector", add_vector, "format"_a, "data"_a.noconvert(),
+             nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
+                     "NDArray[numpy.uint16]) -> None"),
+             "Widen a vector to float32.")
+        .def("add_int8", add_int8, "data"_a.noconvert(), "scales"_a.noconvert(), "group_size"_a,
+             "Pack an int8 matrix into panels.")
+        .def_prop_ro("packed_bytes", &llmd::Parts::packed_bytes, "Bytes of packed and widened weights.")
+        .def(
+            "kv_block_bytes",
+            [](const llmd::Parts& self, size_t group, bool half_precision) {
+                return llmd::kv_block_bytes(self.program.groups.at(group), half_precision);
+            },
+            "group"_a, "half_precision"_a, "Bytes of one block of a group, all its layers included.");
+}
+
+void bind_stage(nb::module_& module) {
+    nb::class_<SelectionArrays>(module, "Selection",
+                                "The rows of a step that need output; keeps its arrays alive.")
+        .def(
+            "__init__",
+            [](SelectionArrays* self, In<int32_t, 1> rows, In<int32_t, 1> edit_offsets,
+               In<int32_t, 1> edit_ids, In<float, 1> edit_factors, In<float, 1> edit_biases,
+               In<bool, 1> masked, In<float, 1> temperatures, In<int32_t, 1> targets, int64_t raw_top) {
+                const SelectionArrays arrays{rows,   edit_offsets, edit_ids, edit_factors, edit_biases,
+                                             masked, temperatures, targets,  raw_top};
+                arrays.check();
+                new (self) SelectionArrays(arrays);
+            },
+            "rows"_a.noconvert(), "edit_offsets"_a.noconvert(), "edit_ids"_a.noconvert(),
+            "edit_factors"_a.noconvert(), "edit_biases"_a.noconvert(), "masked"_a.noconvert(),
+            "temperatures"_a.noconvert(), "targets"_a.noconvert(), "raw_top"_a);
+    nb::class_<llmd::Stage>(module, "Stage", "The parts of a program with KV pools and step buffers.")
+        .def(
+            "__init__",
+            [](llmd::Stage* self, const llmd::Parts& parts, std::vector<int64_t> blocks, int64_t max_rows,
+               int64_t max_sequences, int64_t max_outputs, int64_t num_candidates, bool half_precision_kv) {
+                const llmd::StageLimits limits{max_rows, max_sequences, max_outputs, num_candidates,
+                                               half_precision_kv};
+                new (self) llmd::Stage(parts, std::move(blocks), limits);
+            },
+            "parts"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
+            "half_precision_kv"_a, nb::keep_alive<1, 2>())
+        .def("add_ticket", add_ticket, "hidden"_a.noconvert(), "raw"_a.noconvert(), "edited"_a.noconvert(),
+             "ids"_a.noconvert(), "edited_values"_a.noconvert(), "raw_values"_a.noconvert(),
+             "raw_logsumexp"_a.noconvert(), "edited_logsumexp"_a.noconvert(), "target_raw"_a.noconvert(),
+             "top_ids"_a.noconvert(), "top_raw"_a.noconvert(),
+             "Add a ticket, numbered from 0: the places of its results, which the caller keeps alive.")
+        .def("submit", submit, "ticket"_a, "token_ids"_a.noconvert(), "positions"_a.noconvert(),
+             "row_offsets"_a.noconvert(), "block_tables"_a.noconvert(), "copies"_a.noconvert(), "feed"_a,
+             "hidden"_a.noconvert().none(), "selection"_a.none(), "Run a whole step on all threads.")
+        .def("apply_masks", apply_masks, "ticket"_a, "masks"_a.noconvert(),
+             "Finish the masked rows of a ticket.");
+}
+
+}  // namespace
 
 NB_MODULE(_ext, module) {
     module.def(
         "version", [] { return LLMD_VERSION; },
         "Version of the distribution that this module was built from.");
+    module.def("available_isas", llmd::available_isas,
+               "Instruction sets that this machine can run, the fastest first.");
+    nb::class_<Device>(module, "Device", "A pool of threads and the kernels of an instruction set.")
+        .def(nb::init<const std::string&, int, int>(), "isa"_a, "threads"_a, "spin_us"_a)
+        .def("measure", measure, "budget_s"_a,
+             "(read, decode f32, decode bf16, decode q8) in bytes/s, and prefill in operations/s.");
+    bind_parts(module);
+    bind_stage(module);
 }

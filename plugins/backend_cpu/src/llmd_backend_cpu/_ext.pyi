@@ -1,2 +1,67 @@
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
 def version() -> str:
     """Version of the distribution that this module was built from."""
+
+def available_isas() -> list[str]:
+    """Instruction sets that this machine can run, the fastest first."""
+
+class Device:
+    """A pool of threads and the kernels of an instruction set."""
+
+    def __init__(self, isa: str, threads: int, spin_us: int) -> None: ...
+
+    def measure(self, budget_s: float) -> tuple[float, float, float, float, float]:
+        """
+        (read, decode f32, decode bf16, decode q8) in bytes/s, and prefill in operations/s.
+        """
+
+class Parts:
+    """The weights of a program, added in the order of Program.weights."""
+
+    def __init__(self, device: Device, hidden_size: int, vocab_size: int, context_len: int, hidden_in: int, hidden_out: int, slot_widths: Sequence[int], groups: Sequence[tuple[int, int, int, int]], ropes: Sequence[tuple[Sequence[float], float]], records: Sequence[int], floats: Sequence[float]) -> None:
+        """
+        ``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); slots are -1 for none.
+        """
+
+    def add_matrix(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
+        """Use a plain matrix where it lies."""
+
+    def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
+        """Widen a vector to float32."""
+
+    def add_int8(self, data: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_size: int) -> None:
+        """Pack an int8 matrix into panels."""
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of packed and widened weights."""
+
+    def kv_block_bytes(self, group: int, half_precision: bool) -> int:
+        """Bytes of one block of a group, all its layers included."""
+
+class Selection:
+    """The rows of a step that need output; keeps its arrays alive."""
+
+    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_offsets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_factors: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_biases: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], masked: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], temperatures: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], raw_top: int) -> None: ...
+
+class Stage:
+    """The parts of a program with KV pools and step buffers."""
+
+    def __init__(self, parts: Parts, blocks: Sequence[int], max_rows: int, max_sequences: int, max_outputs: int, num_candidates: int, half_precision_kv: bool) -> None: ...
+
+    def add_ticket(self, hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], raw: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], edited: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], edited_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], edited_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], target_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], top_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], top_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        Add a ticket, numbered from 0: the places of its results, which the caller keeps alive.
+        """
+
+    def submit(self, ticket: int, token_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], positions: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_offsets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], block_tables: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)]], copies: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], feed: int, hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, selection: Selection | None) -> None:
+        """Run a whole step on all threads."""
+
+    def apply_masks(self, ticket: int, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Finish the masked rows of a ticket."""

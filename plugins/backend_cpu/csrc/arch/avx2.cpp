@@ -1,0 +1,15 @@
+// The unit for x86-64 with AVX2, FMA and F16C.
+
+#define LLMD_ISA avx2
+#include "simd/avx2.hpp"
+// The vector type comes first: the ops are written against it.
+#include "ops/table.hpp"
+
+namespace llmd {
+
+const Kernels& avx2_kernels() {
+    static constexpr Kernels kernels = avx2::table("avx2");
+    return kernels;
+}
+
+}  // namespace llmd

@@ -1,0 +1,15 @@
+// The unit for any machine: no flag beyond the baseline of the architecture.
+
+#define LLMD_ISA generic
+#include "simd/generic.hpp"
+// The vector type comes first: the ops are written against it.
+#include "ops/table.hpp"
+
+namespace llmd {
+
+const Kernels& generic_kernels() {
+    static constexpr Kernels kernels = generic::table("generic");
+    return kernels;
+}
+
+}  // namespace llmd

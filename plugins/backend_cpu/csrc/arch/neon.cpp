@@ -1,0 +1,15 @@
+// The unit for aarch64 with the dot products of armv8.2-a.
+
+#define LLMD_ISA neon
+#include "simd/neon.hpp"
+// The vector type comes first: the ops are written against it.
+#include "ops/table.hpp"
+
+namespace llmd {
+
+const Kernels& neon_kernels() {
+    static constexpr Kernels kernels = neon::table("neon");
+    return kernels;
+}
+
+}  // namespace llmd

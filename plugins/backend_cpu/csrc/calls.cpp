@@ -1,0 +1,222 @@
+#include "calls.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace llmd {
+
+namespace {
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("the program contradicts itself: ") + what);
+}
+
+// Reads the operands of one op.
+class Operands {
+  public:
+    Operands(const Op& op, const Bindings& to) : op_(op), to_(to) {}
+
+    float* input(size_t i) const { return slot(op_.inputs.at(i)); }
+    float* output(size_t i) const { return slot(op_.outputs.at(i)); }
+    int64_t input_width(size_t i) const { return width(op_.inputs.at(i)); }
+    int64_t output_width(size_t i) const { return width(op_.outputs.at(i)); }
+    const Matrix& matrix(size_t i) const { return to_.parts.matrix(op_.weights.at(i)); }
+    const float* vector(size_t i, int64_t count) const { return to_.parts.vector(op_.weights.at(i), count); }
+    int64_t integer(size_t i) const { return op_.ints.at(i); }
+    float number(size_t i) const { return static_cast<float>(op_.floats.at(i)); }
+
+  private:
+    float* slot(int64_t index) const { return to_.slots.at(static_cast<size_t>(index)); }
+    int64_t width(int64_t index) const {
+        return to_.parts.program.slot_widths.at(static_cast<size_t>(index));
+    }
+
+    const Op& op_;
+    const Bindings& to_;
+};
+
+Call bind_embed(const Operands& of, const Bindings& to) {
+    const Matrix& table = of.matrix(0);
+    require(table.rows >= to.parts.program.vocab_size, "the embedding has a row for each token");
+    require(table.format != Format::kQ8, "an embedding table is in a plain format");
+    require(table.cols == of.output_width(0), "the embedding's width is that of its output");
+    return EmbedArgs{&table, nullptr, 0, of.number(0), of.output(0)};
+}
+
+Call bind_norm(const Operands& of) {
+    const int64_t heads = of.integer(1);
+    require(heads > 0 && of.input_width(0) % heads == 0, "a norm's heads divide its input");
+    require(of.input_width(0) == of.output_width(0), "a norm keeps the width");
+    const int64_t width = of.input_width(0) / heads;
+    return NormArgs{of.input(0),  of.output(0),        heads,
+                    width,        of.vector(0, width), of.vector(1, width),
+                    of.number(0), of.number(1),        of.integer(0) == 1};
+}
+
+Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
+    LinearCall call;
+    call.targets = std::make_unique<std::vector<LinearTarget>>();
+    int64_t group = 0;
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+        const Matrix& weight = of.matrix(2 * i);
+        require(weight.cols == of.input_width(0), "a linear op's weights have the width of its input");
+        require(weight.rows == of.output_width(i), "a linear op's outputs have the width of its weights");
+        if (weight.format == Format::kQ8) {
+            require(group == 0 || group == weight.group_size, "int8 weights of one op have one group size");
+            group = weight.group_size;
+        }
+        call.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
+    }
+    call.args = {
+        of.input(0),    0, of.input_width(0), call.targets->data(), static_cast<int64_t>(op.outputs.size()),
+        to.int8_scratch};
+    return call;
+}
+
+Call bind_rope(const Operands& of, const Bindings& to) {
+    const RopeAngles& angles = to.angles.at(static_cast<size_t>(of.integer(2)));
+    const int64_t heads = of.integer(0);
+    const int64_t head_dim = of.integer(1);
+    require(of.input_width(0) == heads * head_dim, "a rope's heads make up its input");
+    require(of.output_width(0) == heads * head_dim, "a rope keeps the width");
+    require(2 * angles.half() <= head_dim, "a rope table turns no more than a head");
+    return RopeCall{&angles,
+                    {of.input(0), of.output(0), 0, heads, head_dim, angles.half(), angles.cosines(),
+                     angles.sines(), of.integer(3) != 0}};
+}
+
+Call bind_attention(const Operands& of, const Bindings& to) {
+    AttentionCall call{};
+    AttentionArgs& args = call.args;
+    call.group = static_cast<size_t>(of.integer(0));
+    const KvGroup& group = to.parts.program.groups.at(call.group);
+    args.heads = of.integer(2);
+    args.kv_heads = of.integer(3);
+    args.head_dim = of.integer(4);
+    args.window = of.integer(5);
+    require(args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
+            "an attention op has the shape of its KV group");
+    require(of.integer(1) >= 0 && of.integer(1) < group.layers,
+            "an attention op names a layer of its KV group");
+    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "kv heads divide query heads");
+    require(of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
+            "query heads make up an attention's input and output");
+    require(of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
+            "kv heads make up keys and values");
+    args.q = of.input(0);
+    args.k = of.input(1);
+    args.v = of.input(2);
+    args.out = of.output(0);
+    args.pool = to.pools.layer(of.integer(0), of.integer(1));
+    args.half_precision = to.limits.half_precision_kv;
+    args.scale = of.number(0);
+    args.softcap = of.number(1);
+    args.scratch = to.attention_scratch;
+    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    return call;
+}
+
+Call bind_glu(const Operands& of) {
+    const int64_t width = of.output_width(0);
+    require(of.input_width(0) == width && of.input_width(1) == width, "gate, up and output have one width");
+    return GluArgs{of.input(0), of.input(1), of.output(0), width, static_cast<int>(of.integer(0))};
+}
+
+Call bind_add(const Operands& of) {
+    const int64_t width = of.output_width(0);
+    require(of.input_width(0) == width && of.input_width(1) == width, "what is added has one width");
+    return AddArgs{of.input(0), of.input(1), of.output(0), width, of.number(0)};
+}
+
+Call bind_head(const Operands& of, const Bindings& to) {
+    const Matrix& weight = of.matrix(0);
+    const int64_t vocab = to.parts.program.vocab_size;
+    require(weight.cols == of.input_width(0) && weight.rows == vocab,
+            "the head maps its input to the vocabulary");
+    const int64_t candidates = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
+    return HeadArgs{of.input(0), weight,  of.vector(1, vocab), of.number(0), of.number(1),
+                    nullptr,     nullptr, candidates,          to.gathered,  to.int8_scratch};
+}
+
+struct Execution {
+    const Kernels& kernels;
+    const Step& step;
+    const Selection* selection;
+    const Outputs* outputs;
+    Worker& worker;
+
+    void operator()(EmbedArgs args) const {
+        args.ids = step.token_ids;
+        args.rows = step.rows;
+        kernels.embed(args, worker);
+    }
+    void operator()(NormArgs args) const {
+        args.pieces *= step.rows;
+        kernels.norm(args, worker);
+    }
+    void operator()(const LinearCall& call) const {
+        LinearArgs args = call.args;
+        args.rows = step.rows;
+        kernels.linear(args, worker);
+    }
+    void operator()(const RopeCall& call) const {
+        RopeArgs args = call.args;
+        args.rows = step.rows;
+        kernels.rope(args, worker);
+    }
+    void operator()(const AttentionCall& call) const {
+        AttentionArgs args = call.args;
+        args.positions = step.positions;
+        args.row_offsets = step.row_offsets;
+        args.rows = step.rows;
+        args.sequences = step.sequences;
+        args.block_table = step.tables[call.group].blocks;
+        args.table_width = step.tables[call.group].width;
+        kernels.attention(args, worker);
+    }
+    void operator()(GluArgs args) const {
+        args.count *= step.rows;
+        kernels.glu(args, worker);
+    }
+    void operator()(AddArgs args) const {
+        args.count *= step.rows;
+        kernels.add(args, worker);
+    }
+    void operator()(HeadArgs args) const {
+        args.selection = selection;
+        args.outputs = outputs;
+        kernels.head(args, worker);
+    }
+};
+
+}  // namespace
+
+Call bind(const Op& op, const Bindings& to) {
+    const Operands of(op, to);
+    switch (op.kind) {
+        case OpKind::kEmbed:
+            return bind_embed(of, to);
+        case OpKind::kNorm:
+            return bind_norm(of);
+        case OpKind::kLinear:
+            return bind_linear(op, of, to);
+        case OpKind::kRope:
+            return bind_rope(of, to);
+        case OpKind::kAttention:
+            return bind_attention(of, to);
+        case OpKind::kGlu:
+            return bind_glu(of);
+        case OpKind::kAdd:
+            return bind_add(of);
+        case OpKind::kHead:
+            return bind_head(of, to);
+    }
+    throw std::invalid_argument("unknown op");
+}
+
+void execute(const Call& call, const Kernels& kernels, const Step& step, const Selection* selection,
+             const Outputs* outputs, Worker& worker) {
+    std::visit(Execution{kernels, step, selection, outputs, worker}, call);
+}
+
+}  // namespace llmd

@@ -1,0 +1,57 @@
+// Ops of a program bound to the buffers of a stage, ready to run.
+
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "kernels.hpp"
+#include "kv_pools.hpp"
+#include "parts.hpp"
+#include "rope_angles.hpp"
+#include "step.hpp"
+
+namespace llmd {
+
+// A linear op with the targets that its arguments point to.
+struct LinearCall {
+    std::unique_ptr<std::vector<LinearTarget>> targets;
+    LinearArgs args;
+};
+
+// Rope and attention as bound, with what changes from step to step.
+struct RopeCall {
+    const RopeAngles* angles;
+    RopeArgs args;
+};
+struct AttentionCall {
+    size_t group;
+    AttentionArgs args;
+};
+
+// Arguments hold everything that the stage fixes; `rows`, pointers into the step and counts that follow from
+// its rows are filled in by `execute`. Counts of `NormArgs`, `GluArgs` and `AddArgs` are those of one row.
+using Call =
+    std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs, HeadArgs>;
+
+// What calls are bound to. Slots are [max_rows, width].
+struct Bindings {
+    const Parts& parts;
+    const std::vector<float*>& slots;
+    const KvPools& pools;
+    const std::vector<RopeAngles>& angles;
+    Int8Rows int8_scratch;
+    float* attention_scratch;
+    float* gathered;
+    const StageLimits& limits;
+};
+
+// Throws std::invalid_argument where slots, weights and sizes of an op contradict each other.
+Call bind(const Op& op, const Bindings& to);
+
+// Runs a call on all threads of a job. `selection` and `outputs` are those of the step's ticket.
+void execute(const Call& call, const Kernels& kernels, const Step& step, const Selection* selection,
+             const Outputs* outputs, Worker& worker);
+
+}  // namespace llmd

@@ -1,0 +1,55 @@
+#include "cpu_features.hpp"
+
+#include <stdexcept>
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace llmd {
+
+namespace {
+
+struct Unit {
+    const char* name;
+    bool available;
+    const Kernels& (*kernels)();
+};
+
+std::vector<Unit> units() {
+    std::vector<Unit> found;
+#if defined(__x86_64__)
+    // These checks include that the operating system saves the wide registers.
+    __builtin_cpu_init();
+    const bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vnni");
+    found.push_back({"avx512", avx512, avx512_kernels});
+    found.push_back({"avx2", avx2, avx2_kernels});
+#elif defined(__aarch64__)
+    found.push_back({"neon", (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0, neon_kernels});
+#endif
+    found.push_back({"generic", true, generic_kernels});
+    return found;
+}
+
+}  // namespace
+
+std::vector<std::string> available_isas() {
+    std::vector<std::string> names;
+    for (const Unit& unit : units()) {
+        if (unit.available) names.emplace_back(unit.name);
+    }
+    return names;
+}
+
+const Kernels& kernels_of(const std::string& isa) {
+    for (const Unit& unit : units()) {
+        if (unit.available && unit.name == isa) return unit.kernels();
+    }
+    throw std::invalid_argument("this machine cannot run the instruction set " + isa);
+}
+
+}  // namespace llmd

@@ -1,0 +1,208 @@
+// The kernels of an instruction set, and the plain arguments they take.
+//
+// Every kernel is run by all threads of a job and shares its work through the `Worker`. A kernel may use
+// barriers inside; it leaves the last one to its caller. Values are float32, row-major, rows close together.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "thread_pool.hpp"
+
+namespace llmd {
+
+constexpr int64_t kBlockLen = 16;   // tokens in a KV block
+constexpr int64_t kPanelRows = 16;  // output rows in a panel of int8 weights
+
+enum class Format : int32_t { kF32, kF16, kBF16, kQ8 };
+
+// A matrix [rows, cols]. Plain formats: `data` is row-major. Q8: packed panels, see ops/q8_panels.hpp.
+struct Matrix {
+    Format format;
+    int64_t rows;
+    int64_t cols;
+    int64_t group_size;  // inputs that share a scale (q8)
+    const void* data;
+};
+
+// A matrix [rows, cols] as the core quantises it.
+struct Int8Matrix {
+    int64_t rows;
+    int64_t cols;
+    int64_t group_size;
+    const int8_t* data;
+    const uint16_t* scales;  // float16 [rows, ceil(cols / group_size)]
+};
+
+struct EmbedArgs {
+    const Matrix* table;
+    const int32_t* ids;
+    int64_t rows;
+    float scale;
+    float* out;
+};
+
+struct NormArgs {
+    const float* x;
+    float* out;
+    int64_t pieces;  // rows times heads
+    int64_t width;   // of a piece
+    const float* weight;
+    const float* bias;
+    float eps;
+    float offset;
+    bool subtract_mean;
+};
+
+struct LinearTarget {
+    Matrix weight;
+    const float* bias;
+    float* out;  // [rows, weight.rows]
+};
+
+// Activations as int8, in the layout of ops/quantize.hpp. Made once for a stage, for its widest op.
+struct Int8Rows {
+    int8_t* values;
+    float* scales;
+    int32_t* corrections;
+};
+
+struct LinearArgs {
+    const float* x;
+    int64_t rows;
+    int64_t cols;
+    const LinearTarget* targets;
+    int64_t num_targets;
+    Int8Rows scratch;
+};
+
+struct RopeArgs {
+    const float* x;
+    float* out;
+    int64_t rows;
+    int64_t heads;
+    int64_t head_dim;
+    int64_t half;          // pairs that turn
+    const float* cosines;  // [rows, half]
+    const float* sines;    // [rows, half]
+    bool interleaved;
+};
+
+struct AttentionArgs {
+    const float* q;
+    const float* k;
+    const float* v;
+    float* out;
+    const int32_t* positions;
+    const int32_t* row_offsets;
+    int64_t rows;
+    int64_t sequences;
+    const int32_t* block_table;  // [sequences, table_width]
+    int64_t table_width;
+    void* pool;  // this layer's blocks, see ops/kv_layout.hpp
+    bool half_precision;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t window;  // 0: none
+    float scale;
+    float softcap;  // 0: none
+    float* scratch;
+    int64_t scratch_per_thread;  // floats, `attention_scratch`
+};
+
+struct GluArgs {
+    const float* gate;
+    const float* up;
+    float* out;
+    int64_t count;
+    int activation;  // 0 silu, 1 gelu, 2 gelu_tanh, 3 relu2
+};
+
+struct AddArgs {
+    const float* a;
+    const float* b;
+    float* out;
+    int64_t count;
+    float scale;
+};
+
+// The rows of a step that need output; see llmd.api.step.Selection.
+struct Selection {
+    int64_t rows;
+    const int32_t* row_numbers;
+    const int32_t* edit_offsets;
+    const int32_t* edit_ids;
+    const float* edit_factors;
+    const float* edit_biases;
+    const bool* masked;
+    const float* temperatures;
+    const int32_t* targets;
+    int64_t raw_top;
+};
+
+// Where the results of a ticket go; see llmd.api.step.StepResult. `raw` and `edited` are [rows, vocab].
+struct Outputs {
+    float* hidden;
+    float* raw;
+    float* edited;
+    int32_t* ids;
+    float* edited_values;
+    float* raw_values;
+    float* raw_logsumexp;
+    float* edited_logsumexp;
+    float* target_raw;
+    int32_t* top_ids;
+    float* top_raw;
+};
+
+struct HeadArgs {
+    const float* x;  // [rows of the step, cols]
+    Matrix weight;
+    const float* bias;
+    float scale;
+    float softcap;  // 0: none
+    const Selection* selection;
+    const Outputs* outputs;
+    int64_t num_candidates;
+    float* gathered;  // [selected rows, cols]
+    Int8Rows scratch;
+};
+
+struct MaskArgs {
+    const Selection* selection;
+    const Outputs* outputs;
+    int64_t vocab;
+    int64_t num_candidates;
+    const uint32_t* masks;  // [masked rows, words]
+    int64_t words;
+};
+
+struct Kernels {
+    const char* isa;
+    void (*embed)(const EmbedArgs&, Worker&);
+    void (*norm)(const NormArgs&, Worker&);
+    void (*linear)(const LinearArgs&, Worker&);
+    void (*rope)(const RopeArgs&, Worker&);
+    void (*attention)(const AttentionArgs&, Worker&);
+    void (*glu)(const GluArgs&, Worker&);
+    void (*add)(const AddArgs&, Worker&);
+    void (*head)(const HeadArgs&, Worker&);
+    void (*mask)(const MaskArgs&, Worker&);
+    void (*pack_q8)(const Int8Matrix&, uint8_t* panels, Worker&);
+    // Floats of scratch that `attention` needs for each thread.
+    int64_t (*attention_scratch)(int64_t head_dim);
+    // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on all of them.
+    uint64_t (*read)(const uint8_t* data, int64_t bytes);
+};
+
+const Kernels& generic_kernels();
+#if defined(__x86_64__)
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+#elif defined(__aarch64__)
+const Kernels& neon_kernels();
+#endif
+
+}  // namespace llmd

@@ -1,0 +1,35 @@
+// Blocks of keys and values: a pool for each KV group that has layers in the program.
+
+#pragma once
+
+#include <vector>
+
+#include "buffer.hpp"
+#include "kv_layout.hpp"
+#include "program.hpp"
+
+namespace llmd {
+
+// Bytes of one block of a group, all its layers included.
+int64_t kv_block_bytes(const KvGroup& group, bool half_precision);
+
+class KvPools {
+  public:
+    // `blocks` has one number for each group.
+    KvPools(const std::vector<KvGroup>& groups, std::vector<int64_t> blocks, bool half_precision);
+
+    // The blocks of one layer of a group, in the layout of kv_layout.hpp.
+    void* layer(int64_t group, int64_t layer) const;
+    // Copies all layers of a block.
+    void copy(int64_t group, int64_t source, int64_t target);
+
+    const std::vector<int64_t>& blocks() const { return blocks_; }
+
+  private:
+    const std::vector<KvGroup>& groups_;
+    std::vector<int64_t> blocks_;
+    std::vector<int64_t> layer_block_bytes_;
+    std::vector<Buffer> memory_;
+};
+
+}  // namespace llmd

@@ -1,0 +1,27 @@
+// add: out = a + b * scale
+//
+//   a, b, out  [count]  f32, the rows of a value one after the other
+//   work       1024 elements at a time
+//   check      one or two roundings   (tests/plugins/backend_cpu/test_device.py)
+
+#pragma once
+
+namespace llmd::LLMD_ISA {
+
+void add(const AddArgs& args, Worker& worker) {
+    constexpr int64_t kGrain = 1024;
+    const Vec scale = set1(args.scale);
+    for (int64_t first; (first = worker.take(kGrain)) < args.count;) {
+        const int64_t last = first + kGrain < args.count ? first + kGrain : args.count;
+        int64_t i = first;
+        for (; i + Vec::kLanes <= last; i += Vec::kLanes) {
+            store(args.out + i, fma(load(args.b + i), scale, load(args.a + i)));
+        }
+        if (i < last) {
+            const int n = static_cast<int>(last - i);
+            store_n(args.out + i, fma(load_n(args.b + i, n), scale, load_n(args.a + i, n)), n);
+        }
+    }
+}
+
+}  // namespace llmd::LLMD_ISA

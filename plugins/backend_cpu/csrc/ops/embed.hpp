@@ -1,0 +1,37 @@
+// embed: out[r] = table[ids[r]] * scale
+//
+//   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped     out  [rows, width]  f32
+//   work   one row of the step at a time
+//   check  exact but for one rounding   (tests/plugins/backend_cpu/test_device.py)
+
+#pragma once
+
+namespace llmd::LLMD_ISA {
+
+template <class Element>
+void embed_rows(const EmbedArgs& args, Worker& worker) {
+    const int64_t width = args.table->cols;
+    const Vec scale = set1(args.scale);
+    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+        const Element* from = static_cast<const Element*>(args.table->data) + args.ids[r] * width;
+        float* to = args.out + r * width;
+        int64_t i = 0;
+        for (; i + Vec::kLanes <= width; i += Vec::kLanes) store(to + i, load(from + i) * scale);
+        if (i < width) store_n(to + i, load_n(from + i, width - i) * scale, width - i);
+    }
+}
+
+void embed(const EmbedArgs& args, Worker& worker) {
+    switch (args.table->format) {
+        case Format::kF32:
+            return embed_rows<float>(args, worker);
+        case Format::kF16:
+            return embed_rows<F16>(args, worker);
+        case Format::kBF16:
+            return embed_rows<BF16>(args, worker);
+        case Format::kQ8:
+            return;  // Parts refuses it
+    }
+}
+
+}  // namespace llmd::LLMD_ISA

@@ -1,0 +1,81 @@
+// linear, plain formats: out[r][o] = sum_k x[r][k] * w[o][k] + bias[o]
+//
+//   x  [rows, cols]  f32      w  [outputs, cols]  f32, f16 or bf16, row-major where it is mapped, widened
+//   exactly order  lane l of one register sums k = l, l + lanes, … in ascending order, then the lanes are
+//   added: the same for
+//          every tile, hence the same bits for any number of rows
+//   tile   4 weight rows by up to kPlainRowTile rows of x
+//   check  relative error < 1e-5   (tests/plugins/backend_cpu/test_device.py)
+//   speed  make bench; see bench/results
+
+#pragma once
+
+namespace llmd::LLMD_ISA {
+
+constexpr int kWeightRows = 4;
+
+template <int kRows, int kOutputs, class Element>
+void plain_tile(const float* x, const Element* w, int64_t cols, const float* bias, float* out,
+                int64_t stride) {
+    Vec sums[kRows * kOutputs];
+    unroll<kRows * kOutputs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
+    const auto add_products = [&](auto&& at) LLMD_LAMBDA {
+        Vec weight[kOutputs];
+        unroll<kOutputs>([&](auto o) LLMD_LAMBDA { weight[o] = at(w + o * cols); });
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            const Vec input = at(x + m * cols);
+            unroll<kOutputs>([&](auto o) LLMD_LAMBDA {
+                sums[m * kOutputs + o] = fma(input, weight[o], sums[m * kOutputs + o]);
+            });
+        });
+    };
+    int64_t k = 0;
+    for (; k + Vec::kLanes <= cols; k += Vec::kLanes) {
+        add_products([&](const auto* row) LLMD_LAMBDA { return load(row + k); });
+    }
+    if (k < cols) {
+        add_products([&](const auto* row)
+                         LLMD_LAMBDA { return load_n(row + k, static_cast<int>(cols - k)); });
+    }
+    for (int m = 0; m < kRows; ++m) {
+        for (int o = 0; o < kOutputs; ++o) {
+            out[m * stride + o] = sum(sums[m * kOutputs + o]) + (bias == nullptr ? 0.0F : bias[o]);
+        }
+    }
+}
+
+template <int kRows, int kOutputs, class Element>
+LLMD_INLINE void plain_tile_of(int64_t rows, const float* x, const Element* w, int64_t cols,
+                               const float* bias, float* out, int64_t stride) {
+    if constexpr (kRows > 0) {
+        if (rows >= kRows) return plain_tile<kRows, kOutputs>(x, w, cols, bias, out, stride);
+        return plain_tile_of<kRows - 1, kOutputs>(rows, x, w, cols, bias, out, stride);
+    }
+}
+
+// All rows of x against kOutputs rows of a weight.
+template <int kOutputs, class Element>
+LLMD_INLINE void plain_outputs(const LinearArgs& args, const LinearTarget& target, int64_t first) {
+    const int64_t cols = target.weight.cols;
+    const Element* w = static_cast<const Element*>(target.weight.data) + first * cols;
+    const float* bias = target.bias == nullptr ? nullptr : target.bias + first;
+    for (int64_t r = 0; r < args.rows; r += kPlainRowTile) {
+        float* out = target.out + r * target.weight.rows + first;
+        plain_tile_of<kPlainRowTile, kOutputs>(args.rows - r, args.x + r * cols, w, cols, bias, out,
+                                               target.weight.rows);
+    }
+}
+
+// All rows of x against 16 rows of a weight, fewer at its end.
+template <class Element>
+LLMD_INLINE void plain_panel(const LinearArgs& args, const LinearTarget& target, int64_t p) {
+    int64_t first = p * kPanelRows;
+    const int64_t left = target.weight.rows - first;
+    const int64_t end = first + (left < kPanelRows ? left : kPanelRows);
+    for (; first + kWeightRows <= end; first += kWeightRows) {
+        plain_outputs<kWeightRows, Element>(args, target, first);
+    }
+    for (; first < end; ++first) plain_outputs<1, Element>(args, target, first);
+}
+
+}  // namespace llmd::LLMD_ISA

@@ -1,0 +1,27 @@
+// The ops of a unit, gathered. Each csrc/arch/<isa>.cpp defines LLMD_ISA, includes its vector type and then
+// this.
+
+#pragma once
+
+#include "kernels.hpp"
+#include "simd/functions.hpp"
+// Ops in dependency order.
+#include "ops/add.hpp"
+#include "ops/attention.hpp"
+#include "ops/embed.hpp"
+#include "ops/glu.hpp"
+#include "ops/head.hpp"
+#include "ops/linear.hpp"
+#include "ops/norm.hpp"
+#include "ops/q8_panels.hpp"
+#include "ops/read.hpp"
+#include "ops/rope.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr Kernels table(const char* isa) {
+    return {isa, embed, norm, linear, rope, attention, glu, add, head, mask, pack_q8, attention_scratch,
+            read};
+}
+
+}  // namespace llmd::LLMD_ISA

@@ -1,0 +1,79 @@
+#include "parts.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "q8_layout.hpp"
+
+namespace llmd {
+
+void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
+    matrices_.push_back({format, rows, cols, 0, data});
+}
+
+void Parts::add_vector(Format format, int64_t count, const void* data) {
+    // The embedding kernel is what widens: one row, token 0, scale 1.
+    struct Job {
+        const Kernels& kernels;
+        Matrix from;
+        float* to;
+    };
+    Buffer widened(sizeof(float) * static_cast<size_t>(count));
+    Job job{kernels, {format, 1, count, 0, data}, widened.as<float>()};
+    const auto widen = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        const int32_t row = 0;
+        job.kernels.embed({&job.from, &row, 1, 1.0F, job.to}, worker);
+    };
+    pool.run(widen, &job);
+    matrices_.push_back({Format::kF32, 1, count, 0, job.to});
+    owned_.push_back(std::move(widened));
+}
+
+void Parts::add_int8(const Int8Matrix& matrix) {
+    struct Job {
+        const Kernels& kernels;
+        const Int8Matrix& from;
+        uint8_t* to;
+    };
+    if (matrix.group_size <= 0 || matrix.group_size % 4 != 0) {
+        throw std::invalid_argument("groups of " + std::to_string(matrix.group_size) +
+                                    " are no multiple of 4");
+    }
+    const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
+    Buffer packed(static_cast<size_t>(panels * Q8Layout{matrix.cols, matrix.group_size}.panel_bytes()));
+    Job job{kernels, matrix, packed.as<uint8_t>()};
+    const auto pack = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        job.kernels.pack_q8(job.from, job.to, worker);
+    };
+    pool.run(pack, &job);
+    matrices_.push_back({Format::kQ8, matrix.rows, matrix.cols, matrix.group_size, job.to});
+    owned_.push_back(std::move(packed));
+}
+
+const Matrix& Parts::matrix(int64_t index) const {
+    if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {
+        throw std::invalid_argument("the program names weight " + std::to_string(index) + " of " +
+                                    std::to_string(matrices_.size()));
+    }
+    return matrices_[static_cast<size_t>(index)];
+}
+
+const float* Parts::vector(int64_t index, int64_t count) const {
+    if (index < 0) return nullptr;
+    const Matrix& found = matrix(index);
+    if (found.format != Format::kF32 || found.rows != 1 || found.cols != count) {
+        throw std::invalid_argument("weight " + std::to_string(index) + " is no vector of " +
+                                    std::to_string(count));
+    }
+    return static_cast<const float*>(found.data);
+}
+
+int64_t Parts::packed_bytes() const {
+    size_t total = 0;
+    for (const Buffer& buffer : owned_) total += buffer.size();
+    return static_cast<int64_t>(total);
+}
+
+}  // namespace llmd

@@ -1,0 +1,29 @@
+// Cosines and sines of the positions of a step, once for all layers that share a table.
+
+#pragma once
+
+#include "buffer.hpp"
+#include "program.hpp"
+#include "thread_pool.hpp"
+
+namespace llmd {
+
+class RopeAngles {
+  public:
+    RopeAngles(const RopeTable& table, int64_t max_rows);
+
+    // Angles are taken in float64; sines and cosines are scaled by the table's factor and rounded once. Rows
+    // are shared among the threads of the job.
+    void compute(const int32_t* positions, int64_t rows, Worker& worker);
+
+    int64_t half() const { return static_cast<int64_t>(table_.inv_freq.size()); }
+    const float* cosines() const { return memory_.as<float>(); }
+    const float* sines() const { return memory_.as<float>() + max_rows_ * half(); }
+
+  private:
+    const RopeTable& table_;
+    int64_t max_rows_;
+    Buffer memory_;
+};
+
+}  // namespace llmd

@@ -1,0 +1,26 @@
+// Storage types of weights and KV, and what every vector header needs.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#define LLMD_INLINE [[maybe_unused]] static inline __attribute__((always_inline))
+
+// Written after the parameters of a lambda that must melt into its caller.
+#define LLMD_LAMBDA __attribute__((always_inline))
+
+namespace llmd {
+
+struct F16 {
+    uint16_t bits;
+};
+struct BF16 {
+    uint16_t bits;
+};
+// Four int8 read as one 32-bit operand.
+struct __attribute__((may_alias)) Quad {
+    int8_t bytes[4];
+};
+
+}  // namespace llmd

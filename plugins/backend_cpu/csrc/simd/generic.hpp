@@ -1,0 +1,119 @@
+// The vector type of the generic unit: 4 float32 lanes in the compiler's own vectors, for any machine.
+// Multiply-adds round twice here: baseline machines have no fused instruction.
+
+#pragma once
+
+#include <cmath>
+
+#include "simd/float16.hpp"
+
+namespace llmd::LLMD_ISA {
+
+typedef float Lanes __attribute__((vector_size(16)));
+typedef int32_t IntLanes __attribute__((vector_size(16)));
+
+struct Vec {
+    static constexpr int kLanes = 4;
+    Lanes v;
+};
+
+LLMD_INLINE Vec set1(float x) { return {Lanes{x, x, x, x}}; }
+LLMD_INLINE Vec load(const float* p) {
+    Vec a;
+    std::memcpy(&a.v, p, sizeof a.v);
+    return a;
+}
+LLMD_INLINE Vec load(const F16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
+LLMD_INLINE Vec load(const BF16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
+template <class Element>
+LLMD_INLINE Vec load_n(const Element* p, int n) {
+    Element first[4] = {};
+    std::memcpy(first, p, sizeof(Element) * static_cast<size_t>(n));
+    return load(first);
+}
+LLMD_INLINE void store(float* p, Vec a) { std::memcpy(p, &a.v, sizeof a.v); }
+LLMD_INLINE void store_n(float* p, Vec a, int n) {
+    std::memcpy(p, &a.v, sizeof(float) * static_cast<size_t>(n));
+}
+LLMD_INLINE void store(F16* p, Vec a) {
+    for (int i = 0; i < 4; ++i) p[i] = narrow(a.v[i]);
+}
+
+LLMD_INLINE Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
+LLMD_INLINE Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
+LLMD_INLINE Vec operator*(Vec a, Vec b) { return {a.v * b.v}; }
+LLMD_INLINE Vec operator/(Vec a, Vec b) { return {a.v / b.v}; }
+LLMD_INLINE Vec fma(Vec a, Vec b, Vec c) { return {a.v * b.v + c.v}; }
+LLMD_INLINE Vec max(Vec a, Vec b) { return {a.v > b.v ? a.v : b.v}; }
+LLMD_INLINE Vec min(Vec a, Vec b) { return {a.v < b.v ? a.v : b.v}; }
+LLMD_INLINE Vec abs(Vec a) { return {a.v < 0.0F ? -a.v : a.v}; }
+LLMD_INLINE Vec sqrt(Vec a) {
+    return {Lanes{std::sqrt(a.v[0]), std::sqrt(a.v[1]), std::sqrt(a.v[2]), std::sqrt(a.v[3])}};
+}
+// To nearest even, for |a| < 2^22: the sum has no room for a fraction.
+LLMD_INLINE Vec round(Vec a) { return {(a.v + 0x1.8p23F) - 0x1.8p23F}; }
+LLMD_INLINE Vec if_less(Vec a, Vec b, Vec yes, Vec no) { return {a.v < b.v ? yes.v : no.v}; }
+LLMD_INLINE bool any_greater(Vec a, Vec b) {
+    const IntLanes greater = a.v > b.v;
+    return (greater[0] | greater[1] | greater[2] | greater[3]) != 0;
+}
+LLMD_INLINE IntLanes to_int(Vec a) { return __builtin_convertvector(a.v, IntLanes); }
+LLMD_INLINE Vec power_of_two(Vec a) {
+    const IntLanes bits = (to_int(a) + 127) << 23;
+    Vec power;
+    std::memcpy(&power.v, &bits, sizeof bits);
+    return power;
+}
+LLMD_INLINE float sum(Vec a) { return (a.v[0] + a.v[2]) + (a.v[1] + a.v[3]); }
+LLMD_INLINE float largest(Vec a) {
+    const float even = a.v[0] > a.v[2] ? a.v[0] : a.v[2];
+    const float odd = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
+    return even > odd ? even : odd;
+}
+// Lanes must be integers in -128..127.
+LLMD_INLINE void store_int8(int8_t* p, Vec a) {
+    const IntLanes words = to_int(a);
+    for (int i = 0; i < 4; ++i) p[i] = static_cast<int8_t>(words[i]);
+}
+
+// Int8 panels: 16 output rows, 4 inputs of each.
+constexpr int kWeightBias = 0;
+constexpr int kQ8RowTile = 2;
+constexpr int kPlainRowTile = 2;
+constexpr int kQueryTile = 2;
+
+struct Record {
+    int8_t bytes[64];
+};
+struct Sums {
+    int32_t v[16];
+};
+
+LLMD_INLINE Record load_record(const uint8_t* p) {
+    Record record;
+    std::memcpy(record.bytes, p, sizeof record.bytes);
+    return record;
+}
+LLMD_INLINE Sums set_sums(int32_t x) {
+    Sums sums;
+    for (int32_t& lane : sums.v) lane = x;
+    return sums;
+}
+LLMD_INLINE Sums add(Sums a, Sums b) {
+    for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
+    return a;
+}
+LLMD_INLINE Sums dot(Sums sums, const Record& weights, const int8_t* inputs) {
+    for (int r = 0; r < 16; ++r) {
+        for (int j = 0; j < 4; ++j) sums.v[r] += weights.bytes[4 * r + j] * inputs[j];
+    }
+    return sums;
+}
+template <int kPart>
+LLMD_INLINE Vec to_float(const Sums& a) {
+    IntLanes part;
+    std::memcpy(&part, a.v + 4 * kPart, sizeof part);
+    return {__builtin_convertvector(part, Lanes)};
+}
+
+}  // namespace llmd::LLMD_ISA

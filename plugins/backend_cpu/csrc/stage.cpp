@@ -1,0 +1,156 @@
+#include "stage.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "q8_layout.hpp"
+
+namespace llmd {
+
+namespace {
+
+// What the widest int8 op of a program needs for its activations.
+struct Int8Sizes {
+    int64_t values = 0;
+    int64_t scales = 0;
+};
+
+Int8Sizes int8_sizes(const Parts& parts, const StageLimits& limits) {
+    Int8Sizes most;
+    for (const Op& op : parts.program.ops) {
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
+        const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
+        for (size_t i = 0; i < op.weights.size(); i += 2) {
+            const Matrix& weight = parts.matrix(op.weights[i]);
+            if (weight.format != Format::kQ8) continue;
+            const Q8Layout layout{weight.cols, weight.group_size};
+            most.values = std::max(most.values, rows * layout.records() * 4);
+            most.scales = std::max(most.scales, rows * layout.groups());
+        }
+    }
+    return most;
+}
+
+int64_t attention_scratch(const Parts& parts) {
+    int64_t most = 0;
+    for (const KvGroup& group : parts.program.groups) {
+        most = std::max(most, parts.kernels.attention_scratch(group.head_dim));
+    }
+    return most;
+}
+
+}  // namespace
+
+Stage::Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits)
+    : parts_(parts),
+      limits_(limits),
+      pools_(parts.program.groups, std::move(blocks), limits.half_precision_kv) {
+    make_buffers();
+}
+
+void Stage::make_buffers() {
+    const Program& program = parts_.program;
+    const auto floats = [this](int64_t count) {
+        memory_.emplace_back(sizeof(float) * static_cast<size_t>(count));
+        return memory_.back().as<float>();
+    };
+    for (const int64_t width : program.slot_widths) slots_.push_back(floats(limits_.max_rows * width));
+    for (const RopeTable& table : program.ropes) angles_.emplace_back(table, limits_.max_rows);
+    const Int8Sizes sizes = int8_sizes(parts_, limits_);
+    const Int8Rows int8_rows{reinterpret_cast<int8_t*>(floats((sizes.values + 3) / 4)), floats(sizes.scales),
+                             reinterpret_cast<int32_t*>(floats(sizes.scales))};
+    token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
+    float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
+    float* gathered = floats(limits_.max_outputs * program.hidden_size);
+    const Bindings bindings{parts_, slots_, pools_, angles_, int8_rows, scratch, gathered, limits_};
+    for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
+}
+
+void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, const Selection* selection,
+                   int64_t edits) {
+    const Program& program = parts_.program;
+    check_rows(step, limits_, program.context_len);
+    check_blocks(step, program, pools_.blocks());
+    if (program.hidden_in < 0) {
+        resolve_feed(step, feed);
+        check_tokens(step, program.vocab_size);
+    }
+    if (selection != nullptr) check_selection(*selection, edits, step, limits_, program.vocab_size);
+
+    Ticket& target = tickets_.at(ticket);
+    target.selection = selection != nullptr ? *selection : Selection{};
+    for (int64_t i = 0; i < 3 * step.num_copies; i += 3) {
+        pools_.copy(step.copies[i], step.copies[i + 1], step.copies[i + 2]);
+    }
+    const auto hidden_bytes = sizeof(float) * static_cast<size_t>(step.rows * program.hidden_size);
+    if (hidden != nullptr)
+        std::memcpy(slots_.at(static_cast<size_t>(program.hidden_in)), hidden, hidden_bytes);
+    struct Job {
+        Stage& stage;
+        const Step& step;
+        const Ticket& ticket;
+    } job{*this, step, target};
+    const auto run = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        job.stage.run_layers(job.step, job.ticket, worker);
+    };
+    parts_.pool.run(run, &job);
+    if (program.hidden_out >= 0) {
+        std::memcpy(target.outputs.hidden, slots_[static_cast<size_t>(program.hidden_out)], hidden_bytes);
+    }
+}
+
+void Stage::resolve_feed(Step& step, int64_t feed) {
+    const int64_t candidates = std::min(limits_.num_candidates, parts_.program.vocab_size);
+    for (int64_t r = 0; r < step.rows; ++r) {
+        int32_t id = step.token_ids[r];
+        if (id < 0) {
+            const int64_t row = -1 - static_cast<int64_t>(id);
+            if (feed < 0 || row >= tickets_.at(static_cast<size_t>(feed)).selection.rows) {
+                throw std::invalid_argument("token_ids refer to output row " + std::to_string(row) +
+                                            ", which the ticket to feed from does not have");
+            }
+            id = tickets_[static_cast<size_t>(feed)].outputs.ids[row * candidates];
+        }
+        token_ids_[r] = id;
+    }
+    step.token_ids = token_ids_;
+}
+
+void Stage::run_layers(const Step& step, const Ticket& ticket, Worker& worker) {
+    for (RopeAngles& angles : angles_) {
+        angles.compute(step.positions, step.rows, worker);
+        worker.barrier();
+    }
+    for (const Call& call : calls_) {
+        execute(call, parts_.kernels, step, &ticket.selection, &ticket.outputs, worker);
+        worker.barrier();
+    }
+}
+
+void Stage::apply_masks(size_t ticket, const uint32_t* masks, int64_t words) {
+    struct Job {
+        const Kernels& kernels;
+        MaskArgs args;
+    };
+    Ticket& target = tickets_.at(ticket);
+    const int64_t vocab = parts_.program.vocab_size;
+    Job job{
+        parts_.kernels,
+        {&target.selection, &target.outputs, vocab, std::min(limits_.num_candidates, vocab), masks, words}};
+    const auto run = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        job.kernels.mask(job.args, worker);
+    };
+    parts_.pool.run(run, &job);
+}
+
+int64_t Stage::buffer_bytes() const {
+    size_t total = 0;
+    for (const Buffer& buffer : memory_) total += buffer.size();
+    return static_cast<int64_t>(total);
+}
+
+}  // namespace llmd

@@ -1,0 +1,55 @@
+// The parts of a program with KV pools and step buffers: runs steps.
+
+#pragma once
+
+#include <vector>
+
+#include "calls.hpp"
+
+namespace llmd {
+
+class Stage {
+  public:
+    // `blocks` has one number for each KV group.
+    Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits);
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+    // Adds a ticket, numbered from 0: the places that its results go to, owned by the caller.
+    void add_ticket(const Outputs& outputs) { tickets_.push_back({outputs, {}}); }
+
+    // Runs a step to its end and leaves its results with the ticket. `feed` is the ticket that negative token
+    // ids refer to, -1 for none; `hidden` [rows, hidden_size] is null where the program begins with the
+    // embedding; `selection` is null where it does not end with the head, and must live until the ticket's
+    // masks are applied. Throws std::invalid_argument before anything has changed.
+    void submit(size_t ticket, Step step, int64_t feed, const float* hidden, const Selection* selection,
+                int64_t edits);
+
+    // Finishes the masked rows of a ticket: `masks` [masked rows, words].
+    void apply_masks(size_t ticket, const uint32_t* masks, int64_t words);
+
+    // Bytes of buffers, pools not included, that a stage of these limits takes.
+    int64_t buffer_bytes() const;
+
+  private:
+    struct Ticket {
+        Outputs outputs;
+        Selection selection;
+    };
+
+    void make_buffers();
+    void resolve_feed(Step& step, int64_t feed);
+    void run_layers(const Step& step, const Ticket& ticket, Worker& worker);
+
+    const Parts& parts_;
+    StageLimits limits_;
+    KvPools pools_;
+    std::vector<Ticket> tickets_;
+    std::vector<Buffer> memory_;
+    std::vector<float*> slots_;
+    std::vector<RopeAngles> angles_;
+    int32_t* token_ids_ = nullptr;
+    std::vector<Call> calls_;
+};
+
+}  // namespace llmd

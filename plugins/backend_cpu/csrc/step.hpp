@@ -1,0 +1,44 @@
+// The arrays of a step, and the checks that keep kernels inside their buffers.
+
+#pragma once
+
+#include <vector>
+
+#include "kernels.hpp"
+#include "program.hpp"
+
+namespace llmd {
+
+struct StageLimits {
+    int64_t max_rows;
+    int64_t max_sequences;
+    int64_t max_outputs;
+    int64_t num_candidates;
+    bool half_precision_kv;
+};
+
+struct BlockTable {
+    const int32_t* blocks;  // [sequences, width]
+    int64_t width;
+};
+
+struct Step {
+    int64_t rows;
+    int64_t sequences;
+    const int32_t* token_ids;  // after `feed` was resolved
+    const int32_t* positions;
+    const int32_t* row_offsets;
+    std::vector<BlockTable> tables;  // one for each group
+    int64_t num_copies;
+    const int32_t* copies;  // [copies, 3]: group, source, target
+};
+
+// They throw std::invalid_argument that names the array, the place and the value. `blocks[g]` is the size of
+// the pool of group g; groups without layers in this program have none and are passed over.
+void check_rows(const Step& step, const StageLimits& limits, int64_t context_len);
+void check_blocks(const Step& step, const Program& program, const std::vector<int64_t>& blocks);
+void check_tokens(const Step& step, int64_t vocab_size);
+void check_selection(const Selection& selection, int64_t edits, const Step& step, const StageLimits& limits,
+                     int64_t vocab_size);
+
+}  // namespace llmd

@@ -1,0 +1,61 @@
+// Threads that run one job together, with barriers inside it.
+//
+// A job is a function that every thread runs from start to end (single program, multiple data). Between jobs
+// the threads spin for a moment and then sleep in the kernel: an idle pool uses no CPU.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace llmd {
+
+struct Team;
+
+// What a thread sees of the job it runs. All members are defined in thread_pool.cpp: units compiled for
+// different instruction sets may share no inline code.
+struct Worker {
+    Team* team;
+    int id;
+    int count;
+
+    // Returns when every thread of the job has come here, and makes `take` begin at 0 again.
+    void barrier();
+    // First of the next `grain` items that no thread of the job has taken since the last barrier.
+    int64_t take(int64_t grain);
+};
+
+class ThreadPool {
+  public:
+    using Job = void (*)(void* context, Worker& worker);
+
+    // `threads` includes the thread that calls `run`. Waiting threads spin `spin_us` microseconds before they
+    // sleep; 0 where there are more threads than processors.
+    ThreadPool(int threads, int spin_us);
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    int size() const { return size_; }
+
+    // Runs a job on all threads, with float32 subnormals treated as zero, and returns when all have finished.
+    // Callers from several threads take turns.
+    void run(Job job, void* context);
+
+  private:
+    void announce();
+    void serve(int id);
+
+    int size_;
+    std::unique_ptr<Team> team_;
+    std::mutex turn_;
+    Job job_ = nullptr;
+    void* context_ = nullptr;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace llmd

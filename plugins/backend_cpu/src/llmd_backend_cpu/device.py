@@ -1,0 +1,84 @@
+"""The CPU device: a pool of threads and the kernels of one instruction set."""
+
+from __future__ import annotations
+
+from llmd.api import DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
+from llmd.api.errors import DeviceError
+from llmd.api.ops import OP_KINDS
+from llmd_backend_cpu import _ext
+from llmd_backend_cpu.machine import available_bytes, cpu_name, num_threads
+from llmd_backend_cpu.parts import CpuParts, load_parts
+
+_FORMATS = ("f32", "f16", "bf16", "q8")
+_SPIN_US = 100
+"""How long an idle thread waits for the next instruction before it sleeps: longer than any gap inside a step."""
+
+
+def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
+    """What there is to know of this machine's device."""
+    isa = isa or _ext.available_isas()[0]
+    threads = threads or num_threads()
+    return DeviceInfo(
+        name="cpu",
+        kind="cpu",
+        score=50,
+        memory_bytes=available_bytes(),
+        formats=_FORMATS,
+        kv_dtypes=("f32", "f16"),
+        ops=OP_KINDS,
+        row_exact=True,
+        description=f"{cpu_name()}, {isa}, {threads} thread{'' if threads == 1 else 's'}",
+    )
+
+
+class CpuDevice:
+    """See `llmd.api.Device`. ``isa`` and ``threads`` are the best and the most that the machine has, unless given."""
+
+    def __init__(self, isa: str | None = None, threads: int | None = None) -> None:
+        isas = _ext.available_isas()
+        if isa is not None and isa not in isas:
+            raise DeviceError(
+                f"this machine cannot run the instruction set {isa!r}", hint=f"it has {', '.join(isas)}"
+            )
+        self.info = describe(isa, threads)
+        available = num_threads()
+        threads = threads or available
+        self._native = _ext.Device(isa or isas[0], threads, _SPIN_US if threads <= available else 0)
+
+    def check(self, program: Program) -> list[Refusal]:
+        return [*_check_formats(program), *_check_embeddings(program)]
+
+    def benchmark(self, budget_s: float) -> DeviceProfile:
+        read, f32, bf16, q8, prefill = self._native.measure(budget_s)
+        return DeviceProfile(
+            read_bytes_per_s=read,
+            decode_bytes_per_s={"f32": f32, "bf16": bf16, "q8": q8},
+            prefill_flops_per_s=prefill,
+        )
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
+        return load_parts(self._native, program, tensors, progress)
+
+    def close(self) -> None:
+        """The threads end with the last object that uses them."""
+
+
+def _check_formats(program: Program) -> list[Refusal]:
+    unknown = {weight.format for weight in program.weights} - set(_FORMATS)
+    return [
+        Refusal(f"format {name}", f"the CPU backend has {', '.join(_FORMATS)}") for name in sorted(unknown)
+    ]
+
+
+def _check_embeddings(program: Program) -> list[Refusal]:
+    """Only what is multiplied by can be q8: an embedding table is looked up, a norm's weight is a vector."""
+    refusals = []
+    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+        for place, index in enumerate(slotted.weights):
+            factor = slotted.op.kind in {"linear", "head"} and place % 2 == 0
+            if index is not None and not factor and program.weights[index].format == "q8":
+                name = program.weights[index].ref.name
+                refusals.append(
+                    Refusal(f"format q8 of {name}", f"{slotted.op.kind} reads it as plain numbers")
+                )
+    return refusals

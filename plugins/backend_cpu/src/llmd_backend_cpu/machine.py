@@ -1,0 +1,78 @@
+"""What this machine gives a process: processors, memory, and its name. Linux; elsewhere the plain answers."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/")
+
+
+def num_threads(root: Path = ROOT) -> int:
+    """Physical cores that the process may use, cut to the processor time that its control groups grant."""
+    cores = {_core(root, cpu) for cpu in os.sched_getaffinity(0)}
+    quotas = [_quota(folder) for folder in _control_groups(root)]
+    return max(1, min(len(cores), *(int(quota + 0.5) for quota in quotas if quota is not None), 1 << 16))
+
+
+def available_bytes(root: Path = ROOT) -> int:
+    """Memory that can still be had: what the machine has available, cut to what is left of each control group."""
+    left = [_bytes_left(folder) for folder in _control_groups(root)]
+    return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
+
+
+def cpu_name(root: Path = ROOT) -> str:
+    """The model name of the processor, or its architecture."""
+    for line in _lines(root / "proc/cpuinfo"):
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return platform.machine()
+
+
+def _core(root: Path, cpu: int) -> str:
+    """A name for the core that a logical processor belongs to: its list of siblings."""
+    siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+    return next(iter(_lines(siblings)), str(cpu))
+
+
+def _control_groups(root: Path) -> Iterator[Path]:
+    """The folders of the process's control group and of all above it (version 2)."""
+    top = root / "sys/fs/cgroup"
+    for line in _lines(root / "proc/self/cgroup"):
+        if line.startswith("0::"):
+            folder = top / line[3:].lstrip("/")
+            yield from (place for place in (folder, *folder.parents) if place.is_relative_to(top))
+
+
+def _quota(folder: Path) -> float | None:
+    """Processors' worth of time that a control group grants."""
+    for line in _lines(folder / "cpu.max"):
+        quota, period = line.split()
+        return None if quota == "max" else int(quota) / int(period)
+    return None
+
+
+def _bytes_left(folder: Path) -> int | None:
+    """Bytes between a control group's use and its limit; file pages that can be dropped count as unused."""
+    limit, used = (next(iter(_lines(folder / name)), "max") for name in ("memory.max", "memory.current"))
+    if "max" in (limit, used):
+        return None
+    pages = dict(line.split() for line in _lines(folder / "memory.stat"))
+    return int(limit) - int(used) + int(pages.get("inactive_file", 0))
+
+
+def _machine_bytes(root: Path) -> int:
+    for line in _lines(root / "proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,28 @@
+"""Entry point of the CPU backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api import Backend, Device, DeviceInfo, NotFoundError, hookimpl
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_backends() -> Sequence[Backend]:
+    return [Backend(name="cpu", probe=_probe, open=_open)]
+
+
+def _probe() -> Sequence[DeviceInfo]:
+    from llmd_backend_cpu.device import describe
+
+    return [describe()]
+
+
+def _open(name: str) -> Device:
+    from llmd_backend_cpu.device import CpuDevice
+
+    if name != "cpu":
+        raise NotFoundError(f"the CPU backend has no device {name!r}", hint="its device is `cpu`")
+    return CpuDevice()

@@ -1,0 +1,188 @@
+"""The CPU stage: one native call for each step, results in the arrays of its ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import HiddenRef, HostHidden, Program, Selection, StageLimits, Step, StepResult, Ticket
+from llmd.api.checks import check_selection, check_step
+from llmd.api.errors import DeviceError
+from llmd.api.step import Float32, Int32
+from llmd_backend_cpu import _ext
+from llmd_backend_cpu.tickets import TicketArrays
+
+
+@dataclass
+class _Open:
+    """A ticket in flight: its place among the native tickets, and what its results are made of."""
+
+    place: int
+    num_rows: int
+    selection: Selection | None
+    waits_for_masks: bool
+
+
+class CpuStage:
+    """See `llmd.api.Stage`."""
+
+    def __init__(
+        self, program: Program, parts: _ext.Parts, blocks: Mapping[int, int], limits: StageLimits
+    ) -> None:
+        self._program = program
+        self._limits = limits
+        self._blocks = dict(blocks)
+        self._native: _ext.Stage | None = _ext.Stage(
+            parts,
+            blocks=[blocks.get(group.id, 0) for group in program.groups],
+            max_rows=limits.max_rows,
+            max_sequences=limits.max_sequences,
+            max_outputs=limits.max_outputs,
+            num_candidates=limits.num_candidates,
+            half_precision_kv=limits.kv_dtype == "f16",
+        )
+        self._arrays = [TicketArrays.allocate(program, limits) for _ in range(limits.tickets)]
+        for arrays in self._arrays:
+            self._native.add_ticket(**vars(arrays))
+        self._free = list(range(limits.tickets))
+        self._open: dict[Ticket, _Open] = {}
+        self._next = 0
+
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        self._check_ends(hidden, selection)
+        if not self._free:
+            raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
+        feed = -1 if step.feed is None else self._finished(step.feed).place
+        rows = None if hidden is None else self._host_rows(step, hidden)
+        try:
+            self._run(self._free[-1], step, feed, rows, selection)
+        except TypeError as error:
+            self._explain(step, selection)
+            raise ValueError(str(error)) from error
+        ticket = Ticket(self._next)
+        self._next += 1
+        masked = selection is not None and bool(selection.masked.any())
+        self._open[ticket] = _Open(self._free.pop(), step.num_rows, selection, masked)
+        return ticket
+
+    def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
+        entry, selection = self._outputs(ticket)
+        expected = (int(selection.masked.sum()), -(-self._program.vocab_size // 32))
+        if masks.dtype != np.uint32 or masks.shape != expected or not masks.flags.c_contiguous:
+            raise ValueError(f"masks are {masks.dtype} {masks.shape}, expected uint32 {expected}")
+        self._opened().apply_masks(entry.place, masks)
+        entry.waits_for_masks = False
+
+    def hidden(self, ticket: Ticket) -> HiddenRef:
+        if self._program.has_head:
+            raise ValueError("a stage that ends with the head has no hidden states to hand on")
+        entry = self._find(ticket)
+        return HostHidden(self._arrays[entry.place].hidden[: entry.num_rows])
+
+    def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        entry = self._finished(ticket)
+        _, selection = self._outputs(ticket)
+        vocab = self._program.vocab_size
+        candidates, raw_top = min(self._limits.num_candidates, vocab), min(selection.raw_top, vocab)
+        return self._arrays[entry.place].result(selection.num_rows, candidates, raw_top)
+
+    def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        entry = self._finished(ticket)
+        return self._arrays[entry.place].edited[self._check_outputs(ticket, outputs)]
+
+    def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        entry = self._find(ticket)
+        return self._arrays[entry.place].raw[self._check_outputs(ticket, outputs)]
+
+    def release(self, ticket: Ticket) -> None:
+        self._free.append(self._find(ticket).place)
+        del self._open[ticket]
+
+    def close(self) -> None:
+        self._native = None
+        self._open.clear()
+        self._arrays.clear()
+        self._free.clear()
+
+    def _run(
+        self, place: int, step: Step, feed: int, hidden: Float32 | None, selection: Selection | None
+    ) -> None:
+        self._opened().submit(
+            place,
+            step.token_ids,
+            step.positions,
+            step.row_offsets,
+            list(step.block_tables),
+            step.copies,
+            feed,
+            hidden,
+            None if selection is None else _native_selection(selection),
+        )
+
+    def _check_ends(self, hidden: HiddenRef | None, selection: Selection | None) -> None:
+        self._opened()
+        if (hidden is None) != (self._program.hidden_in is None):
+            raise ValueError(
+                "hidden states are given exactly where the program does not begin with the embedding"
+            )
+        if (selection is None) == self._program.has_head:
+            raise ValueError("a selection is given exactly where the program ends with the head")
+
+    def _host_rows(self, step: Step, hidden: HiddenRef) -> Float32:
+        rows = hidden.host()
+        if rows.shape != (step.num_rows, self._program.hidden_size):
+            raise ValueError(
+                f"hidden states are {rows.shape}, expected {(step.num_rows, self._program.hidden_size)}"
+            )
+        return rows
+
+    def _explain(self, step: Step, selection: Selection | None) -> None:
+        """Raise ValueError for the array whose dtype or layout the native side did not take."""
+        check_step(self._program, self._blocks, self._limits, step)
+        if selection is not None:
+            check_selection(self._program, self._limits, step, selection)
+
+    def _check_outputs(self, ticket: Ticket, outputs: Int32) -> Int32:
+        count = self._outputs(ticket)[1].num_rows
+        if np.any((outputs < 0) | (outputs >= count)):
+            raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{count - 1}")
+        return outputs
+
+    def _opened(self) -> _ext.Stage:
+        if self._native is None:
+            raise ValueError("this stage is closed")
+        return self._native
+
+    def _find(self, ticket: Ticket) -> _Open:
+        if ticket not in self._open:
+            raise ValueError(f"ticket {ticket} is not in flight")
+        return self._open[ticket]
+
+    def _finished(self, ticket: Ticket) -> _Open:
+        entry = self._find(ticket)
+        if entry.waits_for_masks:
+            raise ValueError("masked rows have no candidates before apply_masks")
+        return entry
+
+    def _outputs(self, ticket: Ticket) -> tuple[_Open, Selection]:
+        entry = self._find(ticket)
+        if entry.selection is None:
+            raise ValueError("a stage without the head has no candidates")
+        return entry, entry.selection
+
+
+def _native_selection(selection: Selection) -> _ext.Selection:
+    return _ext.Selection(
+        selection.rows,
+        selection.edit_offsets,
+        selection.edit_ids,
+        selection.edit_factors,
+        selection.edit_biases,
+        selection.masked,
+        selection.temperatures,
+        selection.targets,
+        selection.raw_top,
+    )

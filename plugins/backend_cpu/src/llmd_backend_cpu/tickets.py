@@ -1,0 +1,65 @@
+"""The places that results of a step go to, allocated once for each ticket of a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from llmd.api import MAX_RAW_TOP, Program, StageLimits, StepResult
+from llmd.api.step import Float32, Int32
+
+
+@dataclass(frozen=True)
+class TicketArrays:
+    """The arguments of the native ``add_ticket``. Untouched pages of them cost no memory."""
+
+    hidden: Float32
+    raw: Float32
+    edited: Float32
+    ids: Int32
+    edited_values: Float32
+    raw_values: Float32
+    raw_logsumexp: Float32
+    edited_logsumexp: Float32
+    target_raw: Float32
+    top_ids: Int32
+    top_raw: Float32
+
+    @classmethod
+    def allocate(cls, program: Program, limits: StageLimits) -> Self:
+        """Make room for what a program's last op leaves: hidden states, or logits and candidates."""
+        outputs = limits.max_outputs if program.has_head else 0
+        rows = 0 if program.has_head else limits.max_rows
+        candidates = min(limits.num_candidates, program.vocab_size)
+
+        def floats(*shape: int) -> Float32:
+            return np.empty(shape, np.float32)
+
+        return cls(
+            hidden=floats(rows, program.hidden_size),
+            raw=floats(outputs, program.vocab_size),
+            edited=floats(outputs, program.vocab_size),
+            ids=np.empty(outputs * candidates, np.int32),
+            edited_values=floats(outputs * candidates),
+            raw_values=floats(outputs * candidates),
+            raw_logsumexp=floats(outputs),
+            edited_logsumexp=floats(outputs),
+            target_raw=floats(outputs),
+            top_ids=np.empty(outputs * MAX_RAW_TOP, np.int32),
+            top_raw=floats(outputs * MAX_RAW_TOP),
+        )
+
+    def result(self, outputs: int, candidates: int, raw_top: int) -> StepResult:
+        """Views of the first ``outputs`` rows."""
+        return StepResult(
+            ids=self.ids[: outputs * candidates].reshape(outputs, candidates),
+            edited=self.edited_values[: outputs * candidates].reshape(outputs, candidates),
+            raw=self.raw_values[: outputs * candidates].reshape(outputs, candidates),
+            raw_logsumexp=self.raw_logsumexp[:outputs],
+            edited_logsumexp=self.edited_logsumexp[:outputs],
+            target_raw=self.target_raw[:outputs],
+            top_ids=self.top_ids[: outputs * raw_top].reshape(outputs, raw_top),
+            top_raw=self.top_raw[: outputs * raw_top].reshape(outputs, raw_top),
+        )
