@@ -1,0 +1,273 @@
+"""A client of a running daemon, on the standard library alone so that commands start fast."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from llmd.api.errors import (
+    DaemonUnreachableError,
+    EngineCrashedError,
+    LlmdError,
+    MemoryBudgetError,
+    NotFoundError,
+    RequestError,
+)
+from llmd.config import Address, Settings, UnixAddress, load_settings, parse_address
+from llmd.config.addresses import DEFAULT_TCP
+
+CONNECT_LIMIT_S = 5.0
+DATA = b"data: "
+DONE = b"[DONE]"
+_ERRORS: Mapping[str, type[LlmdError]] = {
+    "engine_crashed": EngineCrashedError,
+    "out_of_memory": MemoryBudgetError,
+    "model_not_found": NotFoundError,
+    "invalid_request_error": RequestError,
+    "not_found_error": NotFoundError,
+}
+
+
+class Usage(Struct, frozen=True):
+    """Tokens of a request."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Answer(Struct, frozen=True):
+    """An answer, or a piece of a streamed one.
+
+    ``finish`` is ``stop`` or ``length`` on a whole answer and on the last piece with text. ``usage`` comes with a
+    whole answer, or with the very last piece.
+    """
+
+    text: str = ""
+    finish: str | None = None
+    usage: Usage | None = None
+
+
+class Client:
+    """Speaks to one daemon; each call has a connection of its own, so that threads may share a client.
+
+    Without ``host`` it takes the daemon that ``LLMD_HOST`` names, else the first that answers of: the user's socket,
+    the system's socket, TCP.
+    """
+
+    def __init__(self, host: str | None = None, *, settings: Settings | None = None) -> None:
+        """Raises `ConfigError` for a host that is no address. Nothing is connected yet."""
+        settings = settings or load_settings({"host": host})
+        self._timeout_s = settings.config.client.timeout_s
+        self._addresses = candidates(settings, host)
+        self._address: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where the daemon answers.
+
+        Raises:
+            DaemonUnreachableError: nowhere; the message names every place that was tried.
+        """
+        if self._address is None:
+            self._address = find_daemon(self._addresses)
+        return self._address
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], *, model: str = "", **fields: Any) -> Answer:
+        """Answer a conversation. ``fields`` are those of ``/v1/chat/completions``, such as ``max_tokens``.
+
+        Raises:
+            LlmdError: the daemon refused or could not finish; its class says why.
+        """
+        body = {"model": model, "messages": messages, **fields}
+        return _answer(self._request("POST", "/v1/chat/completions", body))
+
+    def stream_chat(
+        self, messages: Sequence[Mapping[str, Any]], *, model: str = "", **fields: Any
+    ) -> Iterator[Answer]:
+        """As `chat`, in pieces. Closing the iterator ends the request."""
+        return self._stream("/v1/chat/completions", {"model": model, "messages": messages, **fields})
+
+    def complete(self, prompt: str | Sequence[int], *, model: str = "", **fields: Any) -> Answer:
+        """Continue a prompt. ``fields`` are those of ``/v1/completions``."""
+        return _answer(self._request("POST", "/v1/completions", {"model": model, "prompt": prompt, **fields}))
+
+    def stream_complete(
+        self, prompt: str | Sequence[int], *, model: str = "", **fields: Any
+    ) -> Iterator[Answer]:
+        """As `complete`, in pieces."""
+        return self._stream("/v1/completions", {"model": model, "prompt": prompt, **fields})
+
+    def models(self) -> list[dict[str, Any]]:
+        """Entries of ``/v1/models``."""
+        data: list[dict[str, Any]] = self._request("GET", "/v1/models")["data"]
+        return data
+
+    def ps(self) -> list[dict[str, Any]]:
+        """Loaded models and what they do."""
+        rows: list[dict[str, Any]] = self._request("GET", "/llmd/ps")["models"]
+        return rows
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Devices that the daemon found."""
+        rows: list[dict[str, Any]] = self._request("GET", "/llmd/devices")["devices"]
+        return rows
+
+    def plugins(self) -> list[dict[str, Any]]:
+        """Plugins with their states in the daemon."""
+        rows: list[dict[str, Any]] = self._request("GET", "/llmd/plugins")["plugins"]
+        return rows
+
+    def stop(self, model: str) -> None:
+        """Unload a model.
+
+        Raises:
+            NotFoundError: it is not loaded.
+        """
+        self._request("POST", "/llmd/stop", {"model": model})
+
+    def stop_daemon(self) -> None:
+        """Ask the daemon to finish what runs and end."""
+        self._request("POST", "/llmd/stop", {"daemon": True})
+
+    def version(self) -> str:
+        """The daemon's version."""
+        return str(self._request("GET", "/version")["version"])
+
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        with self._reply(method, path, body) as reply:
+            decoded: dict[str, Any] = msgspec.json.decode(reply.read())
+            return decoded
+
+    def _stream(self, path: str, body: Mapping[str, Any]) -> Iterator[Answer]:
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        with self._reply("POST", path, {**body, **options}) as reply:
+            for line in reply:
+                if line.startswith(DATA) and line[len(DATA) :].strip() != DONE:
+                    chunk = msgspec.json.decode(line[len(DATA) :])
+                    if "error" in chunk:
+                        raise _error(chunk)
+                    yield _answer(chunk)
+
+    @contextlib.contextmanager
+    def _reply(
+        self, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = _Connection(self.address, self._timeout_s)
+        content = None if body is None else msgspec.json.encode(body)
+        with contextlib.closing(connection):
+            try:
+                connection.request(method, path, content, {"Content-Type": "application/json"})
+                reply = connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                raise _lost(self.address, error) from error
+            with reply:
+                if reply.status >= http.client.BAD_REQUEST:
+                    raise _error(_decoded(reply.read()))
+                try:
+                    yield reply
+                except (OSError, http.client.HTTPException) as error:
+                    raise _lost(self.address, error) from error
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over TCP or a Unix socket."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        host = "llmd" if isinstance(address, UnixAddress) else address.host
+        super().__init__(host, timeout=timeout_s)
+        self._address = address
+
+    def connect(self) -> None:
+        self.sock = connected(self._address)
+        self.sock.settimeout(self.timeout)
+
+
+def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
+    """Where a daemon may be, likeliest first; a host that was named is the only one."""
+    named = host or settings.config.client.host
+    if named:
+        return (parse_address(named, "the host" if host else settings.origins["client.host"].source),)
+    directories = settings.directories
+    return UnixAddress(directories.user_socket), UnixAddress(directories.system_socket), DEFAULT_TCP
+
+
+def find_daemon(addresses: Sequence[Address]) -> Address:
+    """The first address where something accepts connections.
+
+    Raises:
+        DaemonUnreachableError: nowhere.
+    """
+    tried = []
+    for address in addresses:
+        try:
+            connected(address).close()
+        except OSError as error:
+            tried.append(f"{address} ({error.strerror or error})")
+        else:
+            return address
+    raise DaemonUnreachableError(
+        f"no daemon answers at {', '.join(tried)}", hint="start one with `llmd serve`, or name it with --host"
+    )
+
+
+def connected(address: Address) -> socket.socket:
+    """A connected socket.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    if not isinstance(address, UnixAddress):
+        return socket.create_connection((address.host, address.port), CONNECT_LIMIT_S)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(CONNECT_LIMIT_S)
+        connection.connect(str(address.path))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _answer(body: Mapping[str, Any]) -> Answer:
+    """The first choice of a whole answer or a chunk."""
+    usage = body.get("usage")
+    counted = Usage(usage["prompt_tokens"], usage["completion_tokens"]) if usage else None
+    if not body["choices"]:
+        return Answer(usage=counted)
+    choice = body["choices"][0]
+    message = choice.get("message") or choice.get("delta") or {}
+    return Answer(
+        text=choice.get("text") or message.get("content") or "",
+        finish=choice["finish_reason"],
+        usage=counted,
+    )
+
+
+def _decoded(content: bytes) -> dict[str, Any]:
+    try:
+        decoded: dict[str, Any] = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+    return decoded
+
+
+def _error(body: Mapping[str, Any]) -> LlmdError:
+    error = body.get("error")
+    if not isinstance(error, dict):
+        return LlmdError("what answers there is no llmd daemon", hint="check --host")
+    kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
+    if kind is RequestError:
+        return RequestError(str(error["message"]), param=error.get("param"))
+    return kind(str(error["message"]))
+
+
+def _lost(address: Address, error: Exception) -> DaemonUnreachableError:
+    return DaemonUnreachableError(
+        f"the daemon at {address} went away: {error}", hint="see its log, or start it with `llmd serve`"
+    )

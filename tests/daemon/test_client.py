@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import ConfigError, DaemonUnreachableError, LlmdError, NotFoundError, RequestError
+from llmd.client import Client, candidates, find_daemon
+from llmd.config import Settings, TcpAddress, UnixAddress, load_settings
+from llmd.config.addresses import DEFAULT_TCP
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+MESSAGES = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    directories = directories_below(tmp_path_factory.mktemp("client"))
+    write_model(directories.models / MODEL)
+    with running_daemon(directories) as running:
+        yield running
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def client(request: pytest.FixtureRequest, daemon: RunningDaemon) -> Client:
+    host = daemon.url if request.param == "tcp" else f"unix:{daemon.socket}"
+    return Client(host, settings=load_settings(environ={}, directories=daemon.directories))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(environ={}, directories=directories_below(tmp_path))
+
+
+def test_streams_the_text_of_the_whole_answer(client: Client) -> None:
+    whole = client.chat(MESSAGES, model=MODEL, max_tokens=9, temperature=0)
+    pieces = list(client.stream_chat(MESSAGES, model=MODEL, max_tokens=9, temperature=0))
+    assert "".join(piece.text for piece in pieces) == whole.text
+    assert pieces[-1].usage == whole.usage
+    assert [piece.finish for piece in pieces if piece.finish] == [whole.finish] == ["length"]
+
+
+def test_completes_text_and_token_ids_alike(client: Client) -> None:
+    whole = client.complete("Hi", model=MODEL, max_tokens=5, temperature=0)
+    ids = client.complete([*b"Hi"], model=MODEL, max_tokens=5, temperature=0)
+    streamed = client.stream_complete("Hi", model=MODEL, max_tokens=5, temperature=0)
+    assert whole.text == ids.text == "".join(piece.text for piece in streamed)
+
+
+def test_tells_what_the_daemon_has(client: Client) -> None:
+    assert [model["id"] for model in client.models()] == [MODEL]
+    assert [row["name"] for row in client.ps()] == [MODEL]
+    assert "reference" in [device["name"] for device in client.devices()]
+    assert "openai" in [plugin["name"] for plugin in client.plugins()]
+    assert client.version()
+
+
+def test_errors_of_the_daemon_keep_their_meaning(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="no model nobody"):
+        client.chat(MESSAGES, model="nobody")
+    with pytest.raises(RequestError, match="temperature") as caught:
+        client.chat(MESSAGES, model=MODEL, temperature=9)
+    assert caught.value.param == "temperature"
+    with pytest.raises(NotFoundError, match="not loaded"):
+        client.stop("nobody")
+
+
+def test_looks_for_the_users_socket_then_the_systems_then_tcp(settings: Settings) -> None:
+    directories = settings.directories
+    assert candidates(settings, None) == (
+        UnixAddress(directories.user_socket),
+        UnixAddress(directories.system_socket),
+        DEFAULT_TCP,
+    )
+    environ = load_settings(environ={"LLMD_HOST": "box:1"}, directories=directories)
+    assert candidates(environ, None) == (TcpAddress("box", 1),)
+    assert candidates(environ, "http://other:2") == (TcpAddress("other", 2),)
+
+
+def test_takes_the_first_address_where_somebody_listens(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "second"))
+        listening.listen()
+        second = UnixAddress(tmp_path / "second")
+        assert find_daemon([UnixAddress(tmp_path / "first"), second, DEFAULT_TCP]) == second
+
+
+def test_names_every_place_that_was_tried_and_the_mend(tmp_path: Path) -> None:
+    places = [UnixAddress(tmp_path / "first"), UnixAddress(tmp_path / "second")]
+    with pytest.raises(DaemonUnreachableError, match=r"first .*second") as caught:
+        find_daemon(places)
+    assert "llmd serve" in caught.value.hint
+    assert caught.value.exit_code == 6
+
+
+def test_refuses_a_host_that_is_no_address(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="the host is 'ftp://box'"):
+        Client("ftp://box", settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "message"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "no llmd daemon"),
+        (b"", DaemonUnreachableError, "went away"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", DaemonUnreachableError, "went away"),
+    ],
+)
+def test_strangers_and_lost_daemons_are_told_apart(
+    settings: Settings, reply: bytes, error: type[LlmdError], message: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        stranger = threading.Thread(target=answer, args=(server, reply), name="stranger")
+        stranger.start()
+        with pytest.raises(error, match=message):
+            Client(f"127.0.0.1:{port}", settings=settings).version()
+        stranger.join()
+
+
+def answer(server: socket.socket, reply: bytes) -> None:
+    """Accept the trial connection and the request, and answer the latter."""
+    server.accept()[0].close()
+    connection = server.accept()[0]
+    with connection:
+        connection.recv(65536)
+        connection.sendall(reply)
