@@ -95,3 +95,13 @@ def test_added_token_with_another_id_than_in_the_vocabulary_is_refused(copy: Cop
     (directory / "tokenizer_config.json").write_text('{"added_tokens_decoder": {"400": {"content": "a"}}}')
     with pytest.raises(TokenizerError, match="the configuration says 400"):
         load_tokenizer(directory)
+
+
+def test_added_token_keeps_the_whitespace_rule_of_the_configuration(copy: Copy) -> None:
+    path = copy("vocab_merges_qwen2") / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    for token in config["added_tokens_decoder"].values():
+        token["rstrip"] = True
+    path.write_text(json.dumps(config))
+    tokenizer = load_tokenizer(path.parent)
+    assert tokenizer.encode("a<|im_end|> \n b") == tokenizer.encode("a<|im_end|>b")

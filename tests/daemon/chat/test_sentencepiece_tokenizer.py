@@ -82,6 +82,16 @@ def test_other_content_is_refused(model: bytes, copy: Copy) -> None:
         load_tokenizer(path.parent)
 
 
+def test_model_without_an_unknown_piece_is_refused(copy: Copy) -> None:
+    path = copy("sentencepiece_legacy") / "tokenizer.model"
+    score, unknown, normal = b"\x15\x00\x00\x00\x00", b"\x18\x02", b"\x18\x01"
+    whole = path.read_bytes()
+    assert b"<unk>" + score + unknown in whole
+    path.write_bytes(whole.replace(b"<unk>" + score + unknown, b"<unk>" + score + normal))
+    with pytest.raises(TokenizerError, match="not a SentencePiece model"):
+        load_tokenizer(path.parent)
+
+
 @pytest.mark.parametrize(
     ("added", "message"),
     [

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmd.chat.special_tokens import Piece, SpecialToken, SpecialTokenSplitter
+from llmd.chat.special_tokens import Piece, SpecialToken, SpecialTokenSplitter, any_of
 
 SHORT, LONG = SpecialToken("<a>", 1), SpecialToken("<a><b>", 2)
 GREEDY = SpecialToken("<g>", 3, lstrip=True, rstrip=True)
@@ -29,3 +29,10 @@ def test_pieces_join_to_the_text(text: str) -> None:
     blank = SpecialToken(" \n", 4)
     pieces = SpecialTokenSplitter([SHORT, LONG, GREEDY, blank]).split(text)
     assert "".join(piece.text for piece in pieces) == text
+
+
+@given(st.lists(st.text(alphabet="ab|.", max_size=4)), st.text(alphabet="ab|.", max_size=20))
+def test_pattern_finds_the_longest_text_at_the_first_place(texts: list[str], text: str) -> None:
+    wanted = [(text.find(found), -len(found), found) for found in texts if found and found in text]
+    match = any_of(texts).search(text)
+    assert (match and match.group()) == (min(wanted)[2] if wanted else None)

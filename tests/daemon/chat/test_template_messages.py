@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -85,6 +85,11 @@ def test_malformed_message_is_refused_with_its_place(message: dict[str, Any], pa
         prepare_messages([message])
     assert caught.value.param == param
     assert caught.value.hint
+
+
+def test_message_that_is_no_object_is_refused() -> None:
+    with pytest.raises(RequestError, match="role is None"):
+        prepare_messages(cast("list[dict[str, Any]]", ["hello"]))
 
 
 def test_conversation_without_messages_is_refused() -> None:

@@ -46,6 +46,13 @@ def test_each_failure_has_its_kind() -> None:
     assert failures[3][1] == "ZeroDivisionError: division by zero"
 
 
+def test_text_that_is_not_unicode_is_a_failure() -> None:
+    started, *failed, rendered = serve(["{{ '\\ud800' }}", "{{ raise_exception('\\ud800') }}", "next"])
+    assert started == Ready()
+    assert all(isinstance(reply, Failed) and "surrogates" in reply.message for reply in failed)
+    assert rendered == Rendered("next")
+
+
 def test_ends_after_its_memory_ran_out() -> None:
     assert serve(["{{ 'x' * 2000000000 }}", "never rendered"]) == [Ready(), Failed("memory", "out of memory")]
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from llmd.chat.special_tokens import any_of
+
 _PRIVATE = re.compile("[\U000f0000-\U0010ffff]")
 _FIRST, _LAST = 0xF0000, 0x10FFFD
 
@@ -42,10 +44,9 @@ class LiteralSwap:
     """One render's placeholders: `hide` in all that goes into the template, then `reveal` in what comes out."""
 
     def __init__(self, special_texts: Collection[str], template: str, inputs: Any) -> None:
-        longest_first = sorted(filter(None, special_texts), key=len, reverse=True)
-        self._specials = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._specials = any_of(special_texts)
         strings = list(_strings(inputs))
-        found = {match for text in strings for match in self._occurrences(text)}
+        found = {match for text in strings for match in self._specials.findall(text)}
         taken = {char for text in (template, *strings) for char in _PRIVATE.findall(text)} if found else set()
         free = (chr(code) for code in range(_FIRST, _LAST + 1) if chr(code) not in taken)
         self._placeholders = {text: "".join(next(free) for _ in text) for text in sorted(found)}
@@ -78,9 +79,6 @@ class LiteralSwap:
             text = text.replace(json.dumps(chr(code))[1:-1], chr(code))
         return text
 
-    def _occurrences(self, text: str) -> list[str]:
-        return self._specials.findall(text) if self._specials else []
-
     def _hide(self, value: Any, keep: frozenset[str]) -> Any:
         if isinstance(value, str):
             return self._hide_text(value, keep)
@@ -90,8 +88,6 @@ class LiteralSwap:
         return [self._hide(item, keep) for item in value] if isinstance(value, list) else value
 
     def _hide_text(self, text: str, keep: frozenset[str]) -> str:
-        if self._specials is None:
-            return text
         return self._specials.sub(
             lambda match: match.group() if match.group() in keep else self._placeholders[match.group()], text
         )

@@ -98,10 +98,9 @@ def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> S
 def _processor(content: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
     try:
         model = sentencepiece.SentencePieceProcessor(model_proto=content)
-        model.id_to_piece(
-            list(range(model.get_piece_size()))
-        )  # a piece that is no UTF-8 shows here, not later
-    except (RuntimeError, UnicodeDecodeError) as exc:
+        # Pieces that are no UTF-8 and a missing unknown piece: the library notices only when it is asked for them.
+        model.id_to_piece([*range(model.get_piece_size()), model.unk_id()])
+    except (RuntimeError, UnicodeDecodeError, IndexError) as exc:
         raise TokenizerError(
             f"{path} is not a SentencePiece model: {exc}",
             hint="the file is damaged or truncated; copy it again from its model",

@@ -4,8 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from os.path import commonprefix
 
 import msgspec
+
+
+def any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for the longest of ``texts`` that stands at a place; it matches nothing where there are none.
+
+    Alternatives are merged into a trie: vocabularies hold thousands of special tokens that begin alike.
+    """
+    wanted = sorted(set(filter(None, texts)))
+    return re.compile(_trie(wanted) if wanted else r"(?!)")
+
+
+def _trie(texts: list[str]) -> str:
+    prefix = commonprefix(texts)  # noqa: RUF071 — characters are what is meant
+    rests = [text[len(prefix) :] for text in texts]
+    branches = [_trie(list(group)) for _, group in groupby(filter(None, rests), key=lambda rest: rest[0])]
+    if not branches:
+        return re.escape(prefix)
+    return f"{re.escape(prefix)}(?:{'|'.join(branches)}){'?' if '' in rests else ''}"
 
 
 class SpecialToken(msgspec.Struct, frozen=True):
@@ -32,8 +52,7 @@ class SpecialTokenSplitter:
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self._tokens = {token.text: token for token in tokens if token.text}
-        longest_first = sorted(self._tokens, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        self._pattern = any_of(self._tokens)
 
     def split(self, text: str) -> list[Piece]:
         """Pieces whose texts join to ``text``; none is empty."""
@@ -41,7 +60,7 @@ class SpecialTokenSplitter:
 
     def _pieces(self, text: str) -> Iterator[Piece]:
         done = 0
-        for match in self._pattern.finditer(text) if self._pattern else ():
+        for match in self._pattern.finditer(text):
             token = self._tokens[match.group()]
             start, end = max(match.start(), done), match.end()
             if end <= done:

@@ -65,8 +65,8 @@ def _fold_into_first_user(text: str, messages: list[Message]) -> list[Message]:
     return [*messages[:place], {**user, "content": content}, *messages[place + 1 :]]
 
 
-def _prepare(message: Mapping[str, Any], param: str, keep_developer: bool) -> Message:  # noqa: FBT001
-    role = message.get("role")
+def _prepare(message: Any, param: str, keep_developer: bool) -> Message:  # noqa: FBT001
+    role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(role, str):
         raise RequestError(
             f"the role is {role!r}", param=f"{param}.role", hint="use system, user, assistant or tool"

@@ -32,17 +32,19 @@ def main(memory_bytes: int) -> None:
     while header := jobs.read(HEADER_BYTES):
         payload = jobs.read(int.from_bytes(header, "little"))
         try:
-            reply = pack(_answer(sandbox, payload))
+            reply = _answer(sandbox, payload)
         except MemoryError:
             _send(replies, out_of_memory)
             return
         _send(replies, reply)
 
 
-def _answer(sandbox: TemplateSandbox, payload: bytes) -> Rendered | Failed:
+def _answer(sandbox: TemplateSandbox, payload: bytes) -> bytes:
     signal.alarm(_ORPHAN_LIMIT_S)
     try:
-        return _render(sandbox, unpack_job(payload))
+        return pack(_render(sandbox, unpack_job(payload)))
+    except UnicodeEncodeError:
+        return pack(Failed("runtime", "the text holds lone surrogates, which are no characters"))
     finally:
         signal.alarm(0)
 
