@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,3 +24,8 @@ class Case:
     damage: Damage
     error: type[LlmdError]
     mentions: tuple[str, ...]
+
+
+def cut(path: Path, num_bytes: int) -> None:
+    """Take bytes off the end of a file."""
+    os.truncate(path, path.stat().st_size - num_bytes)

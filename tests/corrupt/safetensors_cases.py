@@ -1,4 +1,4 @@
-"""Damaged weight files and indexes."""
+"""Damaged weight files."""
 
 from __future__ import annotations
 
@@ -11,24 +11,20 @@ from typing import Any
 import numpy as np
 
 from llmd.api import CheckpointError
-from tests.corrupt.case import Case, Damage
+from tests.corrupt.case import Case, cut
 from tests.corrupt.small_model import (
-    INDEX,
-    SHARDS,
     SINGLE,
     Tensors,
     read_raw,
     tensors,
     write_raw,
-    write_sharded,
     write_weights,
 )
-from tests.golden.checkpoint import write_safetensors
 
 UP = "model.layers.1.mlp.up_proj.weight"
 FIRST = "model.embed_tokens.weight"
 LAST = "lm_head.weight"
-HUGE_HEADER_TENSORS = 200_000
+HUGE_HEADER_TENSORS = 100_000
 
 Header = dict[str, Any]
 
@@ -70,29 +66,6 @@ def tensor_case(name: str, change: Callable[[Tensors], object], *mentions: str) 
     return Case(name, damage, CheckpointError, (SINGLE, *mentions))
 
 
-def sharded_case(name: str, damage: Damage, *mentions: str) -> Case:
-    """Damage to a model in two shards."""
-
-    def shard_and_damage(directory: Path) -> None:
-        write_sharded(directory)
-        damage(directory)
-
-    return Case(name, shard_and_damage, CheckpointError, mentions)
-
-
-def index_case(name: str, change: Callable[[Header], object], *mentions: str) -> Case:
-    def damage(directory: Path) -> None:
-        index = json.loads((directory / INDEX).read_text())
-        change(index)
-        (directory / INDEX).write_text(json.dumps(index))
-
-    return sharded_case(name, damage, INDEX, *mentions)
-
-
-def cut(path: Path, num_bytes: int) -> None:
-    os.truncate(path, path.stat().st_size - num_bytes)
-
-
 def append(path: Path, content: bytes) -> None:
     with path.open("ab") as file:
         file.write(content)
@@ -131,10 +104,6 @@ def rename_all(content: Tensors) -> None:
     renamed = {name.removeprefix("model."): array for name, array in content.items()}
     content.clear()
     content.update(renamed)
-
-
-def copy_tensor_to_other_shard(directory: Path) -> None:
-    write_safetensors(directory / SHARDS[1], tensors(), {})
 
 
 FILE_CASES = (
@@ -216,59 +185,4 @@ TENSOR_CASES = (
     ),
 )
 
-INDEX_CASES = (
-    sharded_case("shard absent", lambda d: (d / SHARDS[1]).unlink(), INDEX, SHARDS[1], "is missing"),
-    sharded_case("shard cut", lambda d: cut(d / SHARDS[1], 1), SHARDS[1], "truncated"),
-    sharded_case("shards swapped", lambda d: swap(d / SHARDS[0], d / SHARDS[1]), INDEX, FIRST, SHARDS[0]),
-    sharded_case("tensor in two shards", copy_tensor_to_other_shard, SHARDS[1], FIRST, "is also in"),
-    sharded_case("index absent", lambda d: (d / INDEX).unlink(), INDEX, "is missing, but there are 2 shards"),
-    sharded_case("index cut", lambda d: cut(d / INDEX, 10), INDEX, "not valid JSON"),
-    index_case("index without map", lambda index: index.pop("weight_map"), "weight_map is missing"),
-    index_case("index with a list", lambda index: index.update(weight_map=[1]), "weight_map is missing"),
-    index_case(
-        "index leaving the directory",
-        lambda index: index["weight_map"].update({UP: "../../secret.safetensors"}),
-        UP,
-        "is not the name of a safetensors file",
-    ),
-    index_case(
-        "index with a number for a shard",
-        lambda index: index["weight_map"].update({UP: 1}),
-        UP,
-        "is not the name of a safetensors file",
-    ),
-    index_case(
-        "index with a tensor that no shard has",
-        lambda index: index["weight_map"].update({"model.extra.weight": SHARDS[0]}),
-        "model.extra.weight",
-        SHARDS[0],
-    ),
-    index_case(
-        "index without a tensor", lambda index: index["weight_map"].pop(UP), UP, "the tensor is missing"
-    ),
-)
-
-
-def swap(first: Path, second: Path) -> None:
-    content = first.read_bytes()
-    first.write_bytes(second.read_bytes())
-    second.write_bytes(content)
-
-
-def rename_case(name: str, *mentions: str) -> Case:
-    """The weights lie there, but as another kind of file."""
-    return Case(
-        f"weights only as {name}",
-        lambda directory: (directory / SINGLE).rename(directory / name),
-        CheckpointError,
-        (name, *mentions),
-    )
-
-
-KIND_CASES = (
-    rename_case("pytorch_model.bin", "convert them to safetensors"),
-    rename_case("model-q4_k_m.gguf", "GGUF comes with a later version"),
-    rename_case("weights.safetensors", "rename it"),
-)
-
-CASES = FILE_CASES + HEADER_CASES + TENSOR_CASES + INDEX_CASES + KIND_CASES
+CASES = FILE_CASES + HEADER_CASES + TENSOR_CASES
