@@ -50,7 +50,8 @@ def tokenizer(kind: str, load: Load) -> Tokenizer:
 
 @pytest.fixture
 def renderer() -> Iterator[TemplateRenderer]:
-    with TemplateRenderer() as renderer:
+    """Patient, for busy machines; tests of the time limit have their own."""
+    with TemplateRenderer(time_limit_s=20) as renderer:
         yield renderer
 
 

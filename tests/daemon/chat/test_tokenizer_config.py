@@ -41,6 +41,13 @@ def test_configuration_wins_over_the_special_tokens_map(tmp_path: Path) -> None:
     assert read_tokenizer_config(tmp_path).special_texts == {"<new>", "<a>", "<b>"}
 
 
+def test_extra_special_tokens_are_a_list_or_have_roles(tmp_path: Path) -> None:
+    write(tmp_path, "tokenizer_config.json", {"extra_special_tokens": ["<a>", "<b>"]})
+    assert read_tokenizer_config(tmp_path).special_texts == {"<a>", "<b>"}
+    write(tmp_path, "tokenizer_config.json", {"extra_special_tokens": {"image_token": "<image>"}})
+    assert read_tokenizer_config(tmp_path).name("image_token") == "<image>"
+
+
 def test_added_tokens_of_both_generations_are_joined(tmp_path: Path) -> None:
     write(tmp_path, "added_tokens.json", {"<a>": 7, "<eos>": 8})
     write(

@@ -91,12 +91,16 @@ def _named(path: Path, values: dict[str, Any]) -> dict[str, str | list[str]]:
     named: dict[str, str | list[str]] = {
         key: _text(path, key, values[key]) for key in _NAMES if values.get(key) is not None
     }
-    additional = values.get("additional_special_tokens") or []
-    if not isinstance(additional, list):
+    # transformers 4 has a list of the first name and an object of further roles of the second; 5 has the list as second.
+    extra = values.get("extra_special_tokens") or {}
+    roles, listed = (extra, []) if isinstance(extra, dict) else ({}, extra)
+    named |= {key: _text(path, key, value) for key, value in roles.items()}
+    listed = values.get("additional_special_tokens") or listed
+    if not isinstance(listed, list):
         raise TokenizerError(f"{path}: additional_special_tokens is not a list", hint="correct the file")
-    if additional:
+    if listed:
         named["additional_special_tokens"] = [
-            _text(path, "additional_special_tokens", item) for item in additional
+            _text(path, "additional_special_tokens", item) for item in listed
         ]
     return named
 
