@@ -29,6 +29,7 @@ Would install 2 packages
  - llmd-backend-gpu==0.1.0
  + llmd-backend-gpu==0.2.0
  + some.toolkit==13.1
+ ~ made-plugin @ file:///home/me/plugin
 """
 
 
@@ -48,6 +49,7 @@ def test_what_is_not_installed_is_not_held() -> None:
 def test_reads_what_uv_would_change() -> None:
     assert list(uv_changes(UV_REPORT)) == [
         Change("llmd-backend-gpu", "0.1.0", "0.2.0"),
+        Change("made-plugin", "file:///home/me/plugin", "file:///home/me/plugin"),
         Change("some.toolkit", "", "13.1"),
     ]
 

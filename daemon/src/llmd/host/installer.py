@@ -27,7 +27,10 @@ PROJECT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One distribution that an installation adds, replaces or removes; empty versions stand for absent."""
+    """One distribution that an installation adds, replaces or removes; empty versions stand for absent.
+
+    ``after`` is an address instead of a version where uv has not built the distribution yet.
+    """
 
     distribution: str
     before: str
@@ -74,8 +77,9 @@ class Pip(msgspec.Struct, frozen=True):
     """The pip of this environment."""
 
     def changes(self, target: str, constraints: Path) -> list[Change]:
-        report = [*self._command(target, constraints), "--dry-run", "--quiet", "--report", "-"]
-        return list(pip_changes(_run(report).stdout))
+        report = constraints.with_name("report.json")
+        _run([*self._command(target, constraints), "--dry-run", "--report", str(report)])
+        return list(pip_changes(report.read_text()))
 
     def install(self, target: str, constraints: Path) -> None:
         _run(self._command(target, constraints))
@@ -134,8 +138,8 @@ def core_versions() -> dict[str, str]:
 
 
 def uv_changes(report: str) -> Iterator[Change]:
-    """The changes of uv's report: ``- name==1`` leaves, ``+ name==2`` comes, ``~ name==2`` is installed anew."""
-    lines = re.findall(r"^ ([-+~]) ([A-Za-z0-9._-]+)(?:==(\S+))?", report, re.MULTILINE)
+    """The changes of uv's report: ``- name==1`` leaves, ``+ name==2`` comes, ``~ name @ file:…`` is installed anew."""
+    lines = re.findall(r"^ ([-+~]) ([A-Za-z0-9._-]+)(?:==| @ )(\S+)", report, re.MULTILINE)
     before = {name: version for sign, name, version in lines if sign in "-~"}
     after = {name: version for sign, name, version in lines if sign in "+~"}
     for name in sorted(before | after):
@@ -162,7 +166,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise PluginError(
-            f"it cannot be installed:\n{(done.stderr or done.stdout).strip()}",
+            f"it cannot be installed:\n{done.stdout}{done.stderr}".rstrip(),
             hint="nothing was changed; llmd and what it needs are held at their versions",
         )
     return done

@@ -1,0 +1,54 @@
+"""docs/adding-a-backend.md quotes what is really there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from llmd.api import hooks
+from llmd.cli.main import llmd
+from llmd.host.kinds import KINDS, Kind
+from llmd.host.plugin_host import PROBE_LIMIT_S
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "adding-a-backend.md").read_text()
+QUOTES = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = sorted(
+    set(
+        re.findall(
+            r"llmd ((?:[a-z]+ )*[a-z]+)", "\n".join(re.findall(r"^\$ .*$|`llmd [^`]*`", PAGE, re.MULTILINE))
+        )
+    )
+)
+
+
+def test_quotes_several_files_of_the_example() -> None:
+    assert len({path for path, _ in QUOTES}) >= 3
+
+
+@pytest.mark.parametrize(("path", "text"), QUOTES)
+def test_each_quotation_stands_in_its_file(path: str, text: str) -> None:
+    assert text.strip() in (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_hook_is_named_with_what_it_returns(kind: Kind) -> None:
+    hook, returned = kind.hook, kind.type.__name__
+    assert hasattr(hooks, hook)
+    assert re.search(rf"`{hook}`\s(returns\s)?`{returned}`s", PAGE)
+
+
+def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
+    assert f"time limit of {PROBE_LIMIT_S:g} s" in PAGE
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_exists(command: str) -> None:
+    group: click.Command | None = llmd
+    for word in command.split():
+        assert isinstance(group, click.Group)
+        group = group.get_command(click.Context(group), word)
+    assert group is not None
