@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.client import Client
 from llmd.config import Directories, Settings, TcpAddress, load_settings
 from llmd.engine.composition import make_host
 from llmd.registry.store import Store
@@ -38,6 +39,11 @@ class RunningDaemon(Struct, frozen=True):
     def url(self) -> str:
         return f"http://{self.tcp}"
 
+    def client(self) -> Client:
+        """A client of this daemon."""
+        settings = load_settings(environ={}, directories=self.directories)
+        return Client(f"unix:{self.socket}", settings=settings)
+
     @property
     def socket(self) -> Path:
         return self.directories.user_socket
@@ -47,13 +53,13 @@ class RunningDaemon(Struct, frozen=True):
         self.loop.call_soon_threadsafe(self.daemon.shut_down)
 
 
-def directories_below(root: Path) -> Directories:
-    """Folders of a user whom nobody else is."""
+def directories_below(root: Path, cache: Path | None = None) -> Directories:
+    """Folders of a user whom nobody else is; ``cache`` may be shared."""
     return Directories(
         config=root / "config",
         data=root / "data",
         state=root / "state",
-        cache=root / "cache",
+        cache=cache or root / "cache",
         user_socket=root / "run" / "llmd.sock",
         system_config=root / "system.toml",
         system_socket=root / "system.sock",

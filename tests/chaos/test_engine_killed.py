@@ -1,0 +1,78 @@
+"""``kill -9`` of the engine while it streams: every request ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from llmd.client import Answer, Client
+from tests.serving.running import MODEL, RunningDaemon
+
+NUM_STREAMS = 8
+MAX_TOKENS = 60
+OnPiece = Callable[[], None]
+
+
+def fields(stream: int) -> dict[str, Any]:
+    """Greedy and sampled requests, whose answers differ."""
+    sampled = {"temperature": 1.2, "top_k": 40, "seed": stream}
+    return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else {"temperature": 0})
+
+
+def read_stream(client: Client, stream: int, on_piece: OnPiece) -> tuple[str, str | None, int]:
+    """Text, finish reason and number of tokens of one stream."""
+    messages = [{"role": "user", "content": f"Count to {stream}"}]
+    pieces: list[Answer] = []
+    for piece in client.stream_chat(messages, model=MODEL, **fields(stream)):
+        pieces.append(piece)
+        on_piece()
+    usage = pieces[-1].usage
+    assert usage is not None
+    finish = next(piece.finish for piece in pieces if piece.finish)
+    return "".join(piece.text for piece in pieces), finish, usage.completion_tokens
+
+
+def read_all(daemon: RunningDaemon, on_piece: OnPiece) -> list[tuple[str, str | None, int]]:
+    """Run every stream at once."""
+    client = daemon.client()
+    with ThreadPoolExecutor(NUM_STREAMS) as pool:
+        return list(pool.map(lambda stream: read_stream(client, stream, on_piece), range(NUM_STREAMS)))
+
+
+class KillAt:
+    """Kills the engine each time that so many pieces have come in all."""
+
+    def __init__(self, daemon: RunningDaemon, *counts: int) -> None:
+        self._daemon = daemon
+        self._counts = counts
+        self._lock = threading.Lock()
+        self._pieces = 0
+        self.killed: list[int] = []
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._pieces += 1
+            if self._pieces in self._counts:
+                pid = engine_pid(self._daemon)
+                self.killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+
+
+def engine_pid(daemon: RunningDaemon) -> int:
+    (row,) = daemon.client().ps()
+    return int(row["engine_pid"])
+
+
+def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:
+    undisturbed = read_all(daemon, lambda: None)
+    assert {count for _, _, count in undisturbed} == {MAX_TOKENS}
+    assert len({text for text, _, _ in undisturbed}) == NUM_STREAMS
+    killer = KillAt(daemon, 40, 200)
+    assert read_all(daemon, killer) == undisturbed
+    assert len(set(killer.killed)) == 2
+    (row,) = daemon.client().ps()
+    assert row["restarts"] == 2
