@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import Architecture, KVDtype
-from llmd.api.messages import Load, SamplingParams, StopParams, Submit
+from llmd.api import Architecture, Format, KVDtype
+from llmd.api.messages import Load, SamplingParams, StageSpec, StopParams, Submit
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice, load_model
 from tests.golden.expected import Expected
@@ -26,11 +26,21 @@ def engine(
     architectures: Architectures,
     open_device: OpenDevice,
     *,
-    device: str,
+    device: str = "auto",
+    stages: tuple[StageSpec, ...] = (),
     kv_dtype: KVDtype = "f32",
+    quant: Format | None = None,
 ) -> Iterator[EngineCore]:
-    """An engine of a checkpoint that was written to ``directory``, on one device."""
-    load = Load(str(directory), device=device, context_len=case.context_len, slots=2, kv_dtype=kv_dtype)
+    """An engine of a checkpoint that was written to ``directory``, on one device or split."""
+    load = Load(
+        str(directory),
+        device=device,
+        stages=stages,
+        context_len=case.context_len,
+        slots=2,
+        kv_dtype=kv_dtype,
+        quant=quant,
+    )
     model = load_model(load, architectures, open_device, lambda _: None)
     try:
         yield model.core

@@ -1,0 +1,56 @@
+"""q8 on every tiny model: near a float64 model whose weights are the dequantised codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api import Weight, WeightData
+from llmd.engine import loading
+from llmd.engine.loading import OpenDevice
+from llmd.models.quantization import dequantize_q8
+from llmd.models.weight_source import CheckpointSource
+from tests.golden.engines import Architectures, engine
+from tests.golden.expected import nmse
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import TinyModel
+
+BOUND = 1e-3
+
+
+class Dequantized:
+    """A source that gives q8 weights as codes times scales, exactly, in f32: the reference then has no codes."""
+
+    def __init__(self, inner: CheckpointSource) -> None:
+        self._inner = inner
+
+    def read(self, weight: Weight) -> WeightData:
+        data = self._inner.read(weight)
+        return WeightData("f32", dequantize_q8(data)) if data.format == "q8" else data
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_logits_are_near_those_of_the_dequantised_model(
+    case: TinyModel,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = np.array(case.prompt, np.int32)
+    quantised = {}
+    for device in ("cpu", "reference"):
+        with engine(case, checkpoint(case), architectures, open_device, device=device, quant="q8") as core:
+            quantised[device] = core.forward(ids)
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "CheckpointSource", lambda opened: Dequantized(CheckpointSource(opened)))
+        with engine(
+            case, checkpoint(case), architectures, open_device, device="reference", quant="q8"
+        ) as core:
+            exact = core.forward(ids)
+    errors = {device: nmse(logits, exact) for device, logits in quantised.items()}
+    assert max(errors.values()) < BOUND, errors
+    assert min(errors.values()) > 0, "activations were quantised"

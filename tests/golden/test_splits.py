@@ -1,0 +1,59 @@
+"""A split over stages changes no bit on one backend, and stays within the golden bounds over two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api.messages import StageSpec
+from llmd.engine.loading import OpenDevice
+from tests.golden.engines import Architectures, engine, expected_rows
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import TinyModel
+
+BOUND = 1e-9
+
+
+def num_layers(case: TinyModel) -> int:
+    return int(case.config["num_hidden_layers"])
+
+
+def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
+    layers = num_layers(case)
+    return (StageSpec(first, 0, 1), StageSpec(second, 1, layers))
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_split_on_one_backend_is_bit_identical(
+    case: TinyModel,
+    device: str,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    ids = np.array(case.prompt, np.int32)
+    with engine(case, checkpoint(case), architectures, open_device, device=device) as whole:
+        expected = whole.forward(ids)
+    stages = halves(case, device, device)
+    with engine(case, checkpoint(case), architectures, open_device, stages=stages) as split:
+        assert np.array_equal(split.forward(ids), expected)
+
+
+@pytest.mark.parametrize("order", [("cpu", "reference"), ("reference", "cpu")], ids="-then-".join)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_mixed_split_stays_within_the_golden_bound(
+    case: TinyModel,
+    order: tuple[str, str],
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    expected = read_expected(case.name)
+    stages = halves(case, *order)
+    with engine(case, checkpoint(case), architectures, open_device, stages=stages) as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
