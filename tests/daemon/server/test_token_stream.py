@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from llmd.api.errors import DeviceError
+from llmd.api.messages import TokenOutput
+from llmd.server.token_stream import TokenStream
+
+
+class Calls:
+    """What the stream asked for."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, int]] = []
+
+    def cancel(self, request_id: int) -> None:
+        self.made.append(("cancel", request_id))
+
+    def pause(self, request_id: int) -> None:
+        self.made.append(("pause", request_id))
+
+    def resume(self, request_id: int) -> None:
+        self.made.append(("resume", request_id))
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+async def test_tokens_come_in_order_with_the_index_of_their_sequence(calls: Calls) -> None:
+    stream = TokenStream((70, 71), calls, 9)
+    waiting = asyncio.Task(stream.next(), name="reader")
+    await asyncio.sleep(0)
+    stream.push(TokenOutput(71, 5))
+    stream.push(TokenOutput(70, 6))
+    assert await waiting == (1, TokenOutput(71, 5))
+    assert await stream.next() == (0, TokenOutput(70, 6))
+
+
+async def test_reader_that_gives_up_loses_no_token(calls: Calls) -> None:
+    stream = TokenStream((70,), calls, 9)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(stream.next(), 0)
+    stream.push(TokenOutput(70, 5))
+    assert await stream.next() == (0, TokenOutput(70, 5))
+
+
+async def test_slow_reader_pauses_its_requests_until_it_has_caught_up(calls: Calls) -> None:
+    stream = TokenStream((70, 71), calls, 4)
+    for token in range(4):
+        stream.push(TokenOutput(70, token))
+    assert calls.made == [("pause", 70), ("pause", 71)]
+    calls.made.clear()
+    await stream.next()
+    assert calls.made == []
+    await stream.next()
+    assert calls.made == [("resume", 70), ("resume", 71)]
+
+
+async def test_error_comes_after_the_tokens_before_it(calls: Calls) -> None:
+    stream = TokenStream((70, 71), calls, 9)
+    stream.push(TokenOutput(70, 5))
+    stream.fail(DeviceError("lost"))
+    stream.fail(DeviceError("also lost"))
+    assert await stream.next() == (0, TokenOutput(70, 5))
+    with pytest.raises(DeviceError, match=r"^lost$"):
+        await stream.next()
+
+
+async def test_cancelled_sequence_is_dropped_with_its_tokens(calls: Calls) -> None:
+    stream = TokenStream((70, 71), calls, 9)
+    stream.push(TokenOutput(70, 5))
+    stream.push(TokenOutput(71, 6))
+    stream.cancel(0)
+    assert await stream.next() == (1, TokenOutput(71, 6))
+    stream.close()
+    stream.close()
+    assert calls.made == [("cancel", 70), ("cancel", 71)]
