@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,7 @@ def last_row(step: Step) -> Selection:
     return select_rows(np.array([step.num_rows - 1], np.int32))
 
 
-def submit(stages: list[Stage], step: Step) -> list[Ticket]:
+def submit(stages: Sequence[Stage], step: Step) -> list[Ticket]:
     first = stages[0].submit(step, None, None)
     return [first, stages[1].submit(step, stages[0].hidden(first), last_row(step))]
 

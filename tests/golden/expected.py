@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.golden.checkpoint import read_safetensors, write_safetensors
 
-DIRECTORY = Path(__file__).parent / "expected"
+DIRECTORY = Path(__file__).parent / "expectations"
 
 
 @dataclass(frozen=True)

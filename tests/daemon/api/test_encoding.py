@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from llmd.api import OP_KINDS, Attention, Head, Norm, Program, Rope, encode
 from llmd.api.encoding import ACTIVATIONS, EncodedProgram
 
@@ -17,17 +15,18 @@ class Reader:
         self._numbers = iter(encoded.records.tolist())
         self._floats = encoded.floats
 
-    def count(self) -> int:
-        return next(self._numbers)
+    def number(self) -> int:
+        value: int = next(self._numbers)
+        return value
 
-    def list(self) -> list[int]:
-        return [next(self._numbers) for _ in range(next(self._numbers))]
+    def numbers(self) -> list[int]:
+        return [self.number() for _ in range(self.number())]
 
     def ops(self) -> Iterator[tuple[str, list[int], list[int], list[int], list[int], list[float]]]:
-        for _ in range(self.count()):
-            kind = OP_KINDS[next(self._numbers)]
-            lists = self.list(), self.list(), self.list(), self.list()
-            yield (kind, *lists, [float(self._floats[i]) for i in self.list()])
+        for _ in range(self.number()):
+            kind = OP_KINDS[self.number()]
+            lists = self.numbers(), self.numbers(), self.numbers(), self.numbers()
+            yield (kind, *lists, [float(self._floats[i]) for i in self.numbers()])
 
 
 def test_every_op_reads_back(program: Program) -> None:
@@ -84,8 +83,5 @@ def test_each_activation_has_its_own_number(program: Program) -> None:
 
 def test_arrays_have_the_dtypes_that_native_code_expects(program: Program) -> None:
     encoded = encode(program)
-    assert (encoded.records.dtype, encoded.floats.dtype, encoded.starts.dtype) == (
-        np.int64,
-        np.float64,
-        np.int64,
-    )
+    dtypes = [str(array.dtype) for array in (encoded.records, encoded.floats, encoded.starts)]
+    assert dtypes == ["int64", "float64", "int64"]

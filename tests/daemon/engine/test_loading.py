@@ -38,7 +38,11 @@ def load(directory: Path) -> Iterator[MakeModel]:
     with ExitStack() as stack:
 
         def make(device: Device | None = None, **options: Any) -> LoadedModel:
-            chosen = {"slots": 2, "context_len": CASE.context_len, "kv_dtype": "f32"} | options
+            chosen: dict[str, Any] = {
+                "slots": 2,
+                "context_len": CASE.context_len,
+                "kv_dtype": "f32",
+            } | options
             message = Load(str(directory), **chosen)
             model = load_model(
                 message, ARCHITECTURES, lambda _name: device or ReferenceDevice(), lambda _: None

@@ -27,7 +27,7 @@ def test_a_prefill_goes_on_where_it_was() -> None:
 
 def test_only_the_chunk_that_reaches_the_last_token_draws_one() -> None:
     sequence = make(2, 30)
-    first, last = (plan_step([sequence], lambda _id, at=at: at, 20)[0] for at in (0, 20))
+    first, last = (plan_step([sequence], {2: at}.__getitem__, 20)[0] for at in (0, 20))
     assert (first.ends, last.ends) == (False, True)
 
 

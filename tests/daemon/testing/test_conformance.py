@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from llmd.builtin.reference import numerics
-from llmd.builtin.reference.device import ReferenceDevice
+from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
+from llmd.testing import conformance
 from llmd.testing.conformance import all_cases, check_accuracy, check_device, check_exactness
 from llmd.testing.workload import Workload
 
@@ -40,32 +45,34 @@ def test_reference_is_row_exact(name: str) -> None:
     ],
 )
 def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, function: str) -> None:
-    right = getattr(numerics, function)
+    right, running = getattr(numerics, function), []
 
     class Wrong(ReferenceDevice):
-        """A device that computes one op 0.1 % off."""
+        """Computes one op 0.1 % off."""
 
-    def off(*args: object, **kwargs: object) -> object:
-        return right(*args, **kwargs) * np.float32(1.001)
+        def load(self, *arguments: Any) -> ReferenceParts:
+            running.append(True)
+            return super().load(*arguments)
 
-    def expected_then_wrong(device: object, workload: Workload, *args: object) -> object:
-        with monkeypatch.context() as patch:
-            if isinstance(device, Wrong):
-                patch.setattr(numerics, function, off)
-            return run(device, workload, *args)
+    def off(*args: Any, **kwargs: Any) -> Any:
+        return right(*args, **kwargs) * np.float32(1.001 if running else 1.0)
 
-    from llmd.testing import conformance
+    class Right(ReferenceDevice):
+        def load(self, *arguments: Any) -> ReferenceParts:
+            running.clear()
+            return super().load(*arguments)
 
-    run = conformance.run
-    monkeypatch.setattr(conformance, "run", expected_then_wrong)
+    monkeypatch.setattr(numerics, function, off)
+    monkeypatch.setattr(conformance, "ReferenceDevice", Right)
+    assert check_accuracy(Right(), cases()[case]).problem == ""
     assert "NMSE" in check_accuracy(Wrong(), cases()[case]).problem
 
 
 def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = numerics.rms_norm
 
-    def batch_dependent(x: np.ndarray, *args: object) -> np.ndarray:
-        out = right(x, *args)
+    def batch_dependent(x: NDArray[np.float32], gain: NDArray[np.float64], eps: float) -> NDArray[np.float32]:
+        out = right(x, gain, eps)
         return np.nextafter(out, np.float32(np.inf)) if len(x) > 1 else out
 
     monkeypatch.setattr(numerics, "rms_norm", batch_dependent)
@@ -75,8 +82,6 @@ def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyP
 
 def test_a_format_that_a_device_lacks_is_named() -> None:
     device = ReferenceDevice()
-    device.info = type(device.info)(
-        **{f: getattr(device.info, f) for f in device.info.__struct_fields__} | {"formats": ("f32",)}
-    )
+    device.info = msgspec.structs.replace(device.info, formats=("f32",))
     result = next(iter(check_device(device, (cases()["linear/q8"],))))
     assert "q8" in result.problem

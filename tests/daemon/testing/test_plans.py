@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+from llmd.api import Attention, Glu, Norm, Rope
 from llmd.testing.plans import TinyModel
 
 
 def test_the_small_model_uses_every_option_that_a_backend_must_have() -> None:
     ops = [op for part in TinyModel().plan().parts for op in part.ops]
-    assert {op.activation for op in ops if op.kind == "glu"} == {"silu", "gelu", "gelu_tanh", "relu2"}
-    assert {op.interleaved for op in ops if op.kind == "rope"} == {True, False}
-    assert {op.method for op in ops if op.kind == "norm"} == {"rms", "layer"}
-    assert {op.softcap is None for op in ops if op.kind == "attention"} == {True, False}
+    assert {op.activation for op in ops if isinstance(op, Glu)} == {"silu", "gelu", "gelu_tanh", "relu2"}
+    assert {op.interleaved for op in ops if isinstance(op, Rope)} == {True, False}
+    assert {op.method for op in ops if isinstance(op, Norm)} == {"rms", "layer"}
+    assert {op.softcap is None for op in ops if isinstance(op, Attention)} == {True, False}
 
 
 def test_layers_alternate_between_groups_only_where_there_is_a_window() -> None:

@@ -26,6 +26,6 @@ def test_names_and_seeds_draw_different_weights() -> None:
 
 
 def test_bf16_rounds_to_nearest() -> None:
-    exact = RandomSource().read(Weight(REF, "f32")).data
+    exact = RandomSource().read(Weight(REF, "f32")).data.astype(np.float32)
     bits = RandomSource().read(Weight(REF, "bf16")).data.astype(np.uint32)
     assert np.max(np.abs((bits << 16).view(np.float32) / exact - 1)) <= 2.0**-8
