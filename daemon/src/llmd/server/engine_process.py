@@ -51,16 +51,11 @@ class EngineProcess:
             OSError: the process cannot be started.
         """
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                "--fd",
-                str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),),
-                stdin=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+        try:
+            process = await _spawn(command, theirs)
+        except BaseException:
+            ours.close()
+            raise
         try:
             reader, writer = await asyncio.open_connection(sock=ours)
         except BaseException:
@@ -111,6 +106,20 @@ class EngineProcess:
         while line := await self._process.stderr.readline():
             said = line.decode(errors="replace").rstrip()
             logger.info("engine_said", extra={"model": self._model, "line": said})
+
+
+async def _spawn(command: Sequence[str], inherited: socket.socket) -> asyncio.subprocess.Process:
+    with inherited:
+        fd = inherited.fileno()
+        return await asyncio.create_subprocess_exec(
+            *command,
+            "--fd",
+            str(fd),
+            pass_fds=(fd,),
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
 
 
 def _ending(status: int) -> str:

@@ -1,0 +1,39 @@
+"""A tiny model, its text, and one daemon that serves it for every test that breaks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmd.chat.templates import TemplateRenderer
+from llmd.server.model_text import ModelText, load_model_text
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+
+@pytest.fixture(scope="session")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What probes of devices found, so that only the first engine of all waits for them."""
+    return tmp_path_factory.mktemp("probes")
+
+
+@pytest.fixture(scope="session")
+def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("models") / MODEL)
+
+
+@pytest.fixture(scope="session")
+def text(model_directory: Path) -> Iterator[ModelText]:
+    with TemplateRenderer() as renderer:
+        yield load_model_text(model_directory, renderer)
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
+    directories = directories_below(tmp_path_factory.mktemp("server"), cache=probes)
+    write_model(directories.models / MODEL)
+    write_model(directories.models / "other", seed=5)
+    with running_daemon(directories, aliases={"gpt-4o": MODEL}, max_body=200_000) as running:
+        yield running

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from llmd.api.messages import Logprobs, TokenOutput
+from llmd.server.answer_text import AnswerText, Piece
+from llmd.server.model_text import ModelText
+from tests.serving.model import TURN_END, TURN_START
+
+Token = tuple[int, str | None]
+
+
+def pieces_of(
+    text: ModelText, tokens: Sequence[int | Token], stops: Sequence[str] = (), *, skip_special: bool = True
+) -> list[Piece]:
+    """The pieces that tokens become; a token is an id, or an id and a finish reason."""
+    answer = AnswerText(text.tokenizer, stops, skip_special=skip_special, at_text_start=True)
+    pieces = []
+    for token in tokens:
+        token_id, finish = token if isinstance(token, tuple) else (token, None)
+        piece = answer.feed(TokenOutput(0, token_id, finish))
+        if piece is not None:
+            pieces.append(piece)
+            if piece.finish is not None:
+                break
+    return pieces
+
+
+def text_of(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def test_half_a_character_waits_for_the_rest_with_its_tokens(text: ModelText) -> None:
+    euro = "€".encode()
+    pieces = pieces_of(text, [*b"a", *euro, *b"b", (TURN_END, "stop")])
+    assert [piece.text for piece in pieces] == ["a", "€", "b", ""]
+    assert [token.token_id for token in pieces[1].tokens] == list(euro)
+    assert pieces[1].token_ids == tuple(euro)
+    assert [token.start for token in pieces[1].tokens] == [1, 1, 1]
+    assert pieces[2].tokens[0].start == 2
+
+
+def test_what_never_became_a_character_is_replaced_at_the_end_alone(text: ModelText) -> None:
+    euro = "€".encode()
+    pieces = pieces_of(text, [*b"a", euro[0], (euro[1], "length")])
+    assert [piece.text for piece in pieces] == ["a", "\ufffd"]
+    assert [token.token_id for token in pieces[1].tokens] == [euro[0], euro[1]]
+
+
+def test_stop_token_has_no_text_and_is_counted(text: ModelText) -> None:
+    (a, end) = pieces_of(text, [*b"a", (TURN_END, "stop")], skip_special=False)
+    assert (end.text, end.tokens, end.token_ids, end.finish) == ("", (), (TURN_END,), "stop")
+    assert a.text == "a"
+
+
+@pytest.mark.parametrize("stop", ["END", "ND", "D"])
+def test_stop_string_over_several_tokens_is_not_in_the_text(text: ModelText, stop: str) -> None:
+    pieces = pieces_of(text, [*b"one END two"], [stop])
+    assert text_of(pieces) == "one END"[: -len(stop)]
+    assert (pieces[-1].finish, pieces[-1].stop) == ("stop", stop)
+
+
+def test_tokens_of_a_stop_string_have_no_logprobs_but_are_counted(text: ModelText) -> None:
+    pieces = pieces_of(text, [*b"ab!!c"], ["!!"])
+    assert [token.token_id for piece in pieces for token in piece.tokens] == [*b"ab"]
+    assert [i for piece in pieces for i in piece.token_ids] == [*b"ab!!"]
+
+
+def test_text_held_for_a_stop_string_that_never_comes_is_released(text: ModelText) -> None:
+    pieces = pieces_of(text, [*b"a!b", *b"!", (ord("c"), "length")], ["!!"])
+    assert [piece.text for piece in pieces] == ["a", "!b", "!c"]
+    held = pieces_of(text, [*b"a", (ord("!"), "length")], ["!!"])
+    assert text_of(held) == "a!"
+    assert held[-1].finish == "length"
+
+
+def test_stop_string_that_the_last_token_completes_wins_over_the_length(text: ModelText) -> None:
+    pieces = pieces_of(text, [*b"a!", (ord("!"), "length")], ["!!"])
+    assert (text_of(pieces), pieces[-1].finish, pieces[-1].stop) == ("a", "stop", "!!")
+
+
+def test_special_tokens_are_left_out_unless_asked_for(text: ModelText) -> None:
+    tokens: list[int | Token] = [ord("a"), TURN_START, (ord("b"), "length")]
+    assert text_of(pieces_of(text, tokens)) == "ab"
+    assert text_of(pieces_of(text, tokens, skip_special=False)) == "a<|im_start|>b"
+
+
+def test_logprobs_come_with_their_tokens(text: ModelText) -> None:
+    answer = AnswerText(text.tokenizer, (), skip_special=True, at_text_start=True)
+    piece = answer.feed(TokenOutput(0, ord("a"), None, Logprobs(-0.5, (98, 97), (-0.25, -0.5))))
+    assert piece is not None
+    (token,) = piece.tokens
+    assert token.logprob == -0.5
+    assert [(other.token_id, other.logprob) for other in token.top] == [(98, -0.25), (97, -0.5)]
