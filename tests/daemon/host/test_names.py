@@ -48,6 +48,19 @@ def test_files_of_a_module_in_a_package_are_the_package(site: Site) -> None:
     assert "made_package" not in sys.modules
 
 
+def test_files_of_a_module_below_a_package_are_those_of_the_inner_package(site: Site) -> None:
+    inner = site.folder / "made_outer" / "inner"
+    inner.mkdir(parents=True)
+    for name in ("__init__.py", "plugin.py"):
+        (inner / name).touch()
+    (site.folder / "made_outer" / "__init__.py").touch()
+    assert module_files("made_outer.inner.plugin") == (inner / "__init__.py", inner / "plugin.py")
+
+
+def test_an_editable_extension_has_its_sources_and_its_build() -> None:
+    assert {path.suffix for path in module_files("llmd_backend_cpu.plugin")} >= {".py", ".so"}
+
+
 def test_a_module_that_does_not_exist_has_no_files() -> None:
     assert module_files("no_such_package.plugin") == ()
 

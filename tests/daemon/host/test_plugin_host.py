@@ -89,9 +89,10 @@ def test_a_failed_plugin_that_the_user_names_is_an_error_with_its_reason(site: S
     plugins = host(site, cache)
     with pytest.raises(PluginError, match="built for another driver"):
         plugins.choose_device("raises")
-    with pytest.raises(PluginError, match="SIGSEGV") as caught:
-        plugins.choose_device("segfaults")
-    assert caught.value.hint
+    for name in ("segfaults", "segfaults:0"):
+        with pytest.raises(PluginError, match="SIGSEGV") as caught:
+            plugins.choose_device(name)
+        assert caught.value.hint
 
 
 def test_a_device_that_cannot_be_used_says_why_when_named(site: Site, cache: Cache) -> None:
@@ -107,6 +108,17 @@ def test_an_unknown_device_is_not_found_and_the_usable_ones_are_named(
     with pytest.raises(NotFoundError, match="no device 'gpu'") as caught:
         host(site, cache).choose_device("gpu")
     assert "example" in caught.value.hint
+
+
+def test_a_device_is_looked_for_at_its_backend_first(site: Site, cache: Cache, example: Path) -> None:
+    site.install_project(example)
+    site.install("hangs")
+    plugins = host(site, cache)
+    assert plugins.choose_device("example").ok
+    assert {state.name: state.grain for state in plugins.plugins()} == {
+        "example": "probe",
+        "hangs": "description",
+    }
 
 
 def test_auto_takes_the_best_usable_device(site: Site, cache: Cache, example: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from llmd.host.cache import Cache
 from llmd.host.names import PluginName
-from llmd.host.probing import Prober, ProbeReport, probe_now
+from llmd.host.probing import Prober, ProbeReport, Probes, probe_now
 from tests.plugin_sites import Site
 
 COUNTING = """
@@ -100,3 +100,27 @@ def test_a_device_without_hardware_does_not_spoil_a_pass(site: Site) -> None:
     assert isinstance(report, ProbeReport)
     assert report.passed
     assert not report.devices[0].ok
+
+
+def test_a_process_probes_a_plugin_once_unless_asked_again(site: Site, cache: Cache, tmp_path: Path) -> None:
+    plugin = counting(site, FAILS)
+    probes = Probes(prober(cache), [plugin])
+    assert plugin not in probes
+    failures = probes.run([plugin])
+    assert "not today" in failures[plugin].reason
+    assert plugin in probes
+    assert probes.run([plugin]) == {}
+    assert runs(tmp_path) == 1
+    assert set(probes.run([plugin], fresh=True)) == {plugin}
+    assert runs(tmp_path) == 2
+    probes.clear()
+    assert plugin not in probes
+
+
+def test_devices_are_found_by_name(site: Site, cache: Cache) -> None:
+    plugin = counting(site, PASSES)
+    probes = Probes(prober(cache), [plugin])
+    assert probes.devices() == ()
+    probes.run([plugin])
+    assert probes.device("counting") == probes.devices()[0]
+    assert probes.device("another") is None

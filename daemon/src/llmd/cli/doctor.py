@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -56,7 +57,7 @@ def environment_checks(folder: Path) -> Iterator[Check]:
     yield Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".writable").touch()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         yield Check(
             "cache", "warn", f"{folder} cannot be written: {error.strerror}", f"make {folder} writable"

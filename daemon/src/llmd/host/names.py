@@ -55,28 +55,25 @@ def module_files(module: str) -> tuple[Path, ...]:
 
     Unlike `importlib.util.find_spec` this imports no parent package. Empty where the module does not exist.
     """
-    origin, in_package = _locate(module)
-    if origin is None:
-        return ()
-    if not in_package:
-        return (origin,)
-    files = (path for path in origin.parent.rglob("*") if path.is_file())
+    origin, folders = _locate(module)
+    if not folders:
+        return () if origin is None else (origin,)
+    files = (path for folder in folders for path in Path(folder).rglob("*") if path.is_file())
     return tuple(sorted(path for path in files if path.suffix != ".pyc"))
 
 
-def _locate(module: str) -> tuple[Path | None, bool]:
-    """The file of a module and whether it lies in a package."""
+def _locate(module: str) -> tuple[Path | None, list[str]]:
+    """The file of a module and the folders of its package: an editable extension has two, sources and build."""
+    package: list[str] = []
     spec: ModuleSpec | None = None
-    folders = None
-    parts = module.split(".")
-    for depth in range(len(parts)):
-        spec = _find(".".join(parts[: depth + 1]), folders)
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        spec = _find(name, package or None)
         if spec is None:
-            return None, False
-        folders = spec.submodule_search_locations
-    if spec is None or spec.origin is None:
-        return None, False
-    return Path(spec.origin), len(parts) > 1 or folders is not None
+            return None, []
+        package = spec.submodule_search_locations or package
+    return (Path(spec.origin) if spec and spec.origin else None), package
 
 
 def _find(module: str, folders: list[str] | None) -> ModuleSpec | None:

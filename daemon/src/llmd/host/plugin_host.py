@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from llmd.api.device import Device
@@ -13,17 +12,16 @@ from llmd.api.plugins import Architecture, Backend, Dialect, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
-from llmd.host.devices import DeviceState, best, unique_names
+from llmd.host.devices import DeviceState, best
 from llmd.host.listing import verbs_of
 from llmd.host.names import PluginName
-from llmd.host.probing import Prober, ProbeReport
+from llmd.host.probing import Prober, Probes
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
 
 if TYPE_CHECKING:
     import click
 
 PROBE_LIMIT_S = 10.0
-MAX_PARALLEL_PROBES = 4
 log = logging.getLogger(__name__)
 
 
@@ -44,11 +42,10 @@ class PluginHost:
         probe_limit_s: float = PROBE_LIMIT_S,
     ) -> None:
         self._catalog = Catalog(cache)
-        self._prober = Prober(cache, time_limit_s=probe_limit_s, trial=trial)
         self._names = tuple(plugins)
+        self._probes = Probes(Prober(cache, time_limit_s=probe_limit_s, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
-        self._reports: dict[PluginName, ProbeReport] = {}
 
     def plugins(self) -> tuple[PluginState, ...]:
         """The state of every plugin as far as this host has looked."""
@@ -86,24 +83,16 @@ class PluginHost:
 
                 commands = self._catalog.description(plugin).command
                 return loaded(plugin, next(command for command in commands if command.name == verb))
-        raise self._missing("command", verb, "see `llmd --help` for the commands there are")
+        hint = "see `llmd --help` for the commands there are"
+        raise self._blamed("command", verb) or NotFoundError(f"there is no command {verb!r}", hint=hint)
 
     def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
         """Every device that a probe found, usable or not.
 
         Probes run in child processes, in parallel; a pass is taken from the cache unless ``fresh``.
         """
-        plugins = [plugin for plugin in self._providing("backend") if fresh or plugin not in self._reports]
-        with ThreadPoolExecutor(MAX_PARALLEL_PROBES, thread_name_prefix="probe") as pool:
-            reports = pool.map(lambda plugin: self._prober.probe(plugin, fresh=fresh), plugins)
-            for plugin, report in zip(plugins, reports, strict=True):
-                self._note(plugin, report)
-        return unique_names(
-            device
-            for plugin in self._names
-            if plugin in self._reports
-            for device in self._reports[plugin].devices
-        )
+        self._probe(self._providing("backend"), fresh=fresh)
+        return self._probes.devices()
 
     def choose_device(self, name: str) -> DeviceState:
         """The device of that name, or for ``auto`` the usable one with the highest score.
@@ -112,12 +101,9 @@ class PluginHost:
             NotFoundError: there is none.
             PluginError: there is one, or a plugin of that name, and it cannot be used; the message says why.
         """
-        devices = self.devices()
-        chosen = (
-            best(devices) if name == "auto" else next((one for one in devices if one.info.name == name), None)
-        )
+        chosen = best(self.devices()) if name == "auto" else self._named(name)
         if chosen is None:
-            raise self._no_device(name, devices)
+            raise self._no_device(name)
         if not chosen.ok:
             raise PluginError(
                 f"device {name} cannot be used: {chosen.reason}", hint=chosen.mend or "see `llmd devices`"
@@ -150,7 +136,7 @@ class PluginHost:
     def examine(self) -> tuple[PluginState, ...]:
         """Describe and probe every plugin anew, whatever is stored."""
         self._late.clear()
-        self._reports.clear()
+        self._probes.clear()
         self._settled = settle((plugin, self._catalog.fresh(plugin)) for plugin in self._names)
         self.devices(fresh=True)
         return self.plugins()
@@ -178,10 +164,20 @@ class PluginHost:
             except PluginError as error:
                 self._set_aside(plugin, Failure.of("description", error))
 
-    def _note(self, plugin: PluginName, report: ProbeReport) -> None:
-        self._reports[plugin] = report
-        if report.failure:
-            self._set_aside(plugin, report.failure)
+    def _named(self, name: str) -> DeviceState | None:
+        """The device of that name. ``cuda:0`` is looked for at the backend ``cuda`` first: others may be slow."""
+        kind, _, _ = name.partition(":")
+        summaries, plugins = self._summaries(), self._providing("backend")
+        likely = [plugin for plugin in plugins if kind in summaries[plugin].provides["backend"]]
+        for some in (likely, plugins):
+            self._probe(some)
+            if found := self._probes.device(name):
+                return found
+        return None
+
+    def _probe(self, plugins: Sequence[PluginName], *, fresh: bool = False) -> None:
+        for plugin, failure in self._probes.run(plugins, fresh=fresh).items():
+            self._set_aside(plugin, failure)
 
     def _set_aside(self, plugin: PluginName, failure: Failure) -> None:
         self._late[plugin] = failure
@@ -194,16 +190,18 @@ class PluginHost:
     def _verdict(self, plugin: PluginName) -> Verdict | None:
         if plugin in self._late:
             return Verdict(self._late[plugin])
-        return Verdict() if plugin in self._reports else None
+        return Verdict() if plugin in self._probes else None
 
-    def _no_device(self, name: str, devices: Sequence[DeviceState]) -> LlmdError:
-        usable = ", ".join(device.info.name for device in devices if device.ok) or "none"
-        return self._missing("device", name, f"usable devices: {usable}; see `llmd devices`")
+    def _no_device(self, name: str) -> LlmdError:
+        usable = ", ".join(device.info.name for device in self._probes.devices() if device.ok) or "none"
+        hint = f"usable devices: {usable}; see `llmd devices`"
+        backend, _, _ = name.partition(":")
+        return self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
 
-    def _missing(self, kind: str, name: str, hint: str) -> LlmdError:
-        """Why a name leads nowhere: a failed plugin of that name says more than that it is not there."""
+    def _blamed(self, kind: str, name: str) -> PluginError | None:
+        """The failure of a plugin that has, or is called by, a name: it says more than that there is no such thing."""
         for plugin, summary in self._summaries().items():
             failure = self._late.get(plugin) or summary.failure
             if failure and name in {plugin.name, plugin.distribution, *summary.provides.get(kind, ())}:
                 return failure.error(plugin)
-        return NotFoundError(f"there is no {kind} {name!r}", hint=hint)
+        return None
