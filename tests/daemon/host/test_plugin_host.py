@@ -97,8 +97,10 @@ def test_a_failed_plugin_that_the_user_names_is_an_error_with_its_reason(site: S
 
 def test_a_device_that_cannot_be_used_says_why_when_named(site: Site, cache: Cache) -> None:
     site.write("made", FAILS_TO_OPEN)
+    plugins = host(site, cache)
     with pytest.raises(PluginError, match="it is unplugged"):
-        host(site, cache).choose_device("made")
+        plugins.choose_device("made")
+    assert plugins.find_device("made").reason == "it is unplugged"
 
 
 def test_an_unknown_device_is_not_found_and_the_usable_ones_are_named(

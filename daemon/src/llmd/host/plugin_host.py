@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from llmd.api.device import Device
 from llmd.api.errors import LlmdError, NotFoundError, PluginError
@@ -94,16 +94,25 @@ class PluginHost:
         self._probe(self._providing("backend"), fresh=fresh)
         return self._probes.devices()
 
+    def find_device(self, name: str) -> DeviceState:
+        """The device of that name, usable or not.
+
+        Raises:
+            NotFoundError: there is none.
+            PluginError: the plugin of that name failed; the message says why.
+        """
+        return self._named(name) or self._raise_no_device(name)
+
     def choose_device(self, name: str) -> DeviceState:
         """The device of that name, or for ``auto`` the usable one with the highest score.
 
         Raises:
             NotFoundError: there is none.
-            PluginError: there is one, or a plugin of that name, and it cannot be used; the message says why.
+            PluginError: it, or the plugin of that name, cannot be used; the message says why.
         """
-        chosen = best(self.devices()) if name == "auto" else self._named(name)
-        if chosen is None:
-            raise self._no_device(name)
+        if name == "auto":
+            return best(self.devices()) or self._raise_no_device(name)
+        chosen = self.find_device(name)
         if not chosen.ok:
             raise PluginError(
                 f"device {name} cannot be used: {chosen.reason}", hint=chosen.mend or "see `llmd devices`"
@@ -192,11 +201,11 @@ class PluginHost:
             return Verdict(self._late[plugin])
         return Verdict() if plugin in self._probes else None
 
-    def _no_device(self, name: str) -> LlmdError:
+    def _raise_no_device(self, name: str) -> NoReturn:
         usable = ", ".join(device.info.name for device in self._probes.devices() if device.ok) or "none"
         hint = f"usable devices: {usable}; see `llmd devices`"
         backend, _, _ = name.partition(":")
-        return self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
+        raise self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
 
     def _blamed(self, kind: str, name: str) -> PluginError | None:
         """The failure of a plugin that has, or is called by, a name: it says more than that there is no such thing."""
