@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import ConfigError, PluginError
+from llmd.api.errors import ConfigError, NotFoundError, PluginError
 from llmd.host.installer import (
     Change,
     Pip,
@@ -91,11 +92,28 @@ def test_anything_else_is_refused(target: str) -> None:
 
 
 def test_uv_is_taken_where_it_is_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_tool() == Pip()
     program = tmp_path / "uv"
     program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert find_tool() == Uv(str(program))
+
+
+def test_pip_is_taken_where_there_is_no_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "pip.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_tool() == Pip()
+
+
+def test_an_environment_without_either_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    importlib.invalidate_caches()
+    with pytest.raises(NotFoundError, match="neither uv nor pip") as caught:
+        find_tool()
+    assert "ensurepip" in caught.value.hint
 
 
 def test_what_the_tool_says_is_the_reason(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ llmd and everything that it needs are held as constraints: a plugin that would c
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
@@ -19,7 +20,7 @@ from typing import Protocol
 
 import msgspec
 
-from llmd.api.errors import ConfigError, PluginError
+from llmd.api.errors import ConfigError, NotFoundError, PluginError
 from llmd.host.names import CORE_DISTRIBUTION
 
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?\s*([=<>!~]=?=?\s*[^;@\s]+)?\Z")
@@ -89,8 +90,17 @@ class Pip(msgspec.Struct, frozen=True):
 
 
 def find_tool() -> Tool:
-    """Uv where it is on the PATH, else pip."""
+    """Uv where it is on the PATH, else the pip of this environment.
+
+    Raises:
+        NotFoundError: there is neither.
+    """
     program = shutil.which("uv")
+    if program is None and importlib.util.find_spec("pip") is None:
+        raise NotFoundError(
+            f"there is neither uv nor pip to install into {sys.prefix}",
+            hint=f"install uv, or run `{sys.executable} -m ensurepip`",
+        )
     return Uv(program) if program else Pip()
 
 
