@@ -29,7 +29,7 @@ class IncrementalDetokenizer:
         if self._skip_special and self._tokenizer.is_special(token_id):
             return ""
         content = self._tokenizer.token_bytes(token_id)
-        if self._strips_space and content:
+        if self._strips_space:
             content = content.removeprefix(b" ")
             self._strips_space = False
         return self._decoder.decode(content)
