@@ -8,8 +8,17 @@ import pytest
 
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
-from llmd.host.catalog import Catalog
+from llmd.host.catalog import Catalog, described_verbs
 from tests.plugin_sites import Site
+
+COMMAND = """
+from llmd.api import Command, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_commands():
+    return [Command("greet", "Say hello.", print)]
+"""
 
 
 def test_a_stored_summary_needs_no_import(site: Site, cache: Cache) -> None:
@@ -43,3 +52,12 @@ def test_objects_of_a_broken_plugin_are_an_error(site: Site, cache: Cache) -> No
     (plugin,) = site.install("raises_on_import")
     with pytest.raises(PluginError, match="another driver"):
         Catalog(cache).description(plugin)
+
+
+def test_verbs_come_from_plugins_the_first_time_and_are_stored_then(site: Site, cache: Cache) -> None:
+    site.write("greeter", COMMAND)
+    plugins = site.install("raises_on_import")
+    assert described_verbs(plugins, cache) == {"greet": "Say hello."}
+    del sys.modules["made_greeter"]
+    assert described_verbs(plugins, cache) == {"greet": "Say hello."}
+    assert "made_greeter" not in sys.modules

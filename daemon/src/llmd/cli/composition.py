@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from llmd.config import Directories
     from llmd.host.benchmarks import Benchmarks
     from llmd.host.cache import Cache
     from llmd.host.names import PluginName
     from llmd.host.plugin_host import PluginHost
+    from llmd.registry.store import Store
 
 # Run on each device in the child process of its probe; a name, so that only the child imports it.
 DEVICE_TRIAL = "llmd.testing.trial:try_device"
@@ -46,11 +48,24 @@ def plugin_verbs() -> dict[str, str]:
     """Verbs of plugins with their help, as stored; plugins are imported only where one was never seen."""
     from llmd.host.listing import known_verbs
 
-    known = known_verbs(build_names(), build_cache())
-    return build_host().verbs() if known is None else known
+    names, cache = build_names(), build_cache()
+    known = known_verbs(names, cache)
+    if known is not None:
+        return known
+    from llmd.host.catalog import described_verbs
+
+    return described_verbs(names, cache)
 
 
 def build_benchmarks() -> Benchmarks:
     from llmd.host.benchmarks import Benchmarks
 
     return Benchmarks(build_cache())
+
+
+def build_store(directories: Directories) -> Store:
+    """The built-in models, and what lies in the data directory."""
+    from llmd.builtin.guide import guide_directory
+    from llmd.registry.store import Store
+
+    return Store(directories.models, {"guide": guide_directory()})

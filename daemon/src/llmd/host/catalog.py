@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llmd.host.cache import Cache
 from llmd.host.description import Description, describe, summarize
 from llmd.host.fingerprint import plugin_fingerprint
-from llmd.host.listing import known_summary
+from llmd.host.listing import known_summary, verbs_of
 from llmd.host.names import PluginName
 from llmd.host.states import DESCRIPTION, Summary
 
@@ -41,3 +43,9 @@ class Catalog:
         if plugin not in self._descriptions:
             self._descriptions[plugin] = describe(plugin)
         return self._descriptions[plugin]
+
+
+def described_verbs(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str]:
+    """Verbs that plugins add, with their help; a plugin is imported only the first time that it is seen."""
+    catalog = Catalog(cache)
+    return verbs_of({plugin: catalog.known(plugin) or catalog.summary(plugin) for plugin in plugins})

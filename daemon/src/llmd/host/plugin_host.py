@@ -13,7 +13,6 @@ from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, best
-from llmd.host.listing import verbs_of
 from llmd.host.names import PluginName
 from llmd.host.probing import Prober, Probes
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
@@ -64,11 +63,6 @@ class PluginHost:
 
     def dialects(self) -> dict[str, Dialect]:
         return {one.name: one for one in self._all("dialect")}
-
-    def verbs(self) -> dict[str, str]:
-        """Verbs that plugins add, with their help; a plugin is imported only the first time that it is seen."""
-        known = self._catalog.known
-        return verbs_of({plugin: known(plugin) or self._catalog.summary(plugin) for plugin in self._names})
 
     def command(self, verb: str) -> click.Command:
         """The ``click.Command`` of a verb; only the plugin that provides it is imported.

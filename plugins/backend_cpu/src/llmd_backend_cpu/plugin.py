@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from llmd.api import Backend, Device, DeviceInfo, NotFoundError, hookimpl
+from llmd.api import Backend, NotFoundError, hookimpl
+
+if TYPE_CHECKING:
+    from llmd.api import Device, DeviceInfo
 
 LLMD_API = 1
 
