@@ -9,7 +9,7 @@ from typing import Self
 
 from msgspec import Struct, structs
 
-from llmd.api.errors import ContextLengthError
+from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.server.answer_text import AnswerText, Piece
@@ -85,14 +85,15 @@ class Generation:
     Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
     """
 
-    def __init__(self, request: GenerationRequest, text: ModelText, window: int) -> None:
+    def __init__(self, request: GenerationRequest, text: ModelText, window: int, vocab_size: int) -> None:
         """``window`` is how many tokens prompt and answer may have.
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
-            RequestError: a stop string is empty.
+            RequestError: a prompt is empty or has a token outside the vocabulary, or a stop string is empty.
         """
         for prompt in request.prompts:
+            _check_tokens(prompt, vocab_size, request.param)
             _check_length(request, len(prompt), window)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
@@ -157,6 +158,17 @@ class Generation:
             max_tokens=room if end.max_tokens is None else min(room, end.max_tokens),
             stop_ids=tuple(sorted(set(ids))),
             min_tokens=end.min_tokens,
+        )
+
+
+def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
+    if not prompt:
+        raise RequestError("the prompt has no tokens", param=param, hint="send at least one token")
+    if max(prompt) >= vocab_size:
+        raise RequestError(
+            f"the prompt has the token id {max(prompt)}, the vocabulary ends with {vocab_size - 1}",
+            param=param,
+            hint="use the tokenizer of this model",
         )
 
 

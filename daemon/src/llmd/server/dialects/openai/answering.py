@@ -95,7 +95,8 @@ class Exchange(Struct, frozen=True):
         """Wait for the model, then make the generation."""
         ready = await self.model.ready()
         request = await self.prepare(ready)
-        return ready, Generation(request, ready.text, ready.window), self.shape(ready, request)
+        generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
+        return ready, generation, self.shape(ready, request)
 
 
 def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str, ...]]:

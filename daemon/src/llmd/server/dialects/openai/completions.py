@@ -7,7 +7,6 @@ from typing import Any
 
 from aiohttp import web
 
-from llmd.api.errors import RequestError
 from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Exchange, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.completion_shape import CompletionShape
@@ -113,15 +112,8 @@ def read_echo(fields: RequestFields, logprobs: int | None) -> bool:
 
 
 def encode(text: ModelText, prompts: tuple[Prompt, ...]) -> tuple[tuple[int, ...], ...]:
-    """Every prompt as tokens.
-
-    Raises:
-        RequestError: a prompt has none; the tokenizer writes no BOS.
-    """
-    encoded = tuple(text.encode_text(prompt) if isinstance(prompt, str) else prompt for prompt in prompts)
-    if () in encoded:
-        raise RequestError("the prompt is empty", param="prompt", hint="send at least one token")
-    return encoded
+    """Every prompt as tokens."""
+    return tuple(text.encode_text(prompt) if isinstance(prompt, str) else prompt for prompt in prompts)
 
 
 def prompt_text(text: ModelText, prompt: Prompt, tokens: tuple[int, ...]) -> str:

@@ -28,14 +28,23 @@ def completion_logprobs(
     """``choices[].logprobs`` of a completion or chunk. ``text_start``: where the answer begins in the text."""
     listed = list(tokens)
     return {
-        "tokens": [tokenizer.token_text(token.token_id) for token in listed],
+        "tokens": [_name(tokenizer, token.token_id) for token in listed],
         "token_logprobs": [_finite(token.logprob) for token in listed],
         "top_logprobs": [
-            {tokenizer.token_text(other.token_id): _finite(other.logprob) for other in token.top}
+            {_name(tokenizer, other.token_id): _finite(other.logprob) for other in token.top}
             for token in listed
         ],
         "text_offset": [text_start + token.start for token in listed],
     }
+
+
+def _name(tokenizer: Tokenizer, token_id: int) -> str:
+    """A token's text; what is only a part of a character is written as OpenAI does, so that names differ."""
+    content = tokenizer.token_bytes(token_id)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in content)
 
 
 def _entry(tokenizer: Tokenizer, token_id: int, logprob: float | None) -> dict[str, Any]:

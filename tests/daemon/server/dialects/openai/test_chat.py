@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_variables
+from llmd.server.dialects.openai.fields import REFUSED
+from llmd.server.errors import BadRequestError
+from llmd.server.request_fields import RequestFields
+from tests.serving.http import Reply, chat, send
+from tests.serving.model import CONTEXT_LEN, TURN_END
+from tests.serving.running import MODEL, RunningDaemon
+
+USER = {"role": "user", "content": "Hello"}
+OPEN = [USER, {"role": "assistant", "content": "Well"}]
+OTHER_VALUES: dict[str, Any] = {
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+    "repetition_penalty": 1.1,
+    "dry_multiplier": 0.8,
+    "logit_bias": {"5": -100},
+    "bad_words": ["x"],
+    "allowed_token_ids": [1],
+    "typical_p": 0.9,
+    "mirostat": 2,
+    "xtc_probability": 0.5,
+    "use_beam_search": True,
+    "response_format": {"type": "json_object"},
+    "structured_outputs": {"regex": "a"},
+    "json_schema": {"type": "object"},
+    "grammar": "root ::= 'a'",
+    "guided_json": {"type": "object"},
+    "guided_regex": "a",
+    "guided_choice": ["a"],
+    "guided_grammar": "a",
+    "prompt_logprobs": 1,
+    "include_stop_str_in_output": True,
+    "truncate_prompt_tokens": 5,
+    "functions": [{"name": "f"}],
+    "function_call": {"name": "f"},
+    "audio": {"voice": "x"},
+    "modalities": ["text", "audio"],
+    "web_search_options": {"a": 1},
+    "moderation": {"a": 1},
+    "documents": [{"text": "x"}],
+    "chat_template": "{{ x }}",
+    "echo": True,
+    "add_special_tokens": True,
+    "tools": [{"type": "function", "function": {"name": "f"}}],
+    "tool_choice": "required",
+}
+NEUTRAL_VALUES: dict[str, Any] = {
+    "presence_penalty": 0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "logit_bias": {},
+    "response_format": {"type": "text"},
+    "modalities": ["text"],
+    "tools": [],
+    "tool_choice": "auto",
+    "functions": [],
+    "logprobs": None,
+    "top_logprobs": 0,
+    "typical_p": 1,
+    "n": 1,
+    "seed": None,
+    "echo": False,
+    "stream_options": None,
+}
+
+
+def same(first: Reply, second: Reply) -> bool:
+    return bool(first.json["choices"][0]["message"] == second.json["choices"][0]["message"])
+
+
+def test_answer_has_every_field_that_clients_read(daemon: RunningDaemon) -> None:
+    reply = chat(daemon)
+    body = reply.json
+    assert reply.status == 200
+    assert body["id"].startswith("chatcmpl-")
+    assert (body["object"], body["model"], body["service_tier"]) == ("chat.completion", MODEL, "default")
+    (choice,) = body["choices"]
+    assert choice["index"] == 0
+    assert choice["finish_reason"] == "length"
+    assert choice["logprobs"] is None
+    assert choice["message"]["role"] == "assistant"
+    assert choice["message"]["refusal"] is None
+    assert "tool_calls" not in choice["message"]
+    prompt_tokens = len("<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n") - len(
+        "<|im_start|>" * 2
+    )
+    assert body["usage"]["completion_tokens"] == 8
+    assert body["usage"]["prompt_tokens"] == prompt_tokens - len("<|im_end|>") + 1 + 3
+    assert body["usage"]["total_tokens"] == body["usage"]["prompt_tokens"] + 8
+
+
+def test_same_seed_gives_the_same_answer_and_another_seed_another(daemon: RunningDaemon) -> None:
+    sampled = {"temperature": 1.0, "max_tokens": 20}
+    assert same(chat(daemon, seed=7, **sampled), chat(daemon, seed=7, **sampled))
+    assert same(chat(daemon, seed=7, **sampled), chat(daemon, seed=7 + (1 << 64), **sampled))
+    assert not same(chat(daemon, seed=7, **sampled), chat(daemon, seed=8, **sampled))
+    assert not same(chat(daemon, **sampled), chat(daemon, **sampled))
+
+
+@pytest.mark.parametrize("field", [{"top_k": 1}, {"top_p": 1e-9}, {"min_p": 1.0}])
+def test_each_truncation_alone_makes_sampling_greedy(daemon: RunningDaemon, field: dict[str, float]) -> None:
+    assert same(chat(daemon, temperature=1.5, **field), chat(daemon, temperature=0))
+
+
+def test_choices_are_drawn_apart_and_the_first_is_that_of_a_single_one(daemon: RunningDaemon) -> None:
+    sampled = {"temperature": 1.0, "max_tokens": 20, "seed": 7}
+    one, three = chat(daemon, **sampled).json, chat(daemon, n=3, **sampled).json
+    assert [choice["index"] for choice in three["choices"]] == [0, 1, 2]
+    assert three["choices"][0]["message"] == one["choices"][0]["message"]
+    assert len({choice["message"]["content"] for choice in three["choices"]}) == 3
+    assert three["usage"]["completion_tokens"] == 60
+
+
+def test_newer_name_of_the_token_limit_wins_and_zero_answers_nothing(daemon: RunningDaemon) -> None:
+    assert chat(daemon, max_tokens=5, max_completion_tokens=3).json["usage"]["completion_tokens"] == 3
+    nothing = chat(daemon, max_tokens=0).json
+    assert nothing["choices"][0]["message"]["content"] == ""
+    assert nothing["choices"][0]["finish_reason"] == "length"
+    assert nothing["usage"]["completion_tokens"] == 0
+
+
+def test_stop_string_ends_the_answer_before_it(daemon: RunningDaemon) -> None:
+    whole = chat(daemon, max_tokens=24).json["choices"][0]["message"]["content"]
+    stop = whole[5:8]
+    reply = chat(daemon, max_tokens=24, stop=[stop, "never"]).json
+    assert reply["choices"][0]["message"]["content"] == whole[: whole.index(stop)]
+    assert reply["choices"][0]["finish_reason"] == "stop"
+    assert reply["usage"]["completion_tokens"] < 24
+
+
+def test_stop_tokens_end_the_answer_and_minimum_lengths_outlast_them(daemon: RunningDaemon) -> None:
+    ids = chat(daemon, return_token_ids=True, max_tokens=12).json["choices"][0]["token_ids"]
+    reply = chat(daemon, return_token_ids=True, max_tokens=12, stop_token_ids=[ids[4]]).json
+    assert reply["choices"][0]["token_ids"] == ids[: ids.index(ids[4]) + 1]
+    assert reply["choices"][0]["finish_reason"] == "stop"
+    longer = chat(daemon, max_tokens=12, stop_token_ids=[ids[4]], min_tokens=10).json
+    assert longer["usage"]["completion_tokens"] >= 10
+
+
+def test_token_ids_are_returned_as_vllm_does(daemon: RunningDaemon) -> None:
+    body = chat(daemon, return_token_ids=True).json
+    assert bytes(i for i in body["prompt_token_ids"] if i < 256) == b"user\nHello\nassistant\n"
+    assert len(body["prompt_token_ids"]) == body["usage"]["prompt_tokens"]
+    assert len(body["choices"][0]["token_ids"]) == body["usage"]["completion_tokens"]
+    assert "token_ids" not in chat(daemon).json["choices"][0]
+
+
+def test_answer_that_the_client_began_is_continued(daemon: RunningDaemon) -> None:
+    by_default = chat(daemon, messages=OPEN, return_token_ids=True).json
+    assert bytes(by_default["prompt_token_ids"][-4:]) == b"Well"
+    explicit = chat(daemon, messages=OPEN, add_generation_prompt=False, continue_final_message=True)
+    assert explicit.json["choices"][0]["message"] == by_default["choices"][0]["message"]
+    new_turn = chat(daemon, messages=OPEN, add_generation_prompt=True, return_token_ids=True).json
+    assert bytes(new_turn["prompt_token_ids"][-10:]) == b"assistant\n"
+    closed = chat(daemon, messages=[USER], add_generation_prompt=False, return_token_ids=True).json
+    assert closed["prompt_token_ids"][-2:] == [TURN_END, ord("\n")]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": "Hello"}, "messages"),
+        ({"messages": ["Hello"]}, "messages[0]"),
+        ({"messages": [USER, {"role": "wizard", "content": "x"}]}, "messages[1].role"),
+        ({"messages": [{"content": "x"}]}, "messages[0].role"),
+        ({"messages": [USER], "continue_final_message": True}, "continue_final_message"),
+        (
+            {"messages": OPEN, "continue_final_message": True, "add_generation_prompt": True},
+            "continue_final_message",
+        ),
+        ({"messages": [USER], "chat_template_kwargs": 5}, "chat_template_kwargs"),
+        ({"messages": [USER], "reasoning_effort": "huge"}, "reasoning_effort"),
+    ],
+)
+def test_malformed_conversations_are_refused_by_name(body: dict[str, Any], param: str) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        read_prompt(RequestFields(body))
+    assert caught.value.param == param
+
+
+def test_images_are_refused_by_the_place_they_stand_in(daemon: RunningDaemon) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    text = {"type": "text", "text": "What is this?"}
+    reply = chat(daemon, messages=[{"role": "user", "content": [text, image]}])
+    assert reply.status == 400
+    assert reply.error["param"] == "messages[0].content[1]"
+
+
+def test_parts_of_text_are_joined(daemon: RunningDaemon) -> None:
+    parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
+    assert same(chat(daemon, messages=[{"role": "user", "content": parts}]), chat(daemon))
+
+
+def test_reasoning_effort_is_a_variable_of_the_template_and_none_turns_thinking_off() -> None:
+    assert read_variables(RequestFields({"reasoning_effort": "low"})) == {"reasoning_effort": "low"}
+    off = read_variables(RequestFields({"reasoning_effort": "none", "chat_template_kwargs": {"a": 1}}))
+    assert off == {"reasoning_effort": "none", "enable_thinking": False, "a": 1}
+
+
+def test_every_refused_field_is_tried_below() -> None:
+    assert OTHER_VALUES.keys() == {*REFUSED, *REFUSED_IN_CHAT, "tools", "tool_choice"}
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_VALUES))
+def test_fields_that_would_change_the_answer_are_refused_by_name(daemon: RunningDaemon, name: str) -> None:
+    reply = chat(daemon, **{name: OTHER_VALUES[name]})
+    assert reply.status == 400
+    assert reply.error["param"] == name
+    assert reply.error["code"] == "unsupported_parameter"
+
+
+def test_fields_that_change_nothing_are_accepted_in_silence(daemon: RunningDaemon) -> None:
+    reply = chat(daemon, **NEUTRAL_VALUES)
+    assert reply.status == 200
+    assert "x-llmd-ignored" not in reply.headers
+    assert same(reply, chat(daemon))
+
+
+def test_tools_that_must_not_be_called_are_left_out(daemon: RunningDaemon) -> None:
+    reply = chat(daemon, tools=OTHER_VALUES["tools"], tool_choice="none")
+    assert reply.status == 200
+    assert same(reply, chat(daemon))
+
+
+def test_what_only_tunes_and_what_is_unknown_is_named_in_a_header(daemon: RunningDaemon) -> None:
+    reply = chat(daemon, user="me", store=True, keep_alive="5m", **{"odd\nname": 1})
+    assert reply.status == 200
+    assert reply.headers["x-llmd-ignored"] == "keep_alive, odd%0Aname, store, user"
+    streamed = chat(daemon, stream=True, stream_options={"include_obfuscation": False})
+    assert streamed.headers["x-llmd-ignored"] == "stream_options.include_obfuscation"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("temperature", 2.1),
+        ("top_p", 0),
+        ("top_p", 1.1),
+        ("min_p", -0.1),
+        ("top_k", -2),
+        ("n", 0),
+        ("n", 17),
+        ("top_logprobs", 21),
+        ("max_tokens", -1),
+        ("stop", ["a"] * 17),
+        ("stop", [""]),
+        ("stop_token_ids", ["a"]),
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(daemon: RunningDaemon, field: str, value: Any) -> None:
+    reply = chat(daemon, logprobs=True, **{field: value})
+    assert reply.status == 400
+    assert reply.error["param"] == field
+
+
+def test_prompt_longer_than_the_window_is_refused_before_a_stream_begins(daemon: RunningDaemon) -> None:
+    reply = chat(daemon, "x" * CONTEXT_LEN, stream=True)
+    assert reply.status == 400
+    assert reply.error["code"] == "context_length_exceeded"
+    assert reply.error["n_ctx"] == CONTEXT_LEN
+    assert reply.error["n_prompt_tokens"] > CONTEXT_LEN
+    assert reply.error["param"] == "messages"
+
+
+def test_window_reached_while_answering_is_a_length(daemon: RunningDaemon) -> None:
+    body = chat(daemon, "x" * (CONTEXT_LEN - 40), max_tokens=10_000, ignore_eos=True).json
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert body["usage"]["total_tokens"] == CONTEXT_LEN
+
+
+def test_model_is_answered_under_the_name_that_was_asked_for(daemon: RunningDaemon) -> None:
+    for asked in ("gpt-4o", f"{MODEL}:latest", "tin"):
+        reply = chat(daemon, model=asked)
+        assert reply.json["model"] == asked
+        assert reply.headers["x-llmd-model"] == MODEL
+    unknown = chat(daemon, model="tinny")
+    assert unknown.status == 404
+    assert unknown.error["code"] == "model_not_found"
+    assert MODEL in unknown.error["message"]
+
+
+def test_model_of_the_store_is_loaded_when_it_is_first_asked_for(daemon: RunningDaemon) -> None:
+    assert chat(daemon, model="other").status == 200
+    assert not same(chat(daemon, model="other"), chat(daemon))
+    assert send(daemon, "POST", "/llmd/stop", {"model": "other"}).status == 200

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS, read_prompts
+from llmd.server.errors import BadRequestError
+from llmd.server.request_fields import RequestFields
+from tests.serving.http import complete
+from tests.serving.model import CONTEXT_LEN, TURN_END
+from tests.serving.running import RunningDaemon
+
+
+def text_of(body: dict[str, Any], index: int = 0) -> str:
+    text: str = body["choices"][index]["text"]
+    return text
+
+
+def test_answer_has_every_field_that_clients_read(daemon: RunningDaemon) -> None:
+    body = complete(daemon).json
+    assert body["id"].startswith("cmpl-")
+    assert body["object"] == "text_completion"
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert body["choices"][0]["logprobs"] is None
+    assert body["usage"]["prompt_tokens"] == len("Hello")
+    assert body["usage"]["completion_tokens"] == 8
+
+
+def test_sixteen_tokens_unless_the_request_says_otherwise(daemon: RunningDaemon) -> None:
+    assert complete(daemon, max_tokens=None).json["usage"]["completion_tokens"] == 16
+
+
+@pytest.mark.parametrize(
+    ("prompt", "read"),
+    [
+        ("Hi", ("Hi",)),
+        (None, ("",)),
+        (["Hi", "Ho"], ("Hi", "Ho")),
+        ([72, 105], ((72, 105),)),
+        ([[72, 105], [72]], ((72, 105), (72,))),
+        (["Hi", [72]], ("Hi", (72,))),
+    ],
+)
+def test_prompts_come_in_every_form(prompt: Any, read: Any) -> None:
+    assert read_prompts(RequestFields({"prompt": prompt})) == read
+
+
+@pytest.mark.parametrize("prompt", [5, {"a": 1}, [1, "a"], [[]], [[-1]], [None], [True], ["x"] * 257])
+def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        read_prompts(RequestFields({"prompt": prompt}))
+    assert caught.value.param == "prompt"
+
+
+def test_choices_are_ordered_by_prompt_then_by_number(daemon: RunningDaemon) -> None:
+    sampled = {"temperature": 1.0, "seed": 3}
+    body = complete(daemon, ["Hello", [*b"Good"]], n=2, **sampled).json
+    alone = [complete(daemon, prompt, n=2, **sampled).json for prompt in ("Hello", "Good")]
+    assert [choice["index"] for choice in body["choices"]] == [0, 1, 2, 3]
+    expected = [text_of(one, index) for one in alone for index in (0, 1)]
+    assert [choice["text"] for choice in body["choices"]] == expected
+    assert body["usage"]["prompt_tokens"] == len("Hello") + len("Good")
+
+
+def test_echo_writes_the_prompt_first_whole_and_streamed(daemon: RunningDaemon) -> None:
+    plain = text_of(complete(daemon).json)
+    assert text_of(complete(daemon, echo=True).json) == "Hello" + plain
+    assert text_of(complete(daemon, [*b"Hello"], echo=True).json) == "Hello" + plain
+    chunks = complete(daemon, echo=True, stream=True).chunks
+    assert "".join(text_of(chunk) for chunk in chunks) == "Hello" + plain
+    assert text_of(complete(daemon, echo=True, max_tokens=0).json) == "Hello"
+
+
+def test_echo_with_logprobs_is_refused(daemon: RunningDaemon) -> None:
+    reply = complete(daemon, echo=True, logprobs=1)
+    assert (reply.status, reply.error["param"]) == (400, "echo")
+
+
+def test_token_ids_of_prompt_and_answer_stand_in_each_choice(daemon: RunningDaemon) -> None:
+    (choice,) = complete(daemon, return_token_ids=True).json["choices"]
+    assert choice["prompt_token_ids"] == [*b"Hello"]
+    assert len(choice["token_ids"]) == 8
+    chunks = complete(daemon, return_token_ids=True, stream=True).chunks
+    assert chunks[0]["choices"][0]["prompt_token_ids"] == [*b"Hello"]
+    assert not any("prompt_token_ids" in chunk["choices"][0] for chunk in chunks[1:])
+    assert [i for chunk in chunks for i in chunk["choices"][0]["token_ids"]] == choice["token_ids"]
+
+
+def test_tokens_outside_the_vocabulary_are_refused(daemon: RunningDaemon) -> None:
+    reply = complete(daemon, [5, 100_000])
+    assert (reply.status, reply.error["param"]) == (400, "prompt")
+    assert "100000" in reply.error["message"]
+
+
+def test_prompt_without_tokens_is_refused(daemon: RunningDaemon) -> None:
+    reply = complete(daemon, "")
+    assert (reply.status, reply.error["param"]) == (400, "prompt")
+
+
+def test_special_tokens_of_the_prompt_count_as_such(daemon: RunningDaemon) -> None:
+    (choice,) = complete(daemon, "a<|im_end|>", return_token_ids=True).json["choices"]
+    assert choice["prompt_token_ids"] == [ord("a"), TURN_END]
+
+
+def test_prompt_longer_than_the_window_is_refused(daemon: RunningDaemon) -> None:
+    reply = complete(daemon, "x" * CONTEXT_LEN)
+    assert (reply.status, reply.error["code"]) == (400, "context_length_exceeded")
+    assert (reply.error["n_prompt_tokens"], reply.error["n_ctx"]) == (CONTEXT_LEN, CONTEXT_LEN)
+    assert reply.error["param"] == "prompt"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("suffix", "end"), ("best_of", 5), ("add_special_tokens", False), ("prompt_embeds", "AA==")],
+)
+def test_fields_that_would_change_the_answer_are_refused_by_name(
+    daemon: RunningDaemon, name: str, value: Any
+) -> None:
+    assert name == "best_of" or name in REFUSED_IN_COMPLETIONS
+    reply = complete(daemon, **{name: value})
+    assert (reply.status, reply.error["param"]) == (400, name)
+
+
+def test_best_of_what_is_returned_changes_nothing(daemon: RunningDaemon) -> None:
+    assert complete(daemon, n=2, best_of=2).status == 200
+
+
+@pytest.mark.parametrize(("field", "value"), [("logprobs", 21), ("logprobs", -1), ("max_tokens", -1)])
+def test_values_out_of_range_are_refused_by_name(daemon: RunningDaemon, field: str, value: int) -> None:
+    reply = complete(daemon, **{field: value})
+    assert (reply.status, reply.error["param"]) == (400, field)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.serving.http import send
+from tests.serving.model import CONTEXT_LEN
+from tests.serving.running import MODEL, RunningDaemon
+
+
+def test_loaded_models_come_first_with_their_aliases(daemon: RunningDaemon) -> None:
+    body = send(daemon, "GET", "/v1/models").json
+    assert body["object"] == "list"
+    ids = [entry["id"] for entry in body["data"]]
+    assert ids[:2] == [MODEL, "gpt-4o"]
+    assert "other" in ids
+    assert (body["first_id"], body["last_id"], body["has_more"]) == (ids[0], ids[-1], False)
+
+
+def test_one_entry_serves_every_kind_of_client(daemon: RunningDaemon) -> None:
+    entry = send(daemon, "GET", f"/v1/models/{MODEL}").json
+    assert entry["root"].endswith(f"/models/{MODEL}")
+    assert (entry["object"], entry["owned_by"], entry["type"]) == ("model", "llmd", "model")
+    assert entry["max_model_len"] == entry["max_input_tokens"] == CONTEXT_LEN
+    assert entry["status"] == "loaded"
+    assert entry["meta"]["n_ctx_train"] == CONTEXT_LEN
+    assert entry["meta"]["n_params"] > 0
+    assert entry["created_at"].endswith("Z")
+
+
+@pytest.mark.parametrize("path", ["/v1/models/nobody", "/v1/models/org%2Fnobody", "/models/org/nobody"])
+def test_unknown_models_are_not_found(daemon: RunningDaemon, path: str) -> None:
+    reply = send(daemon, "GET", path)
+    assert (reply.status, reply.error["code"]) == (404, "model_not_found")
+    assert MODEL in reply.error["message"]
