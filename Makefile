@@ -38,11 +38,13 @@ format: setup  ## rewrite what `check` would complain about and can be mended by
 stubs: setup  ## write the type stubs of the extension anew
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
-bench: setup  ## measure; results go to bench/results
+bench: setup .venv-bench/.made  ## measure beside llama.cpp; results go to bench/results
 	@$(RUN) -m bench
 
-oracle: .venv-oracle/.made  ## compute the golden logits anew with torch and transformers, and compare
+oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
+	@.venv-oracle/bin/python -m tests.golden.templates.generate
+	@.venv-oracle/bin/python -m tests.golden.tokenizers.generate
 
 guide: .venv-guide/.made  ## train the built-in model anew
 	@.venv-guide/bin/python -m guide.train
@@ -50,10 +52,11 @@ guide: .venv-guide/.made  ## train the built-in model anew
 guide-eval: setup  ## score the built-in model on questions that it was not trained on
 	@$(RUN) -m guide.evaluate
 
-# What torch and transformers need stays out of the workspace. pip, not uv: pip knows the find-links of a machine.
+# What torch, transformers and llama.cpp need stays out of the workspace. pip, not uv: pip knows the find-links of a machine.
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-guide/.made: guide/requirements.txt
-.venv-oracle/.made .venv-guide/.made:
+.venv-bench/.made: bench/requirements.txt
+.venv-oracle/.made .venv-guide/.made .venv-bench/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
 	@touch $@
