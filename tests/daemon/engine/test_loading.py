@@ -111,6 +111,15 @@ def test_the_memory_budget_bounds_the_pool(load: MakeModel) -> None:
         load(memory_budget=100)
 
 
+def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel) -> None:
+    longest = load().loaded.max_context_len
+    assert load(context_len=longest).loaded.context_len == longest
+    with pytest.raises(
+        ConfigError, match=f"--max-ctx {longest + 1}: the model was made for at most {longest}"
+    ):
+        load(context_len=longest + 1)
+
+
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:
     device = ReferenceDevice()
     device.info = msgspec.structs.replace(device.info, kv_dtypes=("f16",))

@@ -66,6 +66,7 @@ def load_model(
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
+        _check_context(model.plan)
         placed = _place(load, model, open_device, report, stack)
         budget = _budget(load, model.plan, placed)
         limits = _limits(load, model.plan)
@@ -74,6 +75,14 @@ def load_model(
         core = EngineCore(chain, model.plan.groups, budget, limits)
         loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
         return LoadedModel(core, loaded, stack.pop_all())
+
+
+def _check_context(plan: ModelPlan) -> None:
+    if plan.context_len > plan.max_context_len:
+        raise ConfigError(
+            f"--max-ctx {plan.context_len}: the model was made for at most {plan.max_context_len} tokens",
+            hint="beyond that its answers lose their sense; ask for less",
+        )
 
 
 def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
