@@ -46,3 +46,9 @@ def test_a_folder_that_cannot_be_written_is_logged(cache: Cache, caplog: pytest.
         cache.put("kind", "key", "print", 1)
     assert "cache_not_written" in caplog.text
     assert cache.get("kind", "key", "print", int) is None
+
+
+def test_a_value_that_could_not_be_put_in_place_leaves_nothing_behind(cache: Cache) -> None:
+    (cache.folder / "kind" / "key.json" / "in the way").mkdir(parents=True)
+    cache.put("kind", "key", "print", 1)
+    assert [path.name for path in (cache.folder / "kind").iterdir()] == ["key.json"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,15 @@ def test_what_a_plugin_prints_is_no_answer(site: Site) -> None:
     probe = "def probe():\n    import os\n    print('{}')\n    os.write(1, b'garbage\\n')\n    return []\n"
     answers = run_isolated(Probe(site.write("made", HEAD + probe), ""), TIME_LIMIT_S)
     assert not [answer for answer in answers if isinstance(answer, Found)]
+
+
+def test_a_module_in_the_current_folder_is_not_taken_for_another(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("raise ImportError('this is not msgspec')")
+    monkeypatch.chdir(tmp_path)
+    plugin = site.write("made", HEAD + "def probe():\n    return []\n")
+    assert run_isolated(Probe(plugin, ""), TIME_LIMIT_S)
 
 
 def test_processes_that_a_plugin_started_end_with_the_child(site: Site) -> None:

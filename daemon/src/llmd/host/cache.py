@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-import tempfile
+import threading
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,14 +42,15 @@ class Cache:
         """Store a value, replacing the file as a whole: a reader sees the old one or the new one."""
         path = self._path(kind, key)
         data = msgspec.json.encode(_Entry(fingerprint, msgspec.Raw(msgspec.json.encode(value))))
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            Path(temporary).replace(path)
+            temporary.write_bytes(data)
+            temporary.replace(path)
         except OSError as error:
             log.warning("cache_not_written", extra={"path": str(path), "error": str(error)})
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
     def _path(self, kind: str, key: str) -> Path:
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in key)

@@ -27,7 +27,7 @@ def run_isolated(task: Probe | Measure, time_limit_s: float) -> list[Answer]:
     job = msgspec.json.encode(Job(task, tuple(sys.path)))
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "llmd.host.child"],
+            [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
         )  # fmt: skip
         output, in_time = _communicate(child, job, time_limit_s)
