@@ -47,8 +47,9 @@ def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_exists(command: str) -> None:
-    group: click.Command | None = llmd
+    found: click.Command | None = llmd
     for word in command.split():
-        assert isinstance(group, click.Group)
-        group = group.get_command(click.Context(group), word)
-    assert group is not None
+        if isinstance(found, click.Group):  # what follows a command are its arguments
+            found = found.get_command(click.Context(found), word)
+    assert isinstance(found, click.Command)
+    assert not isinstance(found, click.Group)
