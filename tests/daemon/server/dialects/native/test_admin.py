@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.serving.http import chat, send
+from tests.serving.model import CONTEXT_LEN, write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+
+def test_ps_tells_where_a_model_lies_and_what_it_does(daemon: RunningDaemon) -> None:
+    row = next(row for row in send(daemon, "GET", "/llmd/ps").json["models"] if row["name"] == MODEL)
+    assert row["aliases"] == ["gpt-4o"]
+    assert (row["status"], row["error"], row["context_len"]) == ("loaded", None, CONTEXT_LEN)
+    assert row["loaded"]["stages"][0]["device"] == "reference"
+    assert row["report"]["running"] == 0
+    os.kill(row["engine_pid"], 0)
+
+
+def test_devices_and_plugins_are_listed_with_their_states(daemon: RunningDaemon) -> None:
+    devices = send(daemon, "GET", "/llmd/devices").json["devices"]
+    assert next(row for row in devices if row["name"] == "reference")["ok"]
+    plugins = send(daemon, "GET", "/llmd/plugins").json["plugins"]
+    assert {"openai", "native", "reference"} <= {row["name"] for row in plugins if row["state"] == "ok"}
+
+
+@pytest.mark.parametrize("body", [{}, {"model": ""}, {"daemon": False}])
+def test_stopping_nothing_is_refused(daemon: RunningDaemon, body: dict[str, object]) -> None:
+    assert send(daemon, "POST", "/llmd/stop", body).status == 400
+
+
+def test_stopped_model_is_gone_until_it_is_asked_for_again(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories) as daemon:
+        (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+        assert send(daemon, "POST", "/llmd/stop", {"model": MODEL}).status == 200
+        with pytest.raises(ProcessLookupError):
+            os.kill(row["engine_pid"], 0)
+        assert send(daemon, "GET", "/llmd/ps").json["models"] == []
+        assert send(daemon, "POST", "/llmd/stop", {"model": MODEL}).status == 404
+        assert chat(daemon).status == 200
+
+
+def test_stopped_daemon_ends(tmp_path: Path, probes: Path) -> None:
+    with running_daemon(directories_below(tmp_path, cache=probes), models=()) as daemon:
+        assert send(daemon, "POST", "/llmd/stop", {"daemon": True}).json["stopping"]
+        daemon.thread.join()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.server.answer_text import AnswerToken, Piece
+from llmd.server.dialects.openai.answering import Head
+from llmd.server.dialects.openai.chat_shape import ChatShape
+from llmd.server.generation import EndChoice, GenerationRequest, SamplingChoice
+from llmd.server.model_text import ModelText
+
+HEAD = Head("chatcmpl-1", "m", 5, "llmd-0")
+
+
+def shape_of(
+    text: ModelText, *, n: int = 1, logprobs: int | None = None, token_ids: bool = False
+) -> ChatShape:
+    request = GenerationRequest(((1, 2),), SamplingChoice(logprobs=logprobs), EndChoice(), n)
+    return ChatShape(HEAD, request, text.tokenizer, return_token_ids=token_ids)
+
+
+def test_last_piece_with_text_becomes_two_chunks(text: ModelText) -> None:
+    opening, content, finish = shape_of(text).chunks(0, Piece("a", finish="stop"))
+    assert opening["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert (content["choices"][0]["delta"], content["choices"][0]["finish_reason"]) == (
+        {"content": "a"},
+        None,
+    )
+    assert (finish["choices"][0]["delta"], finish["choices"][0]["finish_reason"]) == ({}, "stop")
+
+
+def test_whitespace_alone_is_sent(text: ModelText) -> None:
+    _, content = shape_of(text).chunks(0, Piece(" "))
+    assert content["choices"][0]["delta"] == {"content": " "}
+
+
+def test_each_choice_opens_once(text: ModelText) -> None:
+    shape = shape_of(text, n=2)
+    roles = [
+        (chunk["choices"][0]["index"], "role" in chunk["choices"][0]["delta"])
+        for index in (0, 1, 0, 1)
+        for chunk in shape.chunks(index, Piece("a"))
+    ]
+    assert roles == [(0, True), (0, False), (1, True), (1, False), (0, False), (1, False)]
+
+
+@pytest.mark.parametrize("piece", [Piece("a", (), (7,)), Piece("", (), (7,), "stop")])
+def test_ids_of_a_piece_are_sent_once(text: ModelText, piece: Piece) -> None:
+    chunks = list(shape_of(text, token_ids=True).chunks(0, piece))
+    assert [i for chunk in chunks for i in chunk["choices"][0]["token_ids"]] == [7]
+    assert chunks[0]["prompt_token_ids"] == (1, 2)
+
+
+def test_tokens_without_text_still_have_their_logprobs(text: ModelText) -> None:
+    piece = Piece("", (AnswerToken(97, 0, -0.5),), (97,), "length")
+    _, content, finish = shape_of(text, logprobs=0).chunks(0, piece)
+    assert content["choices"][0]["logprobs"]["content"][0]["logprob"] == -0.5
+    assert finish["choices"][0]["logprobs"] is None
+
+
+def test_whole_answer_joins_its_pieces(text: ModelText) -> None:
+    shape = shape_of(text, n=2)
+    for index, piece in [(0, Piece("a")), (1, Piece("x", finish="length")), (0, Piece("b", finish="stop"))]:
+        shape.add(index, piece)
+    choices = shape.body()["choices"]
+    assert [choice["message"]["content"] for choice in choices] == ["ab", "x"]
+    assert [choice["finish_reason"] for choice in choices] == ["stop", "length"]
