@@ -22,8 +22,18 @@ class Verb(NamedTuple):
 
 # In the order of ``llmd --help``: first what most people need.
 VERBS = {
+    "run": Verb("llmd.cli.run", "Answer one prompt."),
+    "chat": Verb("llmd.cli.chat", "Talk with a model."),
+    "serve": Verb("llmd.cli.serve", "Serve models over HTTP and a Unix socket."),
+    "list": Verb("llmd.cli.list", "List the models of this machine."),
+    "show": Verb("llmd.cli.show", "Show a model: sizes, context, template."),
+    "ps": Verb("llmd.cli.ps", "Show loaded models and what they do."),
+    "stop": Verb("llmd.cli.stop", "Unload a model, or end the daemon."),
     "devices": Verb("llmd.cli.devices", "Show devices, how fast they are, and why one is not used."),
     "plugins": Verb("llmd.cli.plugins", "List and install plugins."),
+    "check": Verb("llmd.cli.check", "Run the conformance suite on a device."),
+    "config": Verb("llmd.cli.config", "Show settings and where each came from."),
+    "version": Verb("llmd.cli.version", "Print the versions of client and daemon."),
     "doctor": Verb("llmd.cli.doctor", "Check this installation and say what mends it."),
 }
 

@@ -1,0 +1,50 @@
+"""Starts a daemon that goes on after this process has ended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from llmd.api.errors import DaemonUnreachableError
+from llmd.config import Directories
+
+LOG_NAME = "daemon.log"
+LAST_LINES = 3
+
+
+def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
+    """Run ``llmd serve`` with the arguments in a session of its own; return the line that it prints when ready.
+
+    What it logs goes to ``daemon.log`` in the state directory.
+
+    Raises:
+        DaemonUnreachableError: it ended before it was ready; the message has its last words.
+    """
+    directories.state.mkdir(parents=True, exist_ok=True)
+    log = directories.state / LOG_NAME
+    with log.open("ab") as stderr:
+        began = stderr.tell()
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "llmd.cli.main", "serve", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    assert daemon.stdout is not None
+    with daemon.stdout as output:
+        line = output.readline().decode().strip()
+    if line:
+        daemon.returncode = 0  # it outlives this process: nobody waits for it
+        return line
+    raise DaemonUnreachableError(
+        f"the daemon ended with {daemon.wait()} before it was ready: {_last_words(log, began)}",
+        hint=f"{log} has all that it said; `llmd doctor` checks the installation",
+    )
+
+
+def _last_words(log: Path, start: int) -> str:
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    return " ".join(line.strip() for line in lines[-LAST_LINES:]) or "it said nothing"

@@ -1,0 +1,110 @@
+"""``llmd chat``: a conversation on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llmd.cli.connection import connect
+from llmd.cli.conversation import Conversation, Message
+from llmd.cli.examples import examples
+from llmd.cli.generation_options import generation_options, given
+from llmd.cli.line_reader import HISTORY_NAME, history, read_message
+from llmd.cli.run import named
+from llmd.cli.settings import client_options, read_settings
+from llmd.cli.streaming import Printed, print_answer, stats_line
+
+if TYPE_CHECKING:
+    from llmd.client import Client
+
+DEFAULT_MODEL = "guide"
+
+
+@click.command(epilog=examples("llmd chat guide", 'llmd chat --system "Answer in one sentence."'))
+@click.argument("model", required=False)
+@generation_options
+@click.option(
+    "--stats", is_flag=True, help="Say after each answer how many tokens it has and how fast it came."
+)
+@click.option("--no-history", is_flag=True, help="Do not keep what is typed.")
+@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@client_options
+def command(
+    *,
+    model: str | None,
+    system: str | None,
+    stats: bool,
+    no_history: bool,
+    no_start: bool,
+    host: str | None,
+    timeout_s: float | None,
+    config_file: Path | None,
+    **sampling: Any,
+) -> None:
+    """Talk with a model. `/help` lists the commands of the conversation.
+
+    Without MODEL it is the only loaded one, else `guide`. A daemon that runs is used, else one is started and left
+    running.
+    """
+    client = connect(host, timeout_s, config_file, start=not no_start)
+    model = named(model) if model else default_model(client)
+
+    def ask(messages: list[Message], fields: Mapping[str, Any]) -> Printed:
+        printed = print_answer(client.stream_chat(messages, model=model, **fields), _to_stdout)
+        click.echo()
+        if stats:
+            click.echo(stats_line(printed), err=True)
+        return printed
+
+    conversation = Conversation(ask, _to_stderr, system, given(sampling))
+    keeping = sys.stdin.isatty() and not no_history
+    path = read_settings(config_file).directories.state / HISTORY_NAME
+    with history(path) if keeping else nullcontext():
+        _to_stderr(f"{model}; /help lists commands, /exit leaves")
+        converse(conversation)
+
+
+def converse(conversation: Conversation) -> None:
+    """Read and answer until the user leaves.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed twice with nothing typed between.
+    """
+    interrupted = False
+    while True:
+        try:
+            message = read_message(_read_line)
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            if interrupted:
+                raise
+            _to_stderr("\nCtrl-C again, or /exit, leaves")
+            interrupted = True
+            continue
+        interrupted = False
+        if not conversation.take(message):
+            return
+
+
+def default_model(client: Client) -> str:
+    """The only loaded model, else the guide."""
+    loaded = client.ps()
+    return str(loaded[0]["name"]) if len(loaded) == 1 else DEFAULT_MODEL
+
+
+def _read_line(prompt: str) -> str:
+    return input(prompt if sys.stdin.isatty() else "")
+
+
+def _to_stdout(text: str) -> None:
+    click.echo(text, nl=False)
+
+
+def _to_stderr(text: str) -> None:
+    click.echo(text, err=True)

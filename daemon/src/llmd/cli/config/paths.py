@@ -1,0 +1,46 @@
+"""``llmd config paths``: the files and folders that llmd uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.settings import CONFIG, read_settings
+
+
+class PathRow(msgspec.Struct, frozen=True):
+    """One place; it may be missing."""
+
+    name: str
+    path: Path
+    exists: bool
+
+
+COLUMNS = (
+    Column[PathRow]("NAME", lambda row: row.name),
+    Column[PathRow]("PATH", lambda row: str(row.path)),
+    Column[PathRow]("EXISTS", lambda row: "yes" if row.exists else "no"),
+)
+
+
+@click.command("paths")
+@listing_options
+@CONFIG
+def command(config_file: Path | None, **view: Any) -> None:
+    """Show which files and folders are used, and whether each exists."""
+    directories = read_settings(config_file).directories
+    places = {
+        "config": config_file or directories.user_config,
+        "system config": directories.system_config,
+        "models": directories.models,
+        "state": directories.state,
+        "cache": directories.cache,
+        "user socket": directories.user_socket,
+        "system socket": directories.system_socket,
+    }
+    rows = [PathRow(name, path, path.exists()) for name, path in places.items()]
+    show(View(**view), "paths", rows, COLUMNS)

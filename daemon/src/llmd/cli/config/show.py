@@ -1,0 +1,48 @@
+"""``llmd config show``: every setting, its value, its origin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.settings import CONFIG, read_settings
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """One setting. ``origin`` is ``default``, a variable or a file."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def text(value: Any) -> str:
+    """A value as one would write it."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+COLUMNS = (
+    Column[SettingRow]("NAME", lambda row: row.name),
+    Column[SettingRow]("VALUE", lambda row: text(row.value)),
+    Column[SettingRow]("ORIGIN", lambda row: row.origin),
+)
+
+
+@click.command("show")
+@listing_options
+@CONFIG
+def command(config_file: Path | None, **view: Any) -> None:
+    """Show every setting, its value and where it came from.
+
+    Flags win over variables (LLMD_NAME), these over the user's config.toml, that over the system's, that over
+    defaults.
+    """
+    origins = read_settings(config_file).origins
+    rows = [SettingRow(name, origin.value, origin.source) for name, origin in origins.items()]
+    show(View(**view), "settings", rows, COLUMNS)

@@ -1,0 +1,64 @@
+"""Options of ``run`` and ``chat`` that say how answers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+# Named after the request fields that they become; ranges are the daemon's to check.
+OPTIONS = (
+    click.option("-n", "--max-tokens", type=int, metavar="N", help="Longest answer in tokens."),
+    click.option(
+        "--temp", "temperature", type=float, metavar="T", help="Temperature; 0 takes the likeliest token."
+    ),
+    click.option("--top-k", type=int, metavar="K", help="Draw from the K likeliest tokens; 0: from all."),
+    click.option(
+        "--top-p", type=float, metavar="P", help="Draw from the likeliest tokens that together reach P."
+    ),
+    click.option(
+        "--min-p", type=float, metavar="P", help="Drop tokens less likely than P times the likeliest."
+    ),
+    click.option("--seed", type=int, metavar="N", help="Draw the same tokens each time."),
+)
+NAMES = {"temp": "temperature"}
+KINDS: dict[str, type[int | float]] = {
+    "max_tokens": int,
+    "temperature": float,
+    "top_k": int,
+    "top_p": float,
+    "min_p": float,
+    "seed": int,
+}
+
+
+def generation_options(command: Decorated) -> Decorated:
+    """Give a command ``--system`` and the sampling options; the latter come as request fields by name."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return click.option("--system", metavar="TEXT", help="Instructions that stand before the conversation.")(
+        command
+    )
+
+
+def given(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def read_field(name: str, text: str) -> tuple[str, int | float]:
+    """Read ``/set NAME VALUE`` as a request field.
+
+    Raises:
+        ValueError: there is no such field, or the value is no number; the message says which.
+    """
+    field = NAMES.get(name, name).replace("-", "_")
+    if field not in KINDS:
+        raise ValueError(f"there is no setting {name}; there are {', '.join(KINDS)}")
+    try:
+        return field, KINDS[field](text)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a number, not {text!r}") from error

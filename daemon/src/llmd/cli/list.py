@@ -1,0 +1,43 @@
+"""``llmd list``: the models of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from llmd.cli.composition import build_store
+from llmd.cli.examples import examples
+from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.settings import CONFIG, read_settings
+from llmd.registry.stored_model import StoredModel
+
+
+def parameters(model: StoredModel) -> str:
+    """The number of parameters for people."""
+    for unit, scale in (("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if model.num_parameters >= scale:
+            return f"{model.num_parameters / scale:.1f}{unit}"
+    return str(model.num_parameters) if model.num_parameters else ""
+
+
+COLUMNS = (
+    Column[StoredModel]("NAME", lambda model: model.name),
+    Column[StoredModel]("ARCH", lambda model: model.architecture),
+    Column[StoredModel]("PARAMS", parameters, lambda model: model.num_parameters),
+    Column[StoredModel]("FORMAT", lambda model: model.format),
+    Column[StoredModel]("SIZE", lambda model: size(model.size_bytes), lambda model: model.size_bytes),
+    Column[StoredModel]("CTX", lambda model: str(model.context_len or ""), lambda model: model.context_len or 0),
+    Column[StoredModel]("SOURCE", lambda model: "built in" if model.builtin else str(model.directory)),
+    Column[StoredModel]("STATE", lambda model: model.reason or "ok"),
+)  # fmt: skip
+
+
+@click.command(epilog=examples("llmd list", "llmd list --sort SIZE --json"))
+@listing_options
+@CONFIG
+def command(*, config_file: Path | None, **view: Any) -> None:
+    """List the models of this machine: the built-in guide, and directories under the data directory's `models/`."""
+    store = build_store(read_settings(config_file).directories)
+    show(View(**view), "models", store.list(), COLUMNS)

@@ -1,0 +1,82 @@
+"""``llmd ps``: loaded models and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from llmd.cli.connection import connect
+from llmd.cli.examples import examples
+from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.settings import client_options
+
+Row = Mapping[str, Any]
+
+
+def size_of(row: Row) -> int:
+    """Bytes of weights and of KV blocks."""
+    return sum(stage["weight_bytes"] + stage["kv_bytes"] for stage in _stages(row))
+
+
+def where(row: Row) -> str:
+    """Devices with their layers, the last one included."""
+    return ", ".join(f"{stage['device']} {stage['first']}–{stage['last'] - 1}" for stage in _stages(row))
+
+
+def kv(row: Row) -> str:
+    """KV blocks in use, of all."""
+    report = row["report"]
+    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']}" if report else ""
+
+
+def requests(row: Row) -> str:
+    """Running and waiting requests."""
+    report = row["report"]
+    return f"{report['running']}/{report['waiting']}" if report else ""
+
+
+def tokens_per_s(row: Row) -> float | None:
+    """Rate of all decoding since the model was loaded."""
+    report = row["report"]
+    return report["output_tokens"] / report["decode_s"] if report and report["decode_s"] else None
+
+
+def rate(row: Row) -> str:
+    """The rate for people."""
+    found = tokens_per_s(row)
+    return "" if found is None else f"{found:.1f}"
+
+
+def state(row: Row) -> str:
+    """What the model is doing, and why it failed."""
+    return f"{row['status']}: {row['error']}" if row["error"] else str(row["status"])
+
+
+def _stages(row: Row) -> list[dict[str, Any]]:
+    stages: list[dict[str, Any]] = row["loaded"]["stages"] if row.get("loaded") else []
+    return stages
+
+
+COLUMNS = (
+    Column[Row]("NAME", lambda row: ", ".join([row["name"], *row["aliases"]])),
+    Column[Row]("SIZE", lambda row: size(size_of(row)), size_of),
+    Column[Row]("WHERE", where),
+    Column[Row]("KV", kv),
+    Column[Row](
+        "CTX", lambda row: str(row.get("context_len") or ""), lambda row: row.get("context_len") or 0
+    ),
+    Column[Row]("RUN/WAIT", requests),
+    Column[Row]("TOK/S", rate, lambda row: tokens_per_s(row) or 0),
+    Column[Row]("STATE", state),
+)
+
+
+@click.command(epilog=examples("llmd ps", "llmd ps --json"))
+@listing_options
+@client_options
+def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
+    """Show loaded models: size, devices, KV blocks used and in all, context, running and waiting requests, tokens/s."""
+    show(View(**view), "models", connect(host, timeout_s, config_file).ps(), COLUMNS)

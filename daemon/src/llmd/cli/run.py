@@ -1,0 +1,137 @@
+"""``llmd run``: one prompt, one answer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from llmd.cli.connection import connect
+from llmd.cli.examples import examples
+from llmd.cli.generation_options import generation_options, given
+from llmd.cli.output import show_json
+from llmd.cli.settings import JSON, client_options
+from llmd.cli.streaming import Printed, print_answer, stats_line
+
+EXIT_INTERRUPTED = 130
+STDIN = "-"
+
+
+@click.command(
+    epilog=examples(
+        'llmd run guide "How do I see my devices?"',
+        'git diff | llmd run guide "Write a commit message." --temp 0',
+    )
+)
+@click.argument("model")
+@click.argument("prompt", required=False)
+@generation_options
+@click.option("--stats", is_flag=True, help="Say on standard error how many tokens there were and how fast.")
+@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@JSON
+@client_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    model: str,
+    prompt: str | None,
+    system: str | None,
+    stats: bool,
+    no_start: bool,
+    as_json: bool,
+    host: str | None,
+    timeout_s: float | None,
+    config_file: Path | None,
+    **sampling: Any,
+) -> None:
+    """Answer one prompt and end.
+
+    MODEL is `guide`, a name that `llmd list` shows, or a directory. Standard input is added to PROMPT; without
+    PROMPT, or with `-`, it is the prompt. Without either, on a terminal, this is `llmd chat`. A daemon that runs
+    is used, else one is started and left running.
+    """
+    text = whole_prompt(prompt, sys.stdin)
+    if text is None:
+        if as_json:
+            raise click.UsageError("--json needs a prompt")
+        return _chat(ctx, model)
+    client = connect(host, timeout_s, config_file, start=not no_start)
+    messages = messages_of(system, text)
+    write: Callable[[str], None] = _nowhere if as_json else _to_stdout
+    printed = print_answer(client.stream_chat(messages, model=named(model), **given(sampling)), write)
+    if as_json:
+        show_json(members_of(model, printed))
+    elif not printed.text.endswith("\n"):
+        click.echo()
+    if stats:
+        click.echo(stats_line(printed), err=True)
+    if printed.finish == "interrupted":
+        ctx.exit(EXIT_INTERRUPTED)
+    return None
+
+
+def whole_prompt(prompt: str | None, stdin: IO[str]) -> str | None:
+    """The prompt with standard input added; None where there is neither, as on a terminal.
+
+    Raises:
+        click.UsageError: standard input was to be the prompt and is empty.
+    """
+    words = None if prompt == STDIN else prompt
+    if stdin.isatty() and prompt != STDIN:
+        return words
+    piped = "" if stdin.closed else stdin.read().strip()
+    text = "\n\n".join(part for part in (words, piped) if part)
+    if not text:
+        raise click.UsageError("there is no prompt: give one as PROMPT or on standard input")
+    return text
+
+
+def messages_of(system: str | None, prompt: str) -> list[dict[str, str]]:
+    """A conversation of one question."""
+    instructions = [{"role": "system", "content": system}] if system else []
+    return [*instructions, {"role": "user", "content": prompt}]
+
+
+def named(model: str) -> str:
+    """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
+    path = Path(model).expanduser()
+    return str(path.resolve()) if ("/" in model or model in {".", ".."}) and path.is_dir() else model
+
+
+def members_of(model: str, printed: Printed) -> dict[str, Any]:
+    """An answer as ``--json`` shows it; times in seconds."""
+    return {
+        "model": model,
+        "text": printed.text,
+        "finish": printed.finish,
+        "usage": {
+            "prompt_tokens": printed.prompt_tokens,
+            "completion_tokens": printed.completion_tokens,
+        },
+        "first_s": printed.first_s,
+        "total_s": printed.total_s,
+        "tokens_per_s": printed.tokens_per_s,
+    }
+
+
+def _chat(ctx: click.Context, model: str) -> None:
+    """Talk instead, with the options that were given here and that mean the same there."""
+    from llmd.cli.chat import command as chat
+
+    known = {parameter.name for parameter in chat.params}
+    ctx.invoke(
+        chat, **{name: value for name, value in ctx.params.items() if name in known} | {"model": model}
+    )
+
+
+def _to_stdout(text: str) -> None:
+    click.echo(text, nl=False)
+
+
+def _nowhere(_text: str) -> None:
+    pass

@@ -1,0 +1,133 @@
+"""``llmd serve``: the daemon in the foreground, or detached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llmd.api.errors import ConfigError
+from llmd.cli.examples import examples
+from llmd.cli.settings import read_settings, serving_options
+
+if TYPE_CHECKING:
+    from llmd.config import Settings
+    from llmd.registry.store import Store
+
+
+@click.command(
+    epilog=examples(
+        "llmd serve guide", "llmd serve ~/models/llama --addr 127.0.0.1:9000 --alias mine --max-ctx 8192"
+    )
+)
+@click.argument("models", nargs=-1, metavar="[MODEL]…")
+@click.option(
+    "--alias", "aliases", multiple=True, metavar="NAME[=MODEL]", help="Another name of a model; repeatable."
+)
+@click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
+@serving_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    models: tuple[str, ...],
+    aliases: tuple[str, ...],
+    detach: bool,
+    config_file: Path | None,
+    **flags: Any,
+) -> None:
+    """Serve models over HTTP and a Unix socket.
+
+    MODEL is `guide`, a name that `llmd list` shows, or a directory. Other models of that list are loaded when a
+    request names them. One line with the addresses is printed when the daemon is ready. SIGTERM and Ctrl-C let
+    running answers finish, then it ends with 0; a second Ctrl-C ends it at once.
+    """
+    settings = read_settings(config_file, **flags)
+    if detach:
+        from llmd.cli.background import start_daemon
+
+        click.echo(start_daemon(settings.directories, typed_arguments(ctx, without="detach")))
+        return
+    serve(settings, models, aliases)
+
+
+def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
+    """Run the daemon in this process.
+
+    Raises:
+        NotFoundError: there is no such model.
+    """
+    from llmd.cli.composition import build_benchmarks, build_host, build_store
+    from llmd.server.daemon import Daemon, run_daemon
+
+    store = build_store(settings.directories)
+    names = named_models(models, store)
+    daemon = Daemon(
+        settings,
+        host=build_host(),
+        store=store,
+        models=list(names.values()),
+        aliases=read_aliases(aliases, tuple(names), store),
+        benchmarks=build_benchmarks(),
+    )
+    run_daemon(daemon, lambda serving: click.echo(str(serving)))
+
+
+def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
+    """Return what to load by the name that it is served under: a stored name, or the path of a directory.
+
+    Raises:
+        NotFoundError: there is no such model.
+    """
+    stored = store.directories()
+    found = (store.find(model, allow_path=True) for model in models)
+    return {model.name: model.name if model.name in stored else str(model.directory) for model in found}
+
+
+def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> dict[str, str]:
+    """Return served names by alias; ``NAME`` alone stands for the only model.
+
+    Raises:
+        ConfigError: an alias names no model where several (or none) are served.
+        NotFoundError: an alias names a model that does not exist.
+    """
+    aliases = {}
+    for text in texts:
+        name, given, model = text.partition("=")
+        if not given and len(served) != 1:
+            raise ConfigError(
+                f"--alias {text} does not say which of {len(served)} models it means",
+                hint=f"write --alias {name}=MODEL",
+            )
+        aliases[name] = _target(model, served, store) if given else served[0]
+    return aliases
+
+
+def _target(model: str, served: Sequence[str], store: Store) -> str:
+    """An alias may mean what is served, by name or path, or what is loaded later, by name."""
+    for name in (model, Path(model).resolve().name):
+        if name in served:
+            return name
+    return store.find(model, allow_path=False).name
+
+
+def typed_arguments(ctx: click.Context, *, without: str) -> list[str]:
+    """Return the arguments that this command was given, but for one flag, to give them to another process."""
+    flags: list[str] = []
+    words: list[str] = []
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name == without or ctx.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        value = ctx.params[name]
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(parameter, click.Argument):
+            words += map(str, values)
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            flags.append(parameter.opts[-1])
+        else:
+            flags += [word for one in values for word in (parameter.opts[-1], str(one))]
+    return [*flags, "--", *words]

@@ -1,0 +1,82 @@
+"""Flags that are settings: what was typed becomes the strongest source of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from llmd.config import Settings
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+CONFIG = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Read this file instead of the user's config.toml.",
+)
+HOST = click.option("--host", help="Where the daemon is: unix:PATH, HOST:PORT or http://HOST:PORT.")
+TIMEOUT = click.option(
+    "--timeout", "timeout_s", type=float, metavar="SECONDS", help="How long to wait for the daemon."
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+# No defaults here: they stand in the schema, and a flag that was not typed is no source.
+ENGINE = (
+    click.option("--device", metavar="auto|NAME", help="The device that runs models; see `llmd devices`."),
+    click.option(
+        "--split", metavar="0-3=NAME,4-7=NAME", help="Layers on several devices, last one included."
+    ),
+    click.option("-c", "--max-ctx", type=int, metavar="N", help="Context window in tokens."),
+    click.option("--slots", type=int, metavar="N", help="Requests that run at once; reserves no memory."),
+    click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
+    click.option("--kv-dtype", metavar="f16|f32", help="How keys and values are kept."),
+    click.option("--memory-budget", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
+)
+SERVER = (
+    click.option("--addr", multiple=True, metavar="HOST:PORT|unix:PATH", help="Listen here; repeatable."),
+    click.option(
+        "--allow-host", multiple=True, metavar="NAME", help="Answer to this host name too; repeatable."
+    ),
+    click.option(
+        "--allow-origin", multiple=True, metavar="URL", help="Let pages of this origin ask; repeatable."
+    ),
+    click.option(
+        "--no-auth", is_flag=True, default=None, help="Serve everyone on the network, without a key."
+    ),
+    click.option(
+        "--drain-s", type=float, metavar="SECONDS", help="How long answers may go on after SIGTERM."
+    ),
+)
+
+
+def serving_options(command: Decorated) -> Decorated:
+    """Give a command the options that say where a daemon listens and how it loads models."""
+    return _with(command, (*SERVER, *ENGINE, CONFIG))
+
+
+def client_options(command: Decorated) -> Decorated:
+    """Give a command the options that say where the daemon is."""
+    return _with(command, (HOST, TIMEOUT, CONFIG))
+
+
+def read_settings(config_file: Path | None, **flags: Any) -> Settings:
+    """Build the configuration; flags that are None or empty were not typed.
+
+    Raises:
+        ConfigError: a value cannot be used; the message says where it came from.
+    """
+    from llmd.config import load_settings
+
+    typed = {name: None if value == () else value for name, value in flags.items()}
+    return load_settings(typed, file=config_file)
+
+
+def _with(command: Decorated, options: tuple[Callable[[Decorated], Decorated], ...]) -> Decorated:
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,0 +1,102 @@
+"""``llmd show MODEL``: what is known of one model without loading it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llmd.cli.composition import build_store
+from llmd.cli.examples import examples
+from llmd.cli.output import aligned, show_json, size
+from llmd.cli.settings import CONFIG, JSON, read_settings
+
+if TYPE_CHECKING:
+    from llmd.registry.stored_model import StoredModel
+
+
+@click.command(epilog=examples("llmd show guide", "llmd show guide --template"))
+@click.argument("model")
+@click.option("--template", is_flag=True, help="Print the chat template alone.")
+@click.option("--tokens", is_flag=True, help="Print the vocabulary's size and its special tokens.")
+@JSON
+@CONFIG
+def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_file: Path | None) -> None:
+    """Show a model: architecture, size, context length, files.
+
+    MODEL is a name that `llmd list` shows, or a directory.
+    """
+    if template and tokens:
+        raise click.UsageError("--template and --tokens exclude each other")
+    stored = build_store(read_settings(config_file).directories).find(model, allow_path=True)
+    if template:
+        text = template_text(stored.directory)
+        show_json({"template": text}) if as_json else click.echo(text)
+    elif tokens:
+        facts = token_facts(stored.directory)
+        show_json({"tokens": facts}) if as_json else click.echo(aligned(token_lines(facts)))
+    elif as_json:
+        show_json({"model": stored, "files": file_names(stored.directory)})
+    else:
+        click.echo(aligned(lines_of(stored)))
+
+
+def lines_of(model: StoredModel) -> list[list[str]]:
+    """A model as titles and values for people."""
+    return [
+        ["name", model.name],
+        ["directory", str(model.directory)],
+        ["architecture", model.architecture or "unknown"],
+        ["parameters", f"{model.num_parameters:,}"],
+        ["weights", f"{size(model.size_bytes)} {model.format}".rstrip()],
+        ["context", f"{model.context_len} tokens" if model.context_len else "not stated"],
+        ["files", ", ".join(file_names(model.directory))],
+        ["modified", model.modified.isoformat(timespec="seconds")],
+        ["state", model.reason or "ok"],
+    ]
+
+
+def file_names(directory: Path) -> list[str]:
+    """The files of a model."""
+    return sorted(path.name for path in directory.iterdir() if path.is_file())
+
+
+def template_text(directory: Path) -> str:
+    """Return the chat template.
+
+    Raises:
+        TemplateError: the model has none.
+    """
+    from llmd.chat.template_files import load_chat_template
+    from llmd.chat.tokenizer_loader import load_tokenizer
+
+    return load_chat_template(directory, load_tokenizer(directory)).source(with_tools=False)
+
+
+def token_facts(directory: Path) -> dict[str, Any]:
+    """The size of the vocabulary, the tokens that begin and end texts, and the special ones by text.
+
+    Raises:
+        TokenizerError: the tokenizer cannot be read.
+    """
+    from llmd.chat.stop_tokens import stop_token_ids
+    from llmd.chat.tokenizer_loader import load_tokenizer
+
+    tokenizer = load_tokenizer(directory)
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "bos_id": tokenizer.bos_id,
+        "stop_ids": stop_token_ids(directory, tokenizer),
+        "special": {token.text: token.token_id for token in tokenizer.vocabulary.specials},
+    }
+
+
+def token_lines(facts: dict[str, Any]) -> list[list[str]]:
+    """The same for people."""
+    return [
+        ["vocabulary", f"{facts['vocab_size']} tokens"],
+        ["begin of text", "none" if facts["bos_id"] is None else str(facts["bos_id"])],
+        ["end of answer", ", ".join(map(str, facts["stop_ids"])) or "none"],
+        *([text, str(token_id)] for text, token_id in facts["special"].items()),
+    ]

@@ -1,0 +1,28 @@
+"""``llmd stop``: unloads a model, or ends the daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from llmd.cli.connection import connect
+from llmd.cli.examples import examples
+from llmd.cli.settings import client_options
+
+
+@click.command(epilog=examples("llmd stop guide", "llmd stop --daemon"))
+@click.argument("model", required=False)
+@click.option("--daemon", is_flag=True, help="End the daemon once running answers are finished.")
+@client_options
+def command(
+    *, model: str | None, daemon: bool, host: str | None, timeout_s: float | None, config_file: Path | None
+) -> None:
+    """Unload MODEL and free its memory; with --daemon, end the daemon."""
+    if daemon == bool(model):
+        raise click.UsageError("name a model to unload, or say --daemon to end the daemon")
+    client = connect(host, timeout_s, config_file)
+    if model:
+        client.stop(model)
+    else:
+        client.stop_daemon()

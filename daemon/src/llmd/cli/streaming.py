@@ -1,0 +1,77 @@
+"""Prints an answer while it is made, and measures it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from llmd.client import Answer
+
+
+class Printed(msgspec.Struct, frozen=True):
+    """An answer that was printed. Tokens are None where Ctrl-C came before the daemon had counted them.
+
+    ``first_s`` is the time to the first text, ``total_s`` to the last; None where no text came.
+    """
+
+    text: str
+    finish: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    first_s: float | None
+    total_s: float
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Rate after the first text."""
+        if not self.completion_tokens or self.first_s is None or self.total_s <= self.first_s:
+            return None
+        return (self.completion_tokens - 1) / (self.total_s - self.first_s)
+
+
+def print_answer(
+    answers: Iterable[Answer], write: Callable[[str], None], clock: Callable[[], float] = time.perf_counter
+) -> Printed:
+    """Write the text of a streamed answer as it comes. Ctrl-C ends the request and keeps what was written."""
+    began = clock()
+    texts: list[str] = []
+    finish, usage, first_s = "interrupted", None, None
+    stream = iter(answers)
+    try:
+        with closing(stream):  # type: ignore[type-var]
+            for answer in stream:
+                finish, usage = answer.finish or finish, answer.usage or usage
+                if not answer.text:
+                    continue
+                first_s = clock() - began if first_s is None else first_s
+                texts.append(answer.text)
+                write(answer.text)
+    except KeyboardInterrupt:
+        finish = "interrupted"
+    return Printed(
+        text="".join(texts),
+        finish=finish,
+        prompt_tokens=usage and usage.prompt_tokens,
+        completion_tokens=usage and usage.completion_tokens,
+        first_s=first_s,
+        total_s=clock() - began,
+    )
+
+
+def stats_line(printed: Printed) -> str:
+    """What was measured, for people."""
+    parts = []
+    if printed.prompt_tokens is not None:
+        parts.append(f"prompt {printed.prompt_tokens} tokens")
+    if printed.completion_tokens is not None:
+        parts.append(f"answer {printed.completion_tokens} tokens")
+    if printed.tokens_per_s is not None:
+        parts.append(f"{printed.tokens_per_s:.1f} tokens/s")
+    if printed.first_s is not None:
+        parts.append(f"first text after {printed.first_s * 1000:.0f} ms")
+    return ", ".join([*parts, f"{printed.total_s:.2f} s in all"])
