@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -63,6 +63,21 @@ def send(
         connection.request(method, path, content, dict(headers or {}))
         with connection.getresponse() as reply:
             return Reply(reply.status, reply.headers, reply.read())
+
+
+@contextlib.contextmanager
+def open_stream(
+    daemon: RunningDaemon, body: Mapping[str, Any], *, unix: bool = False
+) -> Iterator[http.client.HTTPResponse]:
+    """A chat whose reply is read bit by bit; leaving closes the connection, whatever is still to come."""
+    address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
+    connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
+    connection.sock = connected(address)
+    fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+    with contextlib.closing(connection):
+        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, "stream": True, **body}))
+        with connection.getresponse() as reply:
+            yield reply
 
 
 def chat(daemon: RunningDaemon, content: str = "Hello", /, **fields: Any) -> Reply:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_variables
 from llmd.server.dialects.openai.fields import REFUSED
 from llmd.server.errors import BadRequestError
+from llmd.server.model_text import ChatPrompt, ModelText
 from llmd.server.request_fields import RequestFields
 from tests.serving.http import Reply, chat, send
 from tests.serving.model import CONTEXT_LEN, TURN_END
@@ -291,3 +293,21 @@ def test_model_of_the_store_is_loaded_when_it_is_first_asked_for(daemon: Running
     assert chat(daemon, model="other").status == 200
     assert not same(chat(daemon, model="other"), chat(daemon))
     assert send(daemon, "POST", "/llmd/stop", {"model": "other"}).status == 200
+
+
+def test_prompts_are_rendered_and_tokenized_off_the_event_loop(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def noting_encode(self: ModelText, prompt: ChatPrompt) -> tuple[int, ...]:
+        threads.append(threading.current_thread())
+        return encode_chat(self, prompt)
+
+    encode_chat = ModelText.encode_chat
+    with monkeypatch.context() as patch:
+        patch.setattr(ModelText, "encode_chat", noting_encode)
+        assert chat(daemon, "x" * 5000).error["code"] == "context_length_exceeded"
+    (thread,) = threads
+    assert thread is not daemon.thread
+    assert thread.name.startswith("text")

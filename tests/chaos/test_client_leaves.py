@@ -1,0 +1,84 @@
+"""Clients that leave: their requests end at once, wherever they are, and nobody else's."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
+
+import pytest
+
+from llmd.client import connected
+from llmd.config import Address, UnixAddress
+from tests.chaos.conftest import SLOTS
+from tests.serving.http import chat, open_stream, send
+from tests.serving.model import CONTEXT_LEN
+from tests.serving.running import MODEL, RunningDaemon
+
+LONG = {"max_tokens": CONTEXT_LEN, "ignore_eos": True}
+
+
+@contextmanager
+def asked(
+    daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
+) -> Iterator[http.client.HTTPConnection]:
+    """A request whose reply nobody has waited for yet."""
+    address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = connected(address)
+    fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+    with closing(connection):
+        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, **body}))
+        yield connection
+
+
+def report(daemon: RunningDaemon) -> dict[str, Any]:
+    (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+    counters: dict[str, Any] = row["report"]
+    return counters
+
+
+def wait_until(daemon: RunningDaemon, **expected: int) -> None:
+    """Ask until the engine's counters are so; the test's time limit ends what never comes."""
+    while {name: report(daemon)[name] for name in expected} != expected:
+        pass
+
+
+@pytest.mark.parametrize("unix", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_running_request_is_freed(daemon: RunningDaemon, *, stream: bool, unix: bool) -> None:
+    with asked(daemon, {**LONG, "stream": stream}, unix=unix):
+        wait_until(daemon, running=1)
+    wait_until(daemon, running=0, kv_blocks_used=0)
+    assert report(daemon)["output_tokens"] < CONTEXT_LEN - 40
+
+
+def test_stream_that_was_half_read_is_freed(daemon: RunningDaemon) -> None:
+    with open_stream(daemon, LONG) as reply:
+        for _ in range(10):
+            reply.readline()
+    wait_until(daemon, running=0, kv_blocks_used=0)
+
+
+def test_request_in_the_queue_is_freed_and_those_before_it_go_on(daemon: RunningDaemon) -> None:
+    undisturbed = chat(daemon, **LONG).json["choices"]
+    with ExitStack() as stack:
+        connections = [stack.enter_context(asked(daemon, LONG)) for _ in range(SLOTS)]
+        wait_until(daemon, running=SLOTS)
+        with asked(daemon, LONG):
+            wait_until(daemon, waiting=1)
+        wait_until(daemon, waiting=0)
+        for connection in connections:
+            assert json.loads(connection.getresponse().read())["choices"] == undisturbed
+
+
+def test_request_in_prefill_is_freed(daemon: RunningDaemon) -> None:
+    messages = [{"role": "user", "content": "x" * (CONTEXT_LEN - 60)}]
+    with asked(daemon, {"messages": messages, "stream": True}) as connection:
+        wait_until(daemon, running=1)
+        assert connection.sock is not None
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    wait_until(daemon, running=0, waiting=0, kv_blocks_used=0)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import CheckpointError, ConfigError, NotFoundError
+from llmd.config import TcpAddress, UnixAddress
+from llmd.server.daemon import Serving
+from tests.serving.http import chat, open_stream, send
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, directories_below, running_daemon
+
+LONG = {"max_tokens": 400, "ignore_eos": True}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_model(tmp_path / "data" / "models" / MODEL)
+    return tmp_path
+
+
+def events(content: bytes) -> list[str]:
+    return [line.removeprefix("data: ") for line in content.decode().split("\n") if line.startswith("data: ")]
+
+
+def test_says_in_one_line_where_it_listens(tmp_path: Path) -> None:
+    serving = Serving("1.2", (UnixAddress(tmp_path / "s"), TcpAddress("::1", 5)), ("tiny", "gpt-4o"))
+    assert str(serving) == f"llmd 1.2 listens on unix:{tmp_path}/s and http://[::1]:5; models: tiny, gpt-4o"
+    assert str(Serving("1", (TcpAddress("::1", 5),), ())).endswith("models: none loaded")
+
+
+def test_is_ready_only_once_its_models_are_loaded(home: Path, probes: Path) -> None:
+    with running_daemon(directories_below(home, probes), aliases={"gpt-4o": MODEL}) as daemon:
+        assert daemon.serving.models == (MODEL, "gpt-4o")
+        assert send(daemon, "GET", "/ready").json["models"] == [MODEL]
+        assert chat(daemon).status == 200
+    assert not daemon.socket.exists()
+
+
+@pytest.mark.parametrize(("name", "error"), [("nobody", NotFoundError), ("broken", CheckpointError)])
+def test_model_that_cannot_be_loaded_ends_it_with_the_reason(
+    tmp_path: Path, probes: Path, name: str, error: type[Exception]
+) -> None:
+    directories = directories_below(tmp_path, probes)
+    (directories.models / "broken").mkdir(parents=True)
+    (directories.models / "broken" / "config.json").write_text("{}")
+    (directories.models / "broken" / "tokenizer.json").write_text(
+        (write_model(tmp_path / "whole") / "tokenizer.json").read_text()
+    )
+    with pytest.raises(error), running_daemon(directories, models=[name]):
+        pass
+    assert not directories.user_socket.exists()
+
+
+def test_second_daemon_at_the_same_place_is_refused(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, probes)
+    with (
+        running_daemon(directories, models=()) as daemon,
+        pytest.raises(ConfigError, match="cannot listen"),
+        running_daemon(directories, models=()),
+    ):
+        pass
+    assert daemon.serving.addresses
+
+
+def test_drain_lets_running_requests_finish_and_refuses_new_ones(home: Path, probes: Path) -> None:
+    with running_daemon(directories_below(home, probes), drain_s=20.0) as daemon:
+        with open_stream(daemon, LONG) as reply:
+            reply.readline()
+            daemon.shut_down()
+            while send(daemon, "GET", "/ready").status == 200:
+                pass
+            refused = chat(daemon)
+            assert (refused.status, refused.error["code"]) == (503, "shutting_down")
+            assert refused.headers["retry-after"] == "2"
+            assert send(daemon, "GET", "/health").status == 200
+            received = events(reply.read())
+        assert received[-1] == "[DONE]"
+        assert json.loads(received[-2])["choices"][0]["finish_reason"] == "length"
+        daemon.thread.join()
+
+
+def test_requests_that_outlast_the_drain_end_with_an_error(home: Path, probes: Path) -> None:
+    with running_daemon(directories_below(home, probes), drain_s=0.0) as daemon:
+        with open_stream(daemon, LONG) as reply:
+            reply.readline()
+            daemon.shut_down()
+            received = events(reply.read())
+        assert json.loads(received[-1])["error"]["code"] == "shutting_down"
+        daemon.thread.join()
+
+
+def test_second_signal_ends_the_drain(home: Path, probes: Path) -> None:
+    with running_daemon(directories_below(home, probes), drain_s=1000.0) as daemon:
+        with open_stream(daemon, LONG) as reply:
+            reply.readline()
+            daemon.shut_down()
+            daemon.shut_down()
+            received = events(reply.read())
+        assert json.loads(received[-1])["error"]["code"] == "shutting_down"
+        daemon.thread.join()
+
+
+SERVE = """
+import sys
+from pathlib import Path
+from llmd.config import load_settings
+from llmd.engine.composition import make_host
+from llmd.registry.store import Store
+from llmd.server.daemon import Daemon, run_daemon
+from tests.serving.running import directories_below
+
+directories = directories_below(Path(sys.argv[1]), Path(sys.argv[2]))
+settings = load_settings(
+    {"addr": [f"unix:{directories.user_socket}"], "device": "reference", "memory_budget": "64MiB"},
+    environ={},
+    directories=directories,
+)
+host, store = make_host(directories.cache), Store(directories.models, {})
+run_daemon(Daemon(settings, host=host, store=store, models=sys.argv[3:]), lambda serving: print(serving, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_the_process_with_status_0_and_leaves_nothing(
+    home: Path, probes: Path, number: int
+) -> None:
+    command = [sys.executable, "-c", SERVE, str(home), str(probes), MODEL]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == f"llmd 0.1.0 listens on unix:{home}/run/llmd.sock; models: {MODEL}\n"
+        process.send_signal(number)
+        assert process.stdout.read() == ""
+    assert process.returncode == 0
+    assert not os.path.lexists(home / "run" / "llmd.sock")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from llmd.api.errors import LlmdError, NotFoundError, RequestError
+from llmd.registry.store import Store
+from llmd.server.errors import UnavailableError
+from llmd.server.model_table import ModelTable, matching
+from llmd.server.served_model import ServedModel
+
+
+class Loaded:
+    """A model that has no engine, only a name; its loading may have failed."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name = name
+        self.directory = directory
+        self.never_loaded = False
+        self.closed: list[Any] = []
+
+    async def close(self, error: LlmdError | None = None) -> None:
+        self.closed.append(error)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ModelTable:
+    for name in ("alpha", "alphabet", "org/beta"):
+        directory = tmp_path / "models" / name
+        directory.mkdir(parents=True)
+        (directory / "config.json").write_text("{}")
+    store = Store(tmp_path / "models", {})
+    return ModelTable(
+        store, {"gpt-4o": "alpha"}, lambda name, directory: cast("ServedModel", Loaded(name, directory))
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("alpha", "alpha"),
+        ("alpha:latest", "alpha"),
+        ("gpt-4o", "alpha"),
+        ("alphab", "alphabet"),
+        ("org/b", "org/beta"),
+        ("gpt", "alpha"),
+    ],
+)
+async def test_names_are_found_exactly_by_alias_and_by_unique_prefix(
+    table: ModelTable, asked: str, name: str
+) -> None:
+    served = await table.resolve(asked)
+    assert served.name == name
+    assert await table.resolve(name) is served
+
+
+@pytest.mark.parametrize("asked", ["alp", "gamma", "ALPHA"])
+async def test_names_that_mean_no_single_model_are_refused(table: ModelTable, asked: str) -> None:
+    with pytest.raises(NotFoundError, match="alpha"):
+        await table.resolve(asked)
+
+
+async def test_no_name_is_the_only_loaded_model(table: ModelTable) -> None:
+    with pytest.raises(RequestError, match="0 are loaded"):
+        await table.resolve("")
+    served = await table.resolve("alpha")
+    assert await table.resolve(None) is served
+    await table.resolve("alphabet")
+    with pytest.raises(RequestError, match="alpha, alphabet"):
+        await table.resolve("")
+
+
+async def test_directories_are_served_only_to_those_who_may_name_them(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    with pytest.raises(NotFoundError):
+        await table.resolve(str(directory))
+    served = await table.resolve(str(directory), allow_path=True)
+    assert (served.name, served.directory) == ("elsewhere", directory)
+    assert await table.resolve("elsewhere") is served
+
+
+async def test_model_that_could_not_be_loaded_is_tried_anew(table: ModelTable) -> None:
+    failed = await table.resolve("alpha")
+    cast("Loaded", failed).never_loaded = True
+    again = await table.resolve("alpha")
+    assert again is not failed
+    assert cast("Loaded", failed).closed == [None]
+
+
+async def test_unloaded_model_is_closed_and_forgotten(table: ModelTable) -> None:
+    served = await table.resolve("alpha")
+    await table.unload("gpt-4o")
+    assert cast("Loaded", served).closed == [None]
+    assert table.served == ()
+    with pytest.raises(NotFoundError, match="not loaded; loaded: none"):
+        await table.unload("alpha")
+
+
+async def test_closing_ends_every_model_with_the_reason(table: ModelTable) -> None:
+    served = [await table.resolve(name) for name in ("alpha", "alphabet")]
+    reason = UnavailableError("ending", code="c")
+    await table.close(reason)
+    assert [cast("Loaded", model).closed for model in served] == [[reason], [reason]]
+
+
+async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> None:
+    assert table.names_of(await table.resolve("alpha")) == ["alpha", "gpt-4o"]
+
+
+def test_exact_names_win_over_prefixes() -> None:
+    assert matching("alpha", {}, ["alpha", "alphabet"]) == ["alpha"]
+    assert matching("a", {}, ["alpha", "alphabet"]) == ["alpha", "alphabet"]
+    assert matching("g", {"gpt": "alpha", "gpt-4": "alpha"}, ["alpha"]) == ["alpha"]

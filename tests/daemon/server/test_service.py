@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from llmd.config import ServerConfig
+from llmd.host.cache import Cache
+from llmd.host.plugin_host import PluginHost
+from llmd.registry.store import Store
+from llmd.server.model_table import ModelTable
+from llmd.server.served_model import ServedModel
+from llmd.server.service import Service
+
+
+def load_nothing(_name: str, _directory: Path) -> ServedModel:
+    raise NotImplementedError
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    table = ModelTable(Store(tmp_path, {}), {}, load_nothing)
+    with ThreadPoolExecutor(2) as threads:
+        yield Service(ServerConfig(), "0", table, PluginHost((), Cache(tmp_path)), threads, lambda: None)
+
+
+async def test_what_blocks_runs_away_from_the_loop(service: Service) -> None:
+    assert await service.in_thread(threading.get_ident) != threading.get_ident()
+    assert await service.in_thread(int, "12", base=8) == 10
+
+
+async def test_errors_come_back_from_the_thread(service: Service) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        await service.in_thread(int, "x")
+
+
+async def test_host_is_asked(service: Service) -> None:
+    assert await service.ask_host(lambda host: host.plugins()) == ()
