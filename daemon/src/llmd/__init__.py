@@ -1,4 +1,18 @@
 """llmd: a plugin-based inference daemon.
 
-Importing the root imports nothing else: every plugin runs it by importing ``llmd.api``.
+Importing the root imports nothing else, since every plugin runs it by importing ``llmd.api``. Three names are looked
+up when they are used: `Engine` (a model in this process), `Client` (of a running daemon) and ``__version__``.
 """
+
+
+def __getattr__(name):  # noqa: ANN001, ANN202 - __init__.pyi has the types
+    homes = {"Engine": "llmd.embedded.engine", "Client": "llmd.client"}
+    if name in homes:
+        from importlib import import_module
+
+        return getattr(import_module(homes[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("llmd-daemon")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,201 @@
+"""`Engine`: load a model into this process and generate with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import Format, KVDtype
+from llmd.api.errors import LlmdError
+from llmd.api.messages import Load, Loaded, Report
+from llmd.chat.templates import TemplateRenderer
+from llmd.chat.tokenizer import check_vocab_size
+from llmd.embedded.generated import (
+    Callback,
+    Finish,
+    Generated,
+    GeneratedToken,
+    GenerationOptions,
+    Prompt,
+)
+from llmd.embedded.generation import encode, generate
+from llmd.embedded.opening import find_model, load_stored, user_directories
+from llmd.embedded.token_queue import TokenQueue
+from llmd.engine.loading import LoadedModel
+from llmd.server.model_text import ModelText, load_model_text
+
+
+class Engine:
+    """One model on one device, in this process. Made by `load`; a context manager that frees everything.
+
+    Threads may share an engine: what they ask at the same time runs in one batch.
+    """
+
+    def __init__(self, name: str, text: ModelText, model: LoadedModel, resources: ExitStack) -> None:
+        self._name = name
+        self._text = text
+        self._loaded = model.loaded
+        self._queue: TokenQueue | None = TokenQueue(model.core)
+        self._resources = resources
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: str = "auto",
+        *,
+        max_ctx: int | None = None,
+        memory_budget: int | None = None,
+        quant: Format | None = None,
+        kv_dtype: KVDtype = "f16",
+    ) -> Self:
+        """Load a model.
+
+        Args:
+            path: ``guide``, a stored name, or a directory with a Hugging Face model.
+            device: a name that ``llmd devices`` shows; ``auto`` takes the best usable one.
+            max_ctx: context window in tokens; None takes the longest that the model states.
+            memory_budget: bytes for keys and values; None takes half of what is free after loading.
+            quant: ``q8`` quantises the weights while loading; None keeps the checkpoint's formats.
+            kv_dtype: how keys and values are kept, ``f16`` or ``f32``.
+
+        Raises:
+            NotFoundError: there is no such model or device.
+            ModelError: the model cannot be used; the message names file, tensor and mend.
+            MemoryBudgetError: weights or KV do not fit.
+        """
+        directories = user_directories()
+        stored = find_model(os.fspath(path), directories)
+        message = Load(
+            directory=str(stored.directory),
+            device=device,
+            context_len=max_ctx,
+            quant=quant,
+            kv_dtype=kv_dtype,
+            memory_budget=memory_budget,
+        )
+        with ExitStack() as stack:
+            text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))
+            model = load_stored(message, directories.cache)
+            stack.callback(model.close)
+            check_vocab_size(text.tokenizer, model.loaded.vocab_size)
+            return cls(stored.name, text, model, stack.pop_all())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free weights, KV blocks and helper processes. A closed engine may be closed again, not used."""
+        self._queue = None
+        self._resources.close()
+
+    @property
+    def model_name(self) -> str:
+        return self._name
+
+    @property
+    def device_name(self) -> str:
+        return ", ".join(stage.device for stage in self._loaded.stages)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of weights and of the KV pool."""
+        return sum(stage.weight_bytes + stage.kv_bytes for stage in self._loaded.stages)
+
+    @property
+    def loaded(self) -> Loaded:
+        """What was loaded: architecture, sizes, formats, context window, notices."""
+        return self._loaded
+
+    def generate(
+        self, prompt: Prompt, callback: Callback | None = None, **options: Unpack[GenerationOptions]
+    ) -> Generated:
+        """Answer a question or a conversation, or continue token ids.
+
+        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False. Raw text is
+        continued as ``generate(engine.tokenize(text))``.
+
+        Raises:
+            RequestError: an option or message cannot be used; `ContextLengthError` where the prompt is too long.
+            TemplateError: the model has no chat template.
+            MemoryBudgetError: the KV pool is too small for prompt and ``max_tokens``.
+        """
+        ids = encode(self._text, prompt, options.get("system"))
+        tokens: list[GeneratedToken] = []
+        times: list[float] = []
+        stream = self._generate(ids, options)
+        for token in stream:
+            times.append(time.perf_counter())
+            tokens.append(token)
+            if callback is not None and callback(token.text, token.id, token.logprob) is False:
+                stream.close()
+        return _whole(len(ids), tokens, times)
+
+    def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Generator[GeneratedToken]:
+        """As `generate`, yielding each token. Closing the generator ends the answer.
+
+        What is wrong with the prompt is raised here, the rest by the first ``next``.
+        """
+        return self._generate(encode(self._text, prompt, options.get("system")), options)
+
+    def tokenize(self, text: str) -> list[int]:
+        """Token ids of a plain text, BOS included where the model has it."""
+        return list(self._text.encode_text(text))
+
+    def detokenize(self, ids: Iterable[int]) -> str:
+        """Text of token ids; what is not UTF-8 becomes U+FFFD."""
+        return self._text.tokenizer.decode(ids)
+
+    def forward(self, ids: Sequence[int]) -> NDArray[np.float32]:
+        """Return the logits float32 ``[len(ids), vocab]`` after each token. The caller owns the array.
+
+        Raises:
+            RequestError: no ids, too many, or one outside the vocabulary.
+            MemoryBudgetError: running requests hold the KV blocks that this needs.
+        """
+        return self._open.forward(np.asarray(ids, np.int32))
+
+    def stats(self) -> Report:
+        """Counters since loading or `reset_stats`, and what runs now. Times in seconds."""
+        return self._open.report()
+
+    def reset_stats(self) -> None:
+        """Begin counting anew."""
+        self._open.reset_counters()
+
+    @property
+    def _open(self) -> TokenQueue:
+        """Raises `LlmdError` where the engine was closed: what it stood on is freed."""
+        if self._queue is None:
+            raise LlmdError(f"the engine of {self._name} is closed", hint="load it again")
+        return self._queue
+
+    def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
+        window = min(self._loaded.context_len, self._loaded.kv_tokens)
+        return generate(self._open, self._text, window, ids, options)
+
+
+def _whole(prompt_len: int, tokens: Sequence[GeneratedToken], times: Sequence[float]) -> Generated:
+    """The answer that the tokens are; one without a last token was cancelled."""
+    finish: Finish = (tokens[-1].finish if tokens else None) or "cancelled"
+    elapsed_s = times[-1] - times[0] if times else 0.0
+    return Generated(
+        text="".join(token.text for token in tokens),
+        token_ids=tuple(token.id for token in tokens),
+        finish=finish,
+        prompt_tokens=prompt_len,
+        output_tokens=len(tokens),
+        tokens_per_s=(len(tokens) - 1) / elapsed_s if elapsed_s else None,
+    )

@@ -1,0 +1,63 @@
+"""What generating takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypedDict
+
+from msgspec import Struct
+
+Finish = Literal["stop", "length", "cancelled"]
+Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
+"""A question, a conversation, or token ids that are continued as they are."""
+
+Callback = Callable[[str, int, float], object]
+"""Gets text, id and logprob of each token; returning False ends the answer."""
+
+
+class GenerationOptions(TypedDict, total=False):
+    """How an answer is made; what is left out or None is as the model's makers chose.
+
+    ``max_tokens``: by default the answer may fill the context window. ``temperature`` 0 takes the likeliest token.
+    ``top_k``, ``top_p`` and ``min_p`` narrow what is drawn from. ``seed``: the same seed draws the same tokens.
+    ``stop``: texts that end the answer and are left out of it. ``system``: instructions that stand before a
+    question; a conversation has its own.
+    """
+
+    max_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    seed: int | None
+    stop: Sequence[str]
+    system: str | None
+
+
+class GeneratedToken(Struct, frozen=True):
+    """One token of an answer.
+
+    ``text`` is what may be shown with it: nothing while a character, or what may become a stop string, is
+    incomplete, and then the text of several tokens. All texts together are the answer. ``logprob`` is the token's
+    natural-log probability before temperature. ``finish`` comes with the last token.
+    """
+
+    text: str
+    id: int
+    logprob: float
+    finish: Literal["stop", "length"] | None = None
+
+
+class Generated(Struct, frozen=True):
+    """An answer. ``token_ids`` are all that were drawn, a stop token included.
+
+    ``tokens_per_s`` is the rate after the first token, None for fewer than two. ``finish`` is ``stop`` (the model or
+    a stop string ended it), ``length`` (``max_tokens`` or the window did) or ``cancelled`` (the callback did).
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish: Finish
+    prompt_tokens: int
+    output_tokens: int
+    tokens_per_s: float | None

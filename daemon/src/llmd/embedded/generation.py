@@ -1,0 +1,101 @@
+"""One answer: a prompt in, tokens with their text out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Sequence
+from typing import Any, Literal, cast
+
+from llmd.api.errors import ContextLengthError, RequestError
+from llmd.api.messages import SamplingParams, StopParams, TokenOutput
+from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt
+from llmd.embedded.token_queue import TokenQueue
+from llmd.server.answer_text import AnswerText
+from llmd.server.generation import SEED_BITS, SamplingChoice
+from llmd.server.model_text import ChatPrompt, ModelText
+
+SAMPLING = ("temperature", "top_k", "top_p", "min_p")
+
+
+def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[int, ...]:
+    """Make a prompt token ids: a question and a conversation in the model's own form, ids as they are.
+
+    Raises:
+        TemplateError: the model has no chat template, or it is broken.
+        RequestError: ``system`` was given for what is no question, or messages are malformed.
+    """
+    if isinstance(prompt, str):
+        instructions = [{"role": "system", "content": system}] if system else []
+        return text.encode_chat(ChatPrompt([*instructions, {"role": "user", "content": prompt}]))
+    if system is not None:
+        raise RequestError(
+            "system goes with a question alone",
+            param="system",
+            hint='begin the conversation with {"role": "system", "content": …}',
+        )
+    if prompt and not isinstance(prompt[0], int):
+        return text.encode_chat(ChatPrompt(cast("Sequence[dict[str, Any]]", prompt)))
+    return tuple(cast("Sequence[int]", prompt))
+
+
+def generate(
+    queue: TokenQueue, text: ModelText, window: int, prompt: tuple[int, ...], options: GenerationOptions
+) -> Generator[GeneratedToken]:
+    """Yield the tokens of an answer; closing the generator frees the request. ``window``: tokens of prompt and answer.
+
+    Raises:
+        ContextLengthError: the prompt leaves no room for an answer.
+        RequestError: an option is out of range, or the prompt has ids outside the vocabulary.
+        MemoryBudgetError: the KV pool is too small.
+    """
+    answer = AnswerText(text.tokenizer, tuple(options.get("stop", ())), skip_special=True, at_text_start=True)
+    request = queue.submit(prompt, sampling_of(text, options), _stop_of(text, window, len(prompt), options))
+    try:
+        while True:
+            token = queue.next(request)
+            piece = answer.feed(token)
+            finish = piece.finish if piece else None
+            yield _generated(token, piece.text if piece else "", finish)
+            if finish is not None:
+                return
+    finally:
+        queue.cancel(request)
+
+
+def sampling_of(text: ModelText, options: GenerationOptions) -> SamplingParams:
+    """The sampling that holds: the caller's, else the model's.
+
+    Raises:
+        RequestError: a value is out of range.
+    """
+    given = {name: options.get(name) for name in SAMPLING}
+    for name, value in given.items():
+        if value is not None:
+            _check(name, cast("float", value))
+    seed = options.get("seed")
+    drawn = secrets.randbits(SEED_BITS) if seed is None else seed % (1 << SEED_BITS)
+    return SamplingChoice(**given, logprobs=0).params(text.defaults, drawn, choice=0)  # type: ignore[arg-type]
+
+
+def _check(name: str, value: float) -> None:
+    limits = {"temperature": (0, 2), "top_p": (0, 1), "min_p": (0, 1), "top_k": (0, 1 << 31)}
+    low, high = limits[name]
+    if not low <= value <= high or (name == "top_p" and value == 0):
+        raise RequestError(f"{name} is {value}, expected {low} to {high}", param=name, hint="correct it")
+
+
+def _stop_of(text: ModelText, window: int, prompt_len: int, options: GenerationOptions) -> StopParams:
+    room = window - prompt_len
+    if room < 1:
+        raise ContextLengthError(prompt_len, window, param="prompt")
+    asked = options.get("max_tokens")
+    if asked is not None and asked < 1:
+        raise RequestError(f"max_tokens is {asked}", param="max_tokens", hint="ask for at least one token")
+    return StopParams(max_tokens=room if asked is None else min(room, asked), stop_ids=text.stop_ids)
+
+
+def _generated(token: TokenOutput, text: str, finish: str | None) -> GeneratedToken:
+    assert token.logprobs is not None, "they were asked for"
+    return GeneratedToken(
+        text, token.token, token.logprobs.chosen, cast("Literal['stop', 'length'] | None", finish)
+    )
