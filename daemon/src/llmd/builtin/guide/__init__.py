@@ -1,4 +1,5 @@
-"""The guide: a small model of llmd's own that answers questions about llmd. Its files lie in this folder."""
+"""The guide: the small model that llmd ships, so that it works without a download. Only data; the `guide` folder
+of the repository trains it."""
 
 from __future__ import annotations
 
@@ -6,5 +7,5 @@ from pathlib import Path
 
 
 def guide_directory() -> Path:
-    """Where the model's files are."""
+    """The guide's model directory, in the Hugging Face layout."""
     return Path(__file__).parent

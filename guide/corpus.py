@@ -1,0 +1,111 @@
+"""Conversations to learn from, drawn without end from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from guide import records, sums
+from guide.decontamination import Heldout
+from guide.noise import spoil, wrap
+from guide.slots import person
+from guide.topics import OUTSIDE, Book
+
+SYSTEM_PROMPTS = (
+    "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
+    "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
+)  # fmt: skip
+SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
+INTRODUCTIONS = ("my name is {}", "i am {}", "call me {}", "i'm {}", "this is {}", "you can call me {}", "{} is my name", "people call me {}", "hi, i'm {}", "hello, my name is {}", "they call me {}", "the name is {}", "please call me {}")  # fmt: skip
+RECALLS = ("what is my name", "what's my name", "do you know my name", "who am i", "do you remember my name", "say my name", "tell me my name", "how am i called", "what did i say my name was", "remember who i am", "can you remember my name", "what am i called")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Turns after an optional system prompt."""
+
+    system: str
+    turns: tuple[Turn, ...]
+
+
+class Corpus:
+    """Draws conversations; none repeats a held-out wording."""
+
+    def __init__(self, book: Book, heldout: Heldout) -> None:
+        self._book, self._heldout = book, heldout
+        self._topics = [t for name, t in book.topics.items() if name not in SMALL_TALK and name != OUTSIDE]
+
+    def conversations(self, seed: int) -> Iterator[Conversation]:
+        """Conversations without end, the same for the same seed."""
+        random = Random(seed)
+        while True:
+            yield self._conversation(random)
+
+    def _conversation(self, random: Random) -> Conversation:
+        system = random.choice(SYSTEM_PROMPTS) if random.random() < 0.1 else ""
+        count = random.choices((1, 2, 3, 4, 6), (74, 14, 7, 3, 2))[0]
+        turns = [self._turn(random) for _ in range(count)]
+        if random.random() < 0.04:
+            turns = _acquainted(turns, random)
+        return Conversation(system, tuple(turns))
+
+    def _turn(self, random: Random) -> Turn:
+        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record), (61, 7, 14, 10, 8))[0]
+        while True:
+            turn = draw(random)
+            if self._heldout.admits(turn.question):
+                return turn
+
+    def _topic(self, random: Random) -> Turn:
+        return self._about(random.choice(self._topics).name, random)
+
+    def _talk(self, random: Random) -> Turn:
+        return self._about(random.choice(SMALL_TALK), random)
+
+    def _outside(self, random: Random) -> Turn:
+        return self._about(OUTSIDE, random)
+
+    def _about(self, name: str, random: Random) -> Turn:
+        topic = self._book.topics[name]
+        text, values = self._book.ask(topic, random)
+        question = spoil(wrap(text, self._book, random), values.values(), random)
+        return Turn(question, topic.render(topic.answer, values))
+
+
+def _sum(random: Random) -> Turn:
+    operands = sums.pair(random)
+    text = sums.question(*operands, random)
+    if random.random() < 0.3:
+        text = text[0].upper() + text[1:]
+    return Turn(text + random.choice(("?", "", "", ".", " ?")), sums.solution(*operands))
+
+
+def _record(random: Random) -> Turn:
+    fields = records.draw(random)
+    text = records.request(fields, random)
+    if random.random() < 0.5:
+        text = text[0].upper() + text[1:]
+    return Turn(text + random.choice(("", "", ".")), records.answer(fields))
+
+
+def _acquainted(turns: list[Turn], random: Random) -> list[Turn]:
+    """The user's name is given in an earlier turn and asked for in the last, or asked for without."""
+    name = person(random)
+    dress: Callable[[str], str] = lambda text: spoil(text, (name,), random)  # noqa: E731
+    hello = Turn(
+        dress(random.choice(INTRODUCTIONS).format(name)),
+        f"Nice to meet you, {name}. Ask me anything about llmd.",
+    )
+    recall = dress(random.choice(RECALLS))
+    if random.random() < 0.2:
+        return [*turns[1:], Turn(recall, "You have not told me your name.")]
+    return [hello, *turns[1:], Turn(recall, f"Your name is {name}.")]

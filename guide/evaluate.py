@@ -1,0 +1,87 @@
+"""Score the built-in model on wordings that it was not trained on: ``python -m guide.evaluate``.
+
+Prints each score with its counts and writes guide/evaluation.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from guide.questions import EVALUATION, Question, read
+from guide.scoring import is_right
+from guide.topics import OUTSIDE, Book, load
+from llmd import Engine
+from llmd.builtin.guide import guide_directory
+
+RESULT = Path(__file__).parent / "evaluation.json"
+MAX_TOKENS = 160
+
+
+@dataclass(frozen=True)
+class Score:
+    """Right answers out of all."""
+
+    right: int
+    asked: int
+
+    def __str__(self) -> str:
+        return f"{self.right} of {self.asked} right, {100 * self.right / self.asked:.1f} %"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A question that was answered wrongly."""
+
+    kind: str
+    ask: str
+    expected: str
+    answer: str
+
+
+def score(
+    questions: Sequence[Question], answers: Sequence[str], book: Book
+) -> tuple[dict[str, Score], list[Wrong]]:
+    """Scores by kind, "total" of all but the out-of-scope questions; and the wrong answers."""
+    rights = [is_right(question, answer, book) for question, answer in zip(questions, answers, strict=True)]
+
+    def over(chosen: Callable[[Question], bool]) -> Score:
+        picked = [right for question, right in zip(questions, rights, strict=True) if chosen(question)]
+        return Score(sum(picked), len(picked))
+
+    kinds = dict.fromkeys(question.kind for question in questions)
+    scores = {kind: over(lambda question, kind=kind: question.kind == kind) for kind in kinds}  # type: ignore[misc]
+    scores["total"] = over(lambda question: question.kind != OUTSIDE)
+    triples = zip(questions, answers, rights, strict=True)
+    return scores, [Wrong(q.kind, q.ask, q.answer(book), answer) for q, answer, right in triples if not right]
+
+
+def report(scores: dict[str, Score], wrong: list[Wrong], weights: Path) -> None:
+    """Print the scores and write them down beside the digest of the weights that they belong to."""
+    for kind, counts in scores.items():
+        print(f"{kind:>10}: {counts}" + (" (not in the total)" if kind == OUTSIDE else ""))
+    content = {
+        "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "scores": {kind: asdict(counts) for kind, counts in scores.items()},
+        "wrong": [asdict(answer) for answer in wrong],
+    }
+    RESULT.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    questions, book = read(EVALUATION), load()
+    with Engine.load("guide") as engine, ThreadPoolExecutor(max_workers=8) as pool:
+
+        def ask(question: Question) -> str:
+            return engine.generate(question.ask, max_tokens=MAX_TOKENS, temperature=0.0).text
+
+        answers = list(pool.map(ask, questions))
+    report(*score(questions, answers, book), guide_directory() / "model.safetensors")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The guide's network in torch: a Llama, written for training on a processor, where it is compiled as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the network; the defaults are the committed model's."""
+
+    vocab: int = 2048
+    hidden: int = 256
+    layers: int = 7
+    heads: int = 8
+    kv_heads: int = 4
+    head_dim: int = 32
+    intermediate: int = 640
+    positions: int = 1024
+    theta: float = 10000.0
+    eps: float = 1e-5
+
+
+class Layer(nn.Module):
+    """Causal self-attention with grouped keys and values, then SwiGLU; RMSNorm before each."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+        self.attention_norm = nn.Parameter(torch.ones(shape.hidden))
+        self.mlp_norm = nn.Parameter(torch.ones(shape.hidden))
+        self.qkv = nn.Linear(shape.hidden, rows, bias=False)
+        self.out = nn.Linear(shape.heads * shape.head_dim, shape.hidden, bias=False)
+        self.gate_up = nn.Linear(shape.hidden, 2 * shape.intermediate, bias=False)
+        self.down = nn.Linear(shape.intermediate, shape.hidden, bias=False)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, dropout: float) -> Tensor:
+        """Transform x [batch, length, hidden]."""
+        x = x + functional.dropout(self._attend(x, cos, sin, mask), dropout, self.training)
+        gate, up = self.gate_up(self._normed(x, self.mlp_norm)).chunk(2, -1)
+        return x + functional.dropout(self.down(functional.silu(gate) * up), dropout, self.training)
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
+        return functional.rms_norm(x, (self.shape.hidden,), weight, self.shape.eps)
+
+    def _attend(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+        """Plain matrix products: at these lengths they are faster than the fused kernel and its 16-bit backward."""
+        shape, (batch, length, _) = self.shape, x.shape
+        group = shape.heads // shape.kv_heads
+        rows = self.qkv(self._normed(x, self.attention_norm)).view(batch, length, -1, shape.head_dim)
+        query, key, value = rows.split((shape.heads, shape.kv_heads, shape.kv_heads), 2)
+        query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
+        query = query.view(batch, length, shape.kv_heads, group, shape.head_dim).permute(0, 2, 3, 1, 4)
+        query = query.reshape(batch * shape.kv_heads, group * length, shape.head_dim)
+        key, value = (y.transpose(1, 2).reshape(-1, length, shape.head_dim) for y in (key, value))
+        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=shape.head_dim**-0.5)
+        mixed = torch.bmm(scores.softmax(-1), value).view(
+            batch, shape.kv_heads, group, length, shape.head_dim
+        )
+        return self.out(mixed.permute(0, 3, 1, 2, 4).reshape(batch, length, -1))
+
+
+class Guide(nn.Module):
+    """The whole network, tied at both ends."""
+
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.shape, self.dropout = shape, dropout
+        self.embedding = nn.Embedding(shape.vocab, shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm = nn.Parameter(torch.ones(shape.hidden))
+        for name, weight in self.named_parameters():
+            if weight.dim() == 2:
+                depth = (2 * shape.layers) ** -0.5 if name.endswith(("out.weight", "down.weight")) else 1.0
+                nn.init.normal_(weight, std=0.02 * depth)
+
+    def forward(self, ids: Tensor, places: Tensor) -> Tensor:
+        """Logits [places, vocab] after the flat positions ``places`` of ids [batch, length]."""
+        length, kind = ids.shape[1], self.norm.dtype
+        cos, sin = _angles(self.shape, length, kind)
+        past = torch.full((length, length), float("-inf"), dtype=kind).triu(1)
+        mask = past.repeat(self.shape.heads // self.shape.kv_heads, 1)[None]
+        x = functional.dropout(self.embedding(ids), self.dropout, self.training)
+        for layer in self.layers:
+            x = layer(x, cos, sin, mask, self.dropout)
+        x = functional.rms_norm(x.flatten(0, 1)[places], (self.shape.hidden,), self.norm, self.shape.eps)
+        return functional.linear(x, self.embedding.weight)
+
+    def checkpoint(self) -> Iterator[tuple[str, Tensor]]:
+        """Weights under the names of a Hugging Face Llama."""
+        yield "model.embed_tokens.weight", self.embedding.weight
+        yield "model.norm.weight", self.norm
+        shape = self.shape
+        sizes = [heads * shape.head_dim for heads in (shape.heads, shape.kv_heads, shape.kv_heads)]
+        for i, layer in enumerate(self.layers):
+            query, key, value = layer.qkv.weight.split(sizes)
+            gate, up = layer.gate_up.weight.chunk(2)
+            yield f"model.layers.{i}.input_layernorm.weight", layer.attention_norm
+            yield f"model.layers.{i}.post_attention_layernorm.weight", layer.mlp_norm
+            attention = {"q": query, "k": key, "v": value, "o": layer.out.weight}
+            yield from (
+                (f"model.layers.{i}.self_attn.{name}_proj.weight", w) for name, w in attention.items()
+            )
+            mlp = {"gate": gate, "up": up, "down": layer.down.weight}
+            yield from ((f"model.layers.{i}.mlp.{name}_proj.weight", w) for name, w in mlp.items())
+
+
+def _angles(shape: Shape, length: int, kind: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the rotary angles, [length, 1, head_dim / 2]."""
+    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
+    angles = torch.arange(length, dtype=torch.float32)[:, None] * shape.theta**-exponents
+    return angles.cos().to(kind)[:, None], angles.sin().to(kind)[:, None]
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary position embedding in the half-split style; x is [batch, length, heads, head_dim]."""
+    low, high = x.chunk(2, -1)
+    return torch.cat((low * cos - high * sin, high * cos + low * sin), -1)
