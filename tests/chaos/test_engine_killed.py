@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from llmd.client import Answer, Client
+from tests.serving.http import chat, send
 from tests.serving.running import MODEL, RunningDaemon
 
 NUM_STREAMS = 8
@@ -76,3 +77,24 @@ def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> No
     assert len(set(killer.killed)) == 2
     (row,) = daemon.client().ps()
     assert row["restarts"] == 2
+
+
+def test_engine_that_keeps_dying_fails_its_model_and_a_reload_mends_it(daemon: RunningDaemon) -> None:
+    client = daemon.client()
+    killed: set[int] = set()
+    while (row := client.ps()[0])["status"] != "failed":
+        pid = row["engine_pid"]
+        if pid is not None and row["status"] == "loaded" and pid not in killed:
+            killed.add(pid)
+            os.kill(pid, signal.SIGKILL)
+    assert len(killed) == 4
+    refused = chat(daemon)
+    assert (refused.status, refused.error["code"]) == (503, "model_failed")
+    assert "SIGKILL" in refused.error["message"]
+    assert refused.headers["x-should-retry"] == "false"
+    readiness = send(daemon, "GET", "/ready")
+    assert (readiness.status, readiness.json["status"]) == (503, "failed")
+    assert "SIGKILL" in readiness.json["failed"][MODEL]
+    client.stop(MODEL)
+    assert chat(daemon).status == 200
+    assert send(daemon, "GET", "/ready").status == 200

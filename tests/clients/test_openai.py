@@ -43,10 +43,8 @@ def test_chats(client: openai.OpenAI) -> None:
 
 def test_streams_the_same_chat(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(messages=HELLO, **FIELDS)
-    options = {"include_usage": True}
-    chunks = list(
-        client.chat.completions.create(messages=HELLO, stream=True, stream_options=options, **FIELDS)
-    )
+    fields = {**FIELDS, "stream_options": {"include_usage": True}}
+    chunks = list(client.chat.completions.create(messages=HELLO, stream=True, **fields))
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == whole.choices[0].message.content
     assert chunks[-1].usage == whole.usage

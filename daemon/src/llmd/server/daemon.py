@@ -112,6 +112,7 @@ class Daemon:
     ) -> None:
         await unless(self._draining, self._load_models(service.models), "loading models")
         if not self._draining.is_set():
+            service.is_serving = True
             addresses = tuple(listener.address for listener in listeners)
             names = tuple(name for model in service.models.served for name in service.models.names_of(model))
             announce(Serving(service.version, addresses, names))

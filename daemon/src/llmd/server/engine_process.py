@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -18,6 +19,7 @@ from llmd.server.tasks import OwnedTask
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 16
+LAST_LINES = 30
 
 
 def engine_command(cache: Path) -> tuple[str, ...]:
@@ -39,6 +41,7 @@ class EngineProcess:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._log = OwnedTask(self._log_stderr(), f"engine log of {model}")
 
     @classmethod
@@ -90,6 +93,11 @@ class EngineProcess:
         except ConnectionError:
             return b""
 
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """What it wrote last on its standard error: where it died, the reason is among them."""
+        return tuple(self._last_lines)
+
     async def end(self, grace_s: float) -> str:
         """Wait ``grace_s`` seconds for the process to end, then kill it; return how it ended."""
         self._writer.close()
@@ -105,6 +113,7 @@ class EngineProcess:
         assert self._process.stderr is not None
         while line := await self._process.stderr.readline():
             said = line.decode(errors="replace").rstrip()
+            self._last_lines.append(said)
             logger.info("engine_said", extra={"model": self._model, "line": said})
 
 

@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 class Service:
-    """The daemon as its dialects see it. ``shut_down`` begins a graceful end."""
+    """The daemon as its dialects see it.
+
+    ``shut_down`` begins a graceful end. ``is_serving`` turns true once the models that were asked for are loaded.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Service:
         self.models = models
         self.activity = Activity()
         self.shut_down = shut_down
+        self.is_serving = False
         self._host = host
         self._host_turn = asyncio.Lock()
         self._threads = threads

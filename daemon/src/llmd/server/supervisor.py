@@ -159,8 +159,6 @@ class Supervisor:
                 how = f"the daemon could not run it: {error}"
             self._perform(self._state.died(how))
             self._fail_reports(how)
-            fields = {"model": self.model, "phase": self.phase.name, "how": how}
-            logger.info("engine_ended", extra=fields)
         self._settled.set()
 
     async def _live(self) -> str:
@@ -175,6 +173,9 @@ class Supervisor:
         finally:
             self._process = None
             how = await process.end(GRACE_S)
+        if self.phase in {Phase.LOADING, Phase.READY}:
+            fields = {"model": self.model, "how": how, "last_lines": process.last_lines}
+            logger.error("engine_died", extra=fields)
         return how
 
     def _receive(self, message: FromEngine) -> None:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from llmd.chat.templates import TemplateRenderer
+from llmd.server.model_text import ModelText, load_model_text
 from tests.serving.http import chat, send
+from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
@@ -29,3 +34,27 @@ def test_daemon_without_a_model_is_ready(tmp_path: Path, probes: Path) -> None:
         reply = send(daemon, "GET", "/ready")
         assert (reply.status, reply.json["models"]) == (200, [])
         assert chat(daemon, model=None).status == 400
+
+
+def test_daemon_stays_ready_while_another_model_loads(
+    tmp_path: Path, probes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    write_model(directories.models / "other")
+    held, release = threading.Event(), threading.Event()
+
+    def holding_load(directory: Path, renderer: TemplateRenderer) -> ModelText:
+        if directory.name == "other":
+            held.set()
+            release.wait()
+        return load_model_text(directory, renderer)
+
+    monkeypatch.setattr("llmd.server.daemon.load_model_text", holding_load)
+    with running_daemon(directories) as daemon, ThreadPoolExecutor(1) as asking:
+        waiting = asking.submit(chat, daemon, model="other")
+        held.wait()
+        reply = send(daemon, "GET", "/ready")
+        assert (reply.status, reply.json["models"], reply.json["loading"]) == (200, [MODEL], ["other"])
+        release.set()
+        assert waiting.result().status == 200

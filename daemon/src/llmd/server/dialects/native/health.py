@@ -14,19 +14,28 @@ async def health(_request: web.Request, _service: Service) -> web.Response:
 
 
 async def ready(_request: web.Request, service: Service) -> web.Response:
-    """200 where requests are accepted; 503 while draining, while models load, and where none can answer."""
+    """200 where requests are accepted, with the models that can answer.
+
+    503 while draining, before the first models are loaded, and where every model has failed. A model that loads later,
+    or whose engine is started again, changes nothing: its requests wait.
+    """
     served = service.models.served
-    answering = [model.name for model in served if model.status == "loaded"]
     failed = {model.name: str(model.error) for model in served if model.status == "failed"}
-    loading = [model.name for model in served if model.status == "loading"]
+    body = {
+        "status": _status(service, num_failed=len(failed)),
+        "models": [model.name for model in served if model.status == "loaded"],
+        "loading": [model.name for model in served if model.status == "loading"],
+        "failed": failed,
+    }
+    return json_response(body, status=200 if body["status"] == "ready" else 503)
+
+
+def _status(service: Service, num_failed: int) -> str:
     if service.activity.draining:
-        status = "draining"
-    elif loading:
-        status = "loading"
-    else:
-        status = "failed" if failed and not answering else "ready"
-    body = {"status": status, "models": answering, "loading": loading, "failed": failed}
-    return json_response(body, status=200 if status == "ready" else 503)
+        return "draining"
+    if not service.is_serving:
+        return "loading"
+    return "failed" if 0 < num_failed == len(service.models.served) else "ready"
 
 
 async def version(_request: web.Request, service: Service) -> web.Response:
