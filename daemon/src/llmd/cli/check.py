@@ -56,7 +56,7 @@ def run_suite(device: str) -> Iterable[CheckedCase]:
     from llmd.testing.conformance import check_device
 
     host = build_host()
-    opened = host.open_device(host.choose_device(device))
+    opened = host.open_device(host.find_device(device))
     try:
         for result in check_device(opened):
             yield CheckedCase(result.name, not result.problem, result.nmse, result.problem)
