@@ -13,7 +13,7 @@ from tests.plugin_sites import Site
 
 Llmd = Callable[..., Any]
 
-# It has one weight format, so every case in another fails by name, and its trial with them.
+# It keeps KV as f16 alone, so every case with another fails by name, and its trial with them.
 PARTIAL = """
 from llmd.api import Backend, hookimpl
 LLMD_API = 1
@@ -27,7 +27,7 @@ def device():
     from llmd.builtin.reference.device import ReferenceDevice
 
     made = ReferenceDevice()
-    made.info = msgspec.structs.replace(made.info, name="partial", formats=("q8",))
+    made.info = msgspec.structs.replace(made.info, name="partial", kv_dtypes=("f16",))
     return made
 """
 
@@ -39,7 +39,7 @@ def test_a_device_that_failed_its_trial_is_checked_case_by_case(llmd: Llmd, site
     document = json.loads(done.out)
     cases = {case["name"]: case for case in document["cases"]}
     assert (document["schema"], document["device"]) == (1, "partial")
-    assert cases["linear/f32"]["problem"] == "the device has no format f32"
+    assert cases["linear/f32"]["problem"] == "the device keeps no KV as f32"
     assert 0 < document["failed"] == sum(not case["ok"] for case in cases.values()) < len(cases)
 
 
