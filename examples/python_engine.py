@@ -1,0 +1,30 @@
+"""A model in this process: no daemon, no socket."""
+
+import llmd
+
+with llmd.Engine.load("guide", max_ctx=256) as engine:
+    print(f"{engine.model_name} on {engine.device_name}: {engine.memory_bytes >> 20} MiB")
+
+    # An answer as it is made. A callback that returns False ends it.
+    answer = engine.generate(
+        "How do I list my models?",
+        lambda text, _id, _logprob: print(text, end="", flush=True),
+        max_tokens=60,
+    )
+    print(
+        f"\n{answer.output_tokens} tokens, finish: {answer.finish}, {answer.tokens_per_s or 0:.0f} tokens/s"
+    )
+
+    # The same as a loop, from a conversation.
+    conversation = [{"role": "user", "content": "What is 3 + 4?"}]
+    for token in engine.stream(conversation, max_tokens=20, temperature=0):
+        print(token.text, end="", flush=True)
+    print()
+
+    # What lies below: token ids and logits.
+    ids = engine.tokenize("llmd devices")
+    logits = engine.forward(ids)
+    print(
+        f"{len(ids)} tokens, logits {logits.shape}, next comes {engine.detokenize([logits[-1].argmax()])!r}"
+    )
+    print(f"{engine.stats().output_tokens} tokens were made")
