@@ -21,7 +21,7 @@ def is_right(question: Question, answer: str, book: Book) -> bool:
     must hold all required strings of its topic and none that distinguishes another topic.
     """
     if question.sum:
-        return answer.rstrip(" .").endswith(question.answer(book).rstrip(" .").rpartition(" ")[2])
+        return _last_word(answer) == _last_word(question.answer(book))
     if question.object is not None:
         return _fits(answer, question.schema or {}, question.object)
     topic = book.topics[question.topic]
@@ -41,6 +41,10 @@ def foreign(topic: Topic, question: Question, book: Book) -> set[str]:
         for text in other.required
     }
     return {text for text in texts if text and text not in right}
+
+
+def _last_word(answer: str) -> str:
+    return answer.rstrip(" .").rpartition(" ")[2]
 
 
 def _fits(answer: str, schema: dict[str, Any], expected: dict[str, Any]) -> bool:

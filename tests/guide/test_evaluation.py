@@ -1,0 +1,83 @@
+"""The evaluation: enough wordings, none of which a training template could make, scored strictly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from guide.evaluate import RESULT, score
+from guide.questions import Question
+from guide.scoring import is_right
+from guide.sums import held_out
+from guide.templates import Templates
+from guide.topics import OUTSIDE, Book
+from llmd.builtin.guide import guide_directory
+
+
+def test_there_are_three_hundred_wordings_and_fifty_out_of_scope(questions: list[Question]) -> None:
+    outside = sum(question.kind == OUTSIDE for question in questions)
+    assert outside == 50
+    assert len(questions) - outside >= 300
+    assert len({question.ask for question in questions}) == len(questions)
+
+
+def test_every_topic_is_asked_for(book: Book, questions: list[Question]) -> None:
+    assert book.topics.keys() - {question.topic for question in questions} == set()
+
+
+@pytest.mark.timeout(120)
+def test_no_training_template_could_make_a_wording(book: Book, questions: list[Question]) -> None:
+    templates = Templates(book)
+    assert {q.ask: found for q in questions if (found := templates.match(q.ask))} == {}
+    assert templates.match("Which command lets me stop the daemon?") == "stop-daemon"
+
+
+def test_sums_have_operands_that_training_never_shows(questions: list[Question]) -> None:
+    sums = [question.sum for question in questions if question.sum]
+    assert len(sums) >= 40
+    assert all(held_out(*operands) for operands in sums)
+
+
+def test_the_taught_answers_are_all_right(book: Book, questions: list[Question]) -> None:
+    scores, wrong = score(questions, [question.answer(book) for question in questions], book)
+    assert wrong == []
+    assert scores["total"].right == scores["total"].asked == len(questions) - 50
+
+
+def test_an_answer_that_also_holds_another_topics_string_is_wrong(book: Book) -> None:
+    question = Question("llmd", "how do I end it", topic="stop-daemon")
+    assert is_right(question, "Type `llmd stop --daemon`.", book)
+    assert not is_right(question, "Type `llmd stop --daemon` or `llmd doctor`.", book)
+    assert not is_right(question, "Type `llmd stop`.", book)
+
+
+def test_a_slot_must_hold_the_value_that_was_asked_for(book: Book) -> None:
+    question = Question("llmd", "port 7001 please", topic="change-address", slots={"port": "7001"})
+    assert is_right(question, "`llmd serve MODEL --addr 127.0.0.1:7001`", book)
+    assert not is_right(question, "`llmd serve MODEL --addr 127.0.0.1:9000`", book)
+
+
+def test_an_object_must_fit_its_schema_and_hold_the_values(book: Book) -> None:
+    schema = {"properties": {"age": {"type": "integer"}, "paid": {"type": "boolean"}}}
+    question = Question("json", "", schema=schema, object={"age": 1, "paid": True})
+    assert is_right(question, '{"paid": true, "age": 1}', book)
+    for wrong in ('{"age": 1}', '{"age": true, "paid": true}', '{"age": 2, "paid": true}', "{age: 1}", "1"):
+        assert not is_right(question, wrong, book)
+
+
+def test_a_sum_must_end_with_its_result(book: Book) -> None:
+    question = Question("sums", "", sum=(8, "*", 8))
+    assert is_right(question, "8 * 8: 8 16 24 32 40 48 56 64. 8 * 8 = 64.", book)
+    assert not is_right(question, "8 * 8 = 164.", book)
+    assert not is_right(question, "64 is not 8 * 8 = 63.", book)
+
+
+def test_the_committed_scores_belong_to_the_committed_weights_and_reach_the_goal() -> None:
+    result = json.loads(RESULT.read_text(encoding="utf-8"))
+    weights = (guide_directory() / "model.safetensors").read_bytes()
+    assert result["weights_sha256"] == hashlib.sha256(weights).hexdigest()
+    total = result["scores"]["total"]
+    assert total["asked"] >= 300
+    assert total["right"] >= 0.85 * total["asked"]

@@ -1,0 +1,35 @@
+"""Sums and their worked answers."""
+
+from __future__ import annotations
+
+from random import Random
+
+from guide.sums import LARGEST, held_out, pair, question, solution
+
+
+def test_training_never_draws_a_held_out_pair() -> None:
+    random = Random(1)
+    assert not any(held_out(*pair(random)) for _ in range(3000))
+
+
+def test_about_a_tenth_of_the_pairs_is_held_out_in_both_orders() -> None:
+    pairs = [(a, b) for a in range(LARGEST["+"] + 1) for b in range(LARGEST["+"] + 1)]
+    out = [(a, b) for a, b in pairs if held_out(a, "+", b)]
+    assert 0.05 < len(out) / len(pairs) < 0.15
+    assert all(held_out(b, "+", a) for a, b in out)
+
+
+def test_a_product_counts_up_to_its_result() -> None:
+    assert solution(3, "*", 4) == "3 * 4: 4 8 12. 3 * 4 = 12."
+    assert solution(1, "*", 9) == "1 * 9 = 9."
+    assert solution(0, "*", 9) == "0 * 9 = 0."
+
+
+def test_differences_may_be_negative() -> None:
+    assert solution(3, "-", 5) == "3 - 5 = -2."
+
+
+def test_a_question_names_both_operands() -> None:
+    texts = {question(13, "+", 27, Random(seed)) for seed in range(200)}
+    assert all("13" in text and "27" in text for text in texts)
+    assert len(texts) > 50
