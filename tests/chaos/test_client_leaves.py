@@ -64,7 +64,7 @@ def test_stream_that_was_half_read_is_freed(daemon: RunningDaemon) -> None:
 
 
 def test_request_in_the_queue_is_freed_and_those_before_it_go_on(daemon: RunningDaemon) -> None:
-    undisturbed = chat(daemon, **LONG).json["choices"]
+    alone = chat(daemon, **LONG).json
     with ExitStack() as stack:
         connections = [stack.enter_context(asked(daemon, LONG)) for _ in range(SLOTS)]
         wait_until(daemon, running=SLOTS)
@@ -72,7 +72,8 @@ def test_request_in_the_queue_is_freed_and_those_before_it_go_on(daemon: Running
             wait_until(daemon, waiting=1)
         wait_until(daemon, waiting=0)
         for connection in connections:
-            assert json.loads(connection.getresponse().read())["choices"] == undisturbed
+            assert json.loads(connection.getresponse().read())["choices"] == alone["choices"]
+    assert report(daemon)["output_tokens"] == (SLOTS + 1) * alone["usage"]["completion_tokens"]
 
 
 def test_request_in_prefill_is_freed(daemon: RunningDaemon) -> None:
