@@ -25,6 +25,10 @@ class Loaded:
         self.closed.append(error)
 
 
+def load(name: str, directory: Path) -> ServedModel:
+    return cast("ServedModel", Loaded(name, directory))
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> ModelTable:
     for name in ("alpha", "alphabet", "org/beta"):
@@ -32,9 +36,7 @@ def table(tmp_path: Path) -> ModelTable:
         directory.mkdir(parents=True)
         (directory / "config.json").write_text("{}")
     store = Store(tmp_path / "models", {})
-    return ModelTable(
-        store, {"gpt-4o": "alpha"}, lambda name, directory: cast("ServedModel", Loaded(name, directory))
-    )
+    return ModelTable(store, {"gpt-4o": "alpha"}, load)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,26 @@ async def test_directories_are_served_only_to_those_who_may_name_them(
     served = await table.resolve(str(directory), allow_path=True)
     assert (served.name, served.directory) == ("elsewhere", directory)
     assert await table.resolve("elsewhere") is served
+    await table.unload("elsewhere")
+    assert (await table.resolve("elsewhere")).directory == directory
+
+
+async def test_directory_with_a_name_that_is_taken_is_served_under_its_path(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    stored = await table.resolve("alpha")
+    directory = tmp_path / "alpha"
+    directory.mkdir()
+    other = await table.resolve(str(directory), allow_path=True)
+    assert other is not stored
+    assert (other.name, other.directory) == (str(directory), directory)
+    assert await table.resolve(str(directory), allow_path=True) is other
+
+
+async def test_alias_of_nothing_is_not_found(tmp_path: Path) -> None:
+    table = ModelTable(Store(tmp_path, {}), {"mine": "gone"}, load)
+    with pytest.raises(NotFoundError, match="no model mine"):
+        await table.resolve("mine")
 
 
 async def test_model_that_could_not_be_loaded_is_tried_anew(table: ModelTable) -> None:

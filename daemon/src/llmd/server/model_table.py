@@ -24,6 +24,8 @@ class ModelTable:
         self.aliases = aliases
         self._load = load
         self._served: dict[str, ServedModel] = {}
+        # Models outside the store, by name: they are found again after they were unloaded.
+        self._elsewhere: dict[str, Path] = {}
 
     @property
     def served(self) -> tuple[ServedModel, ...]:
@@ -40,22 +42,23 @@ class ModelTable:
         """
         if not asked:
             return self._only()
-        directories = self.store.directories()
-        names = matching(asked, self.aliases, {**directories, **self._served})
-        if len(names) == 1:
-            return await self.serve(names[0], directories.get(names[0]))
+        directories = {**self._elsewhere, **self.store.directories()}
+        names = matching(asked, self.aliases, directories)
+        if len(names) == 1 and names[0] in directories:
+            return await self.serve(names[0], directories[names[0]])
         if allow_path and (directory := _directory(asked)) is not None:
-            return await self.serve(directory.name, directory)
-        raise _unknown(asked, names, {*directories, *self._served, *self.aliases})
+            name = self._name_of(directory, directories)
+            self._elsewhere[name] = directory
+            return await self.serve(name, directory)
+        raise _unknown(asked, names, {*directories, *self.aliases})
 
-    async def serve(self, name: str, directory: Path | None) -> ServedModel:
+    async def serve(self, name: str, directory: Path) -> ServedModel:
         """The loaded model of that name; one that could not be loaded is tried anew."""
         served = self._served.get(name)
-        if served is not None and not (served.never_loaded and directory):
+        if served is not None and not served.never_loaded:
             return served
         if served is not None:
             await self.unload(name)
-        assert directory is not None, "a name is served, or the store has it"
         return self._served.setdefault(name, self._load(name, directory))
 
     async def unload(self, name: str, error: LlmdError | None = None) -> None:
@@ -79,6 +82,10 @@ class ModelTable:
     def names_of(self, served: ServedModel) -> list[str]:
         """The model's name and its aliases."""
         return [served.name, *(alias for alias, name in self.aliases.items() if name == served.name)]
+
+    def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
+        """The directory's own name, or its path where another model has that name."""
+        return directory.name if taken.get(directory.name, directory) == directory else str(directory)
 
     def _only(self) -> ServedModel:
         if len(self._served) == 1:
@@ -106,7 +113,7 @@ def _directory(asked: str) -> Path | None:
 
 
 def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundError:
-    if names:
+    if len(names) > 1:
         return NotFoundError(
             f"{len(names)} models begin with {asked}: {', '.join(names[:NEAREST])}",
             hint="give the whole name",
