@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api import NotFoundError
-from llmd.engine.composition import TRIAL, device_opener, make_host
+from llmd.engine.composition import device_opener, make_host
+from llmd.host.names import DEVICE_TRIAL
 from llmd.testing import trial
 
 
@@ -23,6 +24,6 @@ def test_devices_are_opened_by_name(tmp_path: Path) -> None:
 
 
 def test_the_trial_is_the_function_that_it_names() -> None:
-    module, function = TRIAL.split(":")
+    module, function = DEVICE_TRIAL.split(":")
     assert module == trial.__name__
     assert callable(getattr(trial, function))

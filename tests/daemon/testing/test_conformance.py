@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from llmd.api import Refusal
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.testing import conformance
@@ -85,3 +86,10 @@ def test_a_format_that_a_device_lacks_is_named() -> None:
     device.info = msgspec.structs.replace(device.info, formats=("f32",))
     result = next(iter(check_device(device, (cases()["linear/q8"],))))
     assert "q8" in result.problem
+
+
+def test_what_a_device_refuses_is_a_failed_case_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = ReferenceDevice()
+    monkeypatch.setattr(device, "check", lambda _program: [Refusal("op rope", "not written yet")])
+    (result,) = check_device(device, (cases()["rope/half"],))
+    assert result.problem == "op rope: not written yet"

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from llmd.host.plugin_host import PluginHost
     from llmd.registry.store import Store
 
-# Run on each device in the child process of its probe; a name, so that only the child imports it.
-DEVICE_TRIAL = "llmd.testing.trial:try_device"
-
 
 def cache_folder() -> Path:
     """Where results are kept that can be taken again."""
@@ -39,6 +36,7 @@ def build_names() -> tuple[PluginName, ...]:
 
 def build_host() -> PluginHost:
     """The plugins of this environment."""
+    from llmd.host.names import DEVICE_TRIAL
     from llmd.host.plugin_host import PluginHost
 
     return PluginHost(build_names(), build_cache(), trial=DEVICE_TRIAL)

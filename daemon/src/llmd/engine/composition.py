@@ -10,16 +10,13 @@ from llmd.api.device import Device
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
-from llmd.host.names import discover
+from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
-
-TRIAL = "llmd.testing.trial:try_device"
-"""What a probe runs on each device that it finds."""
 
 
 def make_host(cache: Path) -> PluginHost:
     """Return the host of every installed plugin; ``cache`` keeps what probes found."""
-    return PluginHost(discover(), Cache(cache), trial=TRIAL)
+    return PluginHost(discover(), Cache(cache), trial=DEVICE_TRIAL)
 
 
 def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:

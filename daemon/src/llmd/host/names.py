@@ -13,6 +13,10 @@ import msgspec
 CORE_DISTRIBUTION = "llmd-daemon"
 
 
+DEVICE_TRIAL = "llmd.testing.trial:try_device"
+"""What a probe runs on each device that it finds: a name, so that only the child imports it."""
+
+
 class PluginName(msgspec.Struct, frozen=True):
     """One entry point of the group ``llmd``: ``name`` is what users type, ``module`` is what gets imported."""
 

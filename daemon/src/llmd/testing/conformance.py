@@ -20,6 +20,7 @@ from llmd.testing.workload import (
     Schedule,
     Workload,
     all_at_once,
+    lower_range,
     make_masks,
     make_selection,
     one_by_one,
@@ -105,7 +106,8 @@ def _unsupported(device: Device, workload: Workload) -> str:
         return f"the device has no format {workload.format}"
     if workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device keeps no KV as {workload.kv_dtype}"
-    return ""
+    refusals = device.check(lower_range(device, workload, workload.first_part, workload.last_part))
+    return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals)
 
 
 def _compare_candidates(outcome: Outcome, workload: Workload) -> str:

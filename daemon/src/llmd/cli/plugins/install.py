@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from llmd.api.errors import PluginError
-from llmd.cli.composition import DEVICE_TRIAL, build_names
+from llmd.cli.composition import build_names
 from llmd.cli.output import show_json
 from llmd.host.installer import Change, checked_target, core_constraints, find_tool
-from llmd.host.names import PluginName
+from llmd.host.names import DEVICE_TRIAL, PluginName
 from llmd.host.plugin_host import PROBE_LIMIT_S
 from llmd.host.probing import ProbeReport, probe_now
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from llmd.cli.composition import DEVICE_TRIAL, build_cache, build_names
+from llmd.cli.composition import build_cache, build_names
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.host.names import DEVICE_TRIAL
 from llmd.host.states import PluginState
 
 
