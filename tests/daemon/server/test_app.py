@@ -27,6 +27,19 @@ def test_request_ids_are_echoed_or_made(daemon: RunningDaemon) -> None:
     assert post(daemon, {"x-request-id": "x" * 1000}).headers["x-request-id"].startswith("req_")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_request_is_logged_with_its_id_and_never_its_text(
+    daemon: RunningDaemon, caplog: pytest.LogCaptureFixture, *, stream: bool
+) -> None:
+    caplog.set_level("INFO")
+    body = {**BODY, "messages": [{"role": "user", "content": "secret"}], "stream": stream}
+    send(daemon, "POST", CHAT, body, {"x-request-id": "mine-2"})
+    send(daemon, "GET", "/health")  # a stream is logged just after its last byte
+    (record,) = [vars(r) for r in caplog.records if vars(r).get("request_id") == "mine-2"]
+    assert (record["path"], record["status"]) == (CHAT, 200)
+    assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
 def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon) -> None:
     headers = post(daemon, {}).headers
     assert headers["server"] == f"llmd/{daemon.serving.version}"

@@ -21,6 +21,7 @@ from llmd.server.service import Service
 logger = logging.getLogger(__name__)
 
 ADMIN_PREFIX = "/llmd/"
+REQUEST_ID = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
 
@@ -49,8 +50,14 @@ class Door:
             response = problems.INTERNAL.response()
         elapsed_ms = (time.perf_counter() - started) * 1e3
         if not response.prepared:
+            response.headers[REQUEST_ID] = _request_id(request.headers)
             response.headers["openai-processing-ms"] = f"{elapsed_ms:.0f}"
-        fields = {"path": request.path, "status": response.status, "ms": round(elapsed_ms, 1)}
+        fields = {
+            "request_id": response.headers[REQUEST_ID],
+            "path": request.path,
+            "status": response.status,
+            "ms": round(elapsed_ms, 1),
+        }
         logger.info("request", extra=fields)
         return response
 
@@ -79,8 +86,7 @@ class Door:
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Headers of every reply, streams included."""
-        request_id = _request_id(request.headers)
-        response.headers["x-request-id"] = request_id
+        request_id = response.headers.setdefault(REQUEST_ID, _request_id(request.headers))
         response.headers["request-id"] = request_id
         response.headers["server"] = f"llmd/{self._service.version}"
         origin = request.headers.get("Origin")
@@ -105,7 +111,7 @@ def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
-    given = headers.get("x-request-id", "")
+    given = headers.get(REQUEST_ID, "")
     if given and len(given) <= MAX_REQUEST_ID_LEN and given.isprintable() and given.isascii():
         return given
     return f"req_{uuid.uuid4().hex}"
