@@ -187,6 +187,9 @@ class Supervisor:
                     answer.set_result(message)
             self._reports.clear()
         else:
+            if isinstance(message, Loaded):
+                fields = {"model": self.model, "load_s": message.load_s, "notices": message.notices}
+                logger.info("model_loaded", extra=fields)
             self._perform(self._state.receive(message))
             if self.phase is not Phase.LOADING:
                 self._settled.set()
