@@ -1,0 +1,139 @@
+"""Conformance cases as files, for kernels that no Python can call: other instruction sets, sanitizer builds.
+
+A file holds named arrays, little-endian:
+
+    "LLMDCASE", number of arrays uint64, then for each array
+        length of its name uint64, name in UTF-8, dtype (index in `DTYPES`) uint64, number of axes uint64,
+        axes uint64…, zeros up to a multiple of 64 from the start of the file, data
+
+Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` (and ``weights/<i>/scales``,
+``weights/<i>/group_size``) its weights, ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
+``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
+``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
+``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import Program, Selection, StageLimits, Step, WeightData, encode
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.recorder import RecordedStep, Recorder
+from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged, run
+
+Arrays = dict[str, NDArray[np.generic]]
+
+MAGIC = b"LLMDCASE"
+DTYPES = ("float32", "float64", "int8", "uint16", "int32", "uint32", "int64", "bool")
+_ALIGNMENT = 64
+
+
+def write_case(workload: Workload, path: Path) -> None:
+    """Write a workload with what the reference makes of it, under three schedules."""
+    expected = run(ReferenceDevice(), workload, ragged(workload.tokens))
+    arrays: Arrays = {"max_nmse": np.array([workload.max_nmse])}
+    schedules = (ragged(workload.tokens), one_by_one(workload.tokens), all_at_once(workload.tokens))
+    for j, schedule in enumerate(schedules):
+        recorder = Recorder()
+        run(recorder, workload, schedule)
+        if j == 0:
+            arrays |= _program_arrays(recorder.program)
+            arrays |= _weight_arrays(recorder.weights)
+            arrays["blocks"] = _int64([recorder.blocks.get(g.id, 0) for g in recorder.program.groups])
+        arrays[f"schedules/{j}/limits"] = _limits(recorder.limits)
+        for k, (recorded, places) in enumerate(
+            zip(recorder.steps, _places_of_steps(schedule.steps), strict=True)
+        ):
+            under = f"schedules/{j}/{k}"
+            arrays |= {f"{under}/{n}": a for n, a in _step_arrays(recorded, places, expected).items()}
+    path.write_bytes(pack(arrays))
+
+
+def pack(arrays: Arrays) -> bytes:
+    """The bytes of a file that holds the arrays."""
+    parts = bytearray(MAGIC + struct.pack("<Q", len(arrays)))
+    for name, array in arrays.items():
+        encoded = name.encode()
+        head = struct.pack("<Q", len(encoded)) + encoded
+        parts += head + struct.pack(
+            f"<QQ{array.ndim}Q", DTYPES.index(array.dtype.name), array.ndim, *array.shape
+        )
+        parts += bytes(-len(parts) % _ALIGNMENT)
+        parts += np.ascontiguousarray(array).tobytes()
+    return bytes(parts)
+
+
+def _program_arrays(program: Program) -> Arrays:
+    encoded = encode(program)
+    slots = [-1 if slot is None else slot for slot in (program.hidden_in, program.hidden_out)]
+    arrays: Arrays = {
+        "program/sizes": _int64([program.hidden_size, program.vocab_size, program.context_len, *slots]),
+        "program/slot_widths": _int64(program.slot_widths),
+        "program/records": encoded.records,
+        "program/floats": encoded.floats,
+    }
+    for group in program.groups:
+        numbers = (len(group.layers), group.kv_heads, group.head_dim, group.window or 0)
+        arrays[f"program/groups/{group.id}"] = _int64(numbers)
+    for i, table in enumerate(program.ropes):
+        arrays[f"program/ropes/{i}"] = np.array([table.factor, *table.inv_freq])
+    return arrays
+
+
+def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
+    arrays: Arrays = {}
+    for i, weight in enumerate(weights):
+        bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
+        arrays[f"weights/{i}/{weight.format}"] = weight.data.view(bits)
+        if weight.scales is not None:
+            arrays[f"weights/{i}/scales"] = weight.scales.view(np.uint16)
+            arrays[f"weights/{i}/group_size"] = _int64([weight.group_size])
+    return arrays
+
+
+def _limits(limits: StageLimits) -> NDArray[np.int64]:
+    numbers = (limits.max_rows, limits.max_sequences, limits.max_outputs, limits.num_candidates)
+    return _int64([*numbers, limits.kv_dtype == "f16"])
+
+
+def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome) -> Arrays:
+    arrays: Arrays = {
+        **_fields(recorded.step, ("token_ids", "positions", "row_offsets", "copies")),
+        **{f"block_tables/{i}": table for i, table in enumerate(recorded.step.block_tables)},
+        "places": _int64(places),
+        "expected": np.array([expected.rows[place] for place in places]),
+    }
+    if recorded.hidden is not None:
+        arrays["hidden"] = recorded.hidden
+    if recorded.selection is not None:
+        names = [name for name in Selection.__struct_fields__ if name != "raw_top"]
+        arrays |= {f"selection/{name}": array for name, array in _fields(recorded.selection, names).items()}
+        arrays["selection/raw_top"] = _int64([recorded.selection.raw_top])
+    if recorded.masks is not None:
+        arrays["masks"] = recorded.masks
+    return arrays
+
+
+def _places_of_steps(steps: Sequence[Sequence[Place]]) -> list[list[Place]]:
+    """Sequence and position of each row, for each step of a schedule."""
+    lengths: dict[int, int] = {}
+    places = []
+    for step in steps:
+        places.append([(s, lengths.get(s, 0) + i) for s, count in step for i in range(count)])
+        for s, count in step:
+            lengths[s] = lengths.get(s, 0) + count
+    return places
+
+
+def _fields(struct_: Step | Selection, names: Sequence[str]) -> Arrays:
+    return {name: getattr(struct_, name) for name in names}
+
+
+def _int64(values: Sequence[object]) -> NDArray[np.int64]:
+    return np.array(values, np.int64)

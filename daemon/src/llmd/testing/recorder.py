@@ -1,0 +1,124 @@
+"""A device that computes nothing and keeps everything it is given: what a schedule asks of a device, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import (
+    OP_KINDS,
+    PLAIN_FORMATS,
+    DeviceInfo,
+    DeviceProfile,
+    HiddenRef,
+    HostHidden,
+    KVDtype,
+    Program,
+    Progress,
+    Refusal,
+    Selection,
+    StageLimits,
+    Step,
+    StepResult,
+    TensorSource,
+    Ticket,
+    WeightData,
+)
+from llmd.api.step import Float32, Int32
+
+
+class RecordedStep(msgspec.Struct):
+    """What one step brought; ``masks`` is None where none were applied."""
+
+    step: Step
+    hidden: Float32 | None
+    selection: Selection | None
+    masks: NDArray[np.uint32] | None = None
+
+
+class Recorder:
+    """See `llmd.api.Device`, `LoadedParts` and `Stage`: one object is all three, for one program and one stage.
+
+    Results are zeros of the right shapes.
+    """
+
+    def __init__(self) -> None:
+        self.info = DeviceInfo(
+            name="recorder",
+            kind="recorder",
+            score=0,
+            memory_bytes=1 << 40,
+            formats=(*PLAIN_FORMATS, "q8"),
+            kv_dtypes=("f32", "f16"),
+            ops=OP_KINDS,
+            reason="it only records",
+        )
+        self.weights: list[WeightData] = []
+        self.steps: list[RecordedStep] = []
+        self.blocks: dict[int, int] = {}
+        self.program: Program
+        self.limits: StageLimits
+
+    def check(self, program: Program) -> list[Refusal]:
+        return []
+
+    def benchmark(self, budget_s: float) -> DeviceProfile:
+        return DeviceProfile(read_bytes_per_s=1.0, decode_bytes_per_s={}, prefill_flops_per_s=1.0)
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> Recorder:
+        self.program = program
+        self.weights = [tensors.read(weight) for weight in program.weights]
+        return self
+
+    def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
+        return 1
+
+    def free_bytes(self) -> int:
+        return self.info.memory_bytes
+
+    def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> Recorder:
+        self.blocks = dict(blocks)
+        self.limits = limits
+        return self
+
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        self.steps.append(RecordedStep(step, None if hidden is None else hidden.host(), selection))
+        return Ticket(len(self.steps) - 1)
+
+    def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
+        self.steps[ticket].masks = masks
+
+    def hidden(self, ticket: Ticket) -> HiddenRef:
+        rows = self.steps[ticket].step.num_rows
+        return HostHidden(np.zeros((rows, self.program.hidden_size), np.float32))
+
+    def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        selection = self.steps[ticket].selection
+        assert selection is not None, "only a stage with the head has candidates"
+        count = selection.num_rows
+        kept = min(self.limits.num_candidates, self.program.vocab_size)
+        return StepResult(
+            ids=np.zeros((count, kept), np.int32),
+            edited=np.zeros((count, kept), np.float32),
+            raw=np.zeros((count, kept), np.float32),
+            raw_logsumexp=np.zeros(count, np.float32),
+            edited_logsumexp=np.zeros(count, np.float32),
+            target_raw=np.zeros(count, np.float32),
+            top_ids=np.zeros((count, selection.raw_top), np.int32),
+            top_raw=np.zeros((count, selection.raw_top), np.float32),
+        )
+
+    def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        return np.zeros((len(outputs), self.program.vocab_size), np.float32)
+
+    def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        return self.rows(ticket, outputs)
+
+    def release(self, ticket: Ticket) -> None:
+        """Keep what was recorded."""
+
+    def close(self) -> None:
+        """Keep what was recorded."""

@@ -1,0 +1,240 @@
+// Replays conformance cases on the units of this machine, without Python: under sanitizers, or emulated.
+//
+//   replay CASE…        runs each case on each unit with one and with three threads; prints what is wrong
+//
+// Ends with 1 where results differ from the reference by more than the case allows, or candidates do not
+// follow from the logits, or schedules, or numbers of threads, leave different bits for the same row.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "cpu_features.hpp"
+#include "stage.hpp"
+#include "test/case_file.hpp"
+
+namespace llmd::test {
+
+namespace {
+
+using Place = std::pair<int64_t, int64_t>;
+using Rows = std::map<Place, std::vector<float>>;
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+Program read_program(const CaseFile& file) {
+    const std::vector<int64_t> sizes = file.at("program/sizes").int64s();
+    Program program{sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], file.at("program/slot_widths").int64s(),
+                    {},       {},       {}};
+    for (int g = 0; file.has("program/groups/" + std::to_string(g)); ++g) {
+        const std::vector<int64_t> group = file.at("program/groups/" + std::to_string(g)).int64s();
+        program.groups.push_back({group[0], group[1], group[2], group[3]});
+    }
+    for (int i = 0; file.has("program/ropes/" + std::to_string(i)); ++i) {
+        const std::vector<double> table = file.at("program/ropes/" + std::to_string(i)).doubles();
+        program.ropes.push_back({{table.begin() + 1, table.end()}, table[0]});
+    }
+    program.ops = parse_ops(file.at("program/records").int64s(), file.at("program/floats").doubles());
+    return program;
+}
+
+void add_weights(const CaseFile& file, Parts& parts) {
+    const std::pair<const char*, Format> formats[] = {
+        {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"q8", Format::kQ8}};
+    for (int i = 0;; ++i) {
+        const std::string under = "weights/" + std::to_string(i) + "/";
+        const auto* found = std::find_if(std::begin(formats), std::end(formats),
+                                         [&](const auto& format) { return file.has(under + format.first); });
+        if (found == std::end(formats)) return;
+        const Array& data = file.at(under + found->first);
+        if (found->second == Format::kQ8) {
+            parts.add_int8({data.shape[0], data.shape[1], file.at(under + "group_size").int64s()[0],
+                            data.as<int8_t>(), file.at(under + "scales").as<uint16_t>()});
+        } else if (data.shape.size() == 1) {
+            parts.add_vector(found->second, data.count(), data.data);
+        } else {
+            parts.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
+        }
+    }
+}
+
+StageLimits read_limits(const Array& array) {
+    const std::vector<int64_t> numbers = array.int64s();
+    return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] != 0};
+}
+
+// Memory for the results of one ticket, of exact size so that a sanitizer sees a write beyond it.
+struct Results {
+    std::vector<float> hidden, raw, edited, edited_values, raw_values, raw_lse, edited_lse, target_raw,
+        top_raw;
+    std::vector<int32_t> ids, top_ids;
+
+    Results(const Program& program, const StageLimits& limits) {
+        const auto outputs = static_cast<size_t>(limits.max_outputs);
+        const auto vocab = static_cast<size_t>(program.vocab_size);
+        const size_t kept = std::min(static_cast<size_t>(limits.num_candidates), vocab);
+        hidden.resize(static_cast<size_t>(limits.max_rows * program.hidden_size));
+        for (auto* logits : {&raw, &edited}) logits->resize(outputs * vocab);
+        for (auto* values : {&edited_values, &raw_values}) values->resize(outputs * kept);
+        for (auto* sums : {&raw_lse, &edited_lse, &target_raw}) sums->resize(outputs);
+        ids.resize(outputs * kept);
+        top_ids.resize(outputs * 20);
+        top_raw.resize(outputs * 20);
+    }
+    Outputs places() {
+        return {hidden.data(),        raw.data(),        edited.data(),  ids.data(),
+                edited_values.data(), raw_values.data(), raw_lse.data(), edited_lse.data(),
+                target_raw.data(),    top_ids.data(),    top_raw.data()};
+    }
+};
+
+Step read_step(const CaseFile& file, const std::string& under) {
+    const Array& tokens = file.at(under + "token_ids");
+    const Array& offsets = file.at(under + "row_offsets");
+    const Array& copies = file.at(under + "copies");
+    Step step{tokens.count(),        offsets.count() - 1,
+              tokens.as<int32_t>(),  file.at(under + "positions").as<int32_t>(),
+              offsets.as<int32_t>(), {},
+              copies.shape[0],       copies.as<int32_t>()};
+    for (int g = 0; file.has(under + "block_tables/" + std::to_string(g)); ++g) {
+        const Array& table = file.at(under + "block_tables/" + std::to_string(g));
+        step.tables.push_back({table.as<int32_t>(), table.shape[1]});
+    }
+    return step;
+}
+
+Selection read_selection(const CaseFile& file, const std::string& under) {
+    const auto ints = [&](const char* name) { return file.at(under + name).as<int32_t>(); };
+    const auto floats = [&](const char* name) { return file.at(under + name).as<float>(); };
+    return {file.at(under + "rows").count(),
+            ints("rows"),
+            ints("edit_offsets"),
+            ints("edit_ids"),
+            floats("edit_factors"),
+            floats("edit_biases"),
+            file.at(under + "masked").as<bool>(),
+            floats("temperatures"),
+            ints("targets"),
+            file.at(under + "raw_top").int64s()[0]};
+}
+
+// A plain second computation of the candidates of one row, from its logits.
+void check_candidates(const Selection& selection, const Results& results, int64_t row, int64_t vocab,
+                      int64_t kept) {
+    const float* edited = results.edited.data() + row * vocab;
+    std::vector<int32_t> order(static_cast<size_t>(vocab));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return edited[a] > edited[b]; });
+    for (int64_t i = 0; i < kept; ++i) {
+        require(results.ids[static_cast<size_t>(row * kept + i)] == order[static_cast<size_t>(i)],
+                "candidate " + std::to_string(i) + " is not the next largest logit");
+    }
+    double total = 0.0;
+    const double temperature = selection.temperatures[row];
+    for (int64_t id = 0; id < vocab; ++id) total += std::exp((edited[id] - edited[order[0]]) / temperature);
+    const double expected = std::log(total) + edited[order[0]] / temperature;
+    const double found = results.edited_lse[static_cast<size_t>(row)];
+    require(std::fabs(found - expected) <= 1e-5 * std::max(1.0, std::fabs(expected)),
+            "edited_logsumexp is wrong");
+}
+
+struct Errors {
+    double squared = 0.0;
+    double reference = 0.0;
+
+    void add(const float* mine, const float* expected, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) {
+            const double difference = static_cast<double>(mine[i]) - expected[i];
+            squared += difference * difference;
+            reference += static_cast<double>(expected[i]) * expected[i];
+        }
+    }
+};
+
+// Runs one schedule and returns its rows; `errors` gathers their distance from the reference.
+Rows run_schedule(const CaseFile& file, const Parts& parts, const std::string& schedule, Errors& errors) {
+    const StageLimits limits = read_limits(file.at(schedule + "limits"));
+    Stage stage(parts, file.at("blocks").int64s(), limits);
+    Results results(parts.program, limits);
+    stage.add_ticket(results.places());
+    const int64_t vocab = parts.program.vocab_size;
+    Rows rows;
+    for (int k = 0; file.has(schedule + std::to_string(k) + "/token_ids"); ++k) {
+        const std::string under = schedule + std::to_string(k) + "/";
+        const bool head = file.has(under + "selection/rows");
+        const Selection selection = head ? read_selection(file, under + "selection/") : Selection{};
+        const int64_t edits = head ? file.at(under + "selection/edit_ids").count() : 0;
+        const float* hidden = file.has(under + "hidden") ? file.at(under + "hidden").as<float>() : nullptr;
+        stage.submit(0, read_step(file, under), -1, hidden, head ? &selection : nullptr, edits);
+        if (file.has(under + "masks")) {
+            const Array& masks = file.at(under + "masks");
+            stage.apply_masks(0, masks.as<uint32_t>(), masks.shape[1]);
+        }
+        const Array& expected = file.at(under + "expected");
+        const int64_t width = expected.shape[1];
+        const float* found = head ? results.raw.data() : results.hidden.data();
+        errors.add(found, expected.as<float>(), expected.count());
+        const int64_t* places = file.at(under + "places").as<int64_t>();
+        for (int64_t row = 0; row < expected.shape[0]; ++row) {
+            if (head)
+                check_candidates(selection, results, row, vocab, std::min(limits.num_candidates, vocab));
+            rows[{places[2 * row], places[2 * row + 1]}] = {found + row * width, found + (row + 1) * width};
+        }
+    }
+    return rows;
+}
+
+void compare(const Rows& mine, const Rows& first, const std::string& schedule) {
+    require(mine.size() == first.size(), schedule + " has other rows");
+    for (const auto& [place, row] : first) {
+        const bool same = std::memcmp(mine.at(place).data(), row.data(), sizeof(float) * row.size()) == 0;
+        require(same, schedule + " leaves other bits for sequence " + std::to_string(place.first) +
+                          ", position " + std::to_string(place.second));
+    }
+}
+
+void replay(const CaseFile& file, const std::string& isa) {
+    Rows first;
+    for (const int threads : {1, 3}) {
+        ThreadPool pool(threads, 0);
+        Parts parts(read_program(file), pool, kernels_of(isa));
+        add_weights(file, parts);
+        for (int j = 0; file.has("schedules/" + std::to_string(j) + "/limits"); ++j) {
+            const std::string schedule = "schedules/" + std::to_string(j) + "/";
+            Errors errors;
+            const Rows rows = run_schedule(file, parts, schedule, errors);
+            const double nmse = errors.squared / std::max(errors.reference, 1e-300);
+            require(nmse <= file.at("max_nmse").doubles()[0],
+                    schedule + " has an NMSE of " + std::to_string(nmse));
+            if (first.empty()) first = rows;
+            compare(rows, first, schedule + " with " + std::to_string(threads) + " threads");
+        }
+    }
+}
+
+}  // namespace
+
+}  // namespace llmd::test
+
+int main(int argc, char** argv) {
+    int failures = 0;
+    for (const std::string& isa : llmd::available_isas()) {
+        for (int i = 1; i < argc; ++i) {
+            try {
+                llmd::test::replay(llmd::test::CaseFile(argv[i]), isa);
+            } catch (const std::exception& error) {
+                std::printf("%s %s: %s\n", isa.c_str(), argv[i], error.what());
+                ++failures;
+            }
+        }
+        std::printf("%s: %d cases replayed\n", isa.c_str(), argc - 1);
+    }
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,69 @@
+"""Builds the native core and its runner without Python: with sanitizers, or for another machine."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PLUGIN = Path(__file__).parents[2] / "plugins" / "backend_cpu"
+CSRC = PLUGIN / "csrc"
+FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I.")
+UNIT_FLAGS = {
+    "generic": (),
+    "avx2": ("-mavx2", "-mfma", "-mf16c"),
+    "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni"),
+    "neon": ("-march=armv8.2-a+dotprod",),
+}  # fmt: skip
+
+
+def compile_unit(compiler: str, isa: str, flags: Sequence[str]) -> Path:
+    """The object of one instruction-set unit."""
+    return _compile(
+        _folder(compiler, flags), compiler, Path("arch") / f"{isa}.cpp", (*flags, *UNIT_FLAGS[isa])
+    )
+
+
+def build_runner(compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Path:
+    """The program ``replay`` with the units of these instruction sets.
+
+    What was built from the same sources with the same flags is taken from ``build/``.
+    """
+    folder = _folder(compiler, flags)
+    runner = folder / f"replay-{'-'.join(isas)}"
+    if runner.exists():
+        return runner
+    core = [path.relative_to(CSRC) for path in CSRC.glob("*.cpp") if path.name != "bindings.cpp"]
+    sources = [*core, *(path.relative_to(CSRC) for path in CSRC.glob("test/*.cpp"))]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        units = pool.map(lambda isa: compile_unit(compiler, isa, flags), isas)
+        objects = [*pool.map(lambda source: _compile(folder, compiler, source, flags), sources), *units]
+    unfinished = runner.with_suffix(".new")
+    _run([compiler, *flags, "-pthread", *map(str, objects), "-o", str(unfinished)])
+    return unfinished.rename(runner)
+
+
+def _folder(compiler: str, flags: Sequence[str]) -> Path:
+    """A folder named by everything that goes into a build."""
+    digest = hashlib.sha256(repr((compiler, flags, FLAGS, UNIT_FLAGS)).encode())
+    for path in sorted(CSRC.rglob("*.[ch]pp")):
+        digest.update(path.read_bytes())
+    folder = PLUGIN / "build" / f"replay-{digest.hexdigest()[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _compile(folder: Path, compiler: str, source: Path, flags: Sequence[str]) -> Path:
+    compiled = folder / f"{source.parent.name}-{source.stem}.o"
+    if not compiled.exists():
+        unfinished = compiled.with_suffix(".new")
+        _run([compiler, *FLAGS, *flags, "-c", str(source), "-o", str(unfinished)])
+        unfinished.rename(compiled)
+    return compiled
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, cwd=CSRC, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:4000]

@@ -1,0 +1,79 @@
+"""Every instruction-set unit of the CPU backend replays the conformance cases: under sanitizers, and emulated."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from llmd.testing.case_files import write_case
+from llmd.testing.conformance import all_cases
+from tests.conformance.native_build import build_runner, compile_unit
+
+pytestmark = pytest.mark.timeout(600)  # compiles the kernels anew, once for each state of their sources
+
+CROSS = "aarch64-linux-gnu-g++"
+# Calls instead of inline checks: the unrolled kernels compile in half the time.
+SANITIZERS = (
+    "-O1",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "--param=asan-instrumentation-with-call-threshold=0",
+)
+ON_X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the units of x86-64 need such a machine")
+EMULATED = pytest.mark.skipif(
+    shutil.which(CROSS) is None or shutil.which("qemu-aarch64") is None,
+    reason="needs g++-aarch64-linux-gnu and qemu-user",
+)
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("cases")
+    paths = []
+    for case in all_cases():
+        paths.append(folder / case.name.replace("/", "-"))
+        write_case(case, paths[-1])
+    return paths
+
+
+@ON_X86
+def test_units_of_x86_pass_under_sanitizers(cases: list[Path]) -> None:
+    runner = build_runner("g++", ("generic", "avx2", "avx512"), SANITIZERS)
+    replayed = replay([str(runner)], cases)
+    assert "generic" in replayed
+    assert set(replayed) <= {"generic", "avx2", "avx512"}
+
+
+@EMULATED
+def test_neon_unit_passes_on_an_emulated_machine(cases: list[Path]) -> None:
+    runner = build_runner(CROSS, ("generic", "neon"), ("-O2", "-static"))
+    assert replay(["qemu-aarch64", "-cpu", "max", str(runner)], cases) == ["neon", "generic"]
+
+
+@EMULATED
+def test_a_machine_without_dot_products_gets_the_generic_unit(cases: list[Path]) -> None:
+    runner = build_runner(CROSS, ("generic", "neon"), ("-O2", "-static"))
+    assert replay(["qemu-aarch64", "-cpu", "cortex-a72", str(runner)], cases[::10]) == ["generic"]
+
+
+@ON_X86
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+def test_units_share_no_code_with_each_other(isa: str) -> None:
+    # The linker keeps one copy of a shared inline function: were it the AVX-512 one, older machines would crash.
+    unit = compile_unit("g++", isa, ("-O3",))
+    symbols = subprocess.run(["nm", "-C", str(unit)], check=True, capture_output=True, text=True).stdout
+    shared = [line[19:] for line in symbols.splitlines() if line[17:18] in {"W", "V", "u"}]
+    assert shared, "templates of the unit"
+    assert [name for name in shared if f"llmd::{isa}::" not in name.split("(")[0]] == []
+
+
+def replay(command: Sequence[str], cases: Sequence[Path]) -> list[str]:
+    """The units that replayed the cases."""
+    done = subprocess.run([*command, *map(str, cases)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return [line.split(":")[0] for line in done.stdout.splitlines()]
