@@ -140,3 +140,10 @@ def test_signal_ends_the_process_with_status_0_and_leaves_nothing(
         assert process.stdout.read() == ""
     assert process.returncode == 0
     assert not os.path.lexists(home / "run" / "llmd.sock")
+
+
+def test_front_without_a_model_imports_no_tokenizer_library() -> None:
+    heavy = ("tokenizers", "sentencepiece", "tiktoken", "rich")
+    code = f"import sys, llmd.server.daemon; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

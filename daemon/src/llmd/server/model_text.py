@@ -15,7 +15,6 @@ from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.template_files import ChatTemplate, load_chat_template
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
 
 
 class ChatPrompt(Struct, frozen=True):
@@ -68,6 +67,9 @@ def load_model_text(directory: Path, renderer: TemplateRenderer) -> ModelText:
     Raises:
         ModelError: the tokenizer or ``generation_config.json`` cannot be used.
     """
+    # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
+    from llmd.chat.tokenizer_loader import load_tokenizer
+
     tokenizer = load_tokenizer(directory)
     template = _template(directory, tokenizer)
     stops = stop_token_ids(directory, tokenizer)
