@@ -81,6 +81,16 @@ def test_looks_for_the_users_socket_then_the_systems_then_tcp(settings: Settings
     assert candidates(environ, "http://other:2") == (TcpAddress("other", 2),)
 
 
+def test_looks_where_settings_say_that_the_daemon_listens(settings: Settings) -> None:
+    environ = {"LLMD_ADDR": "127.0.0.1:7,127.0.0.1:0,unix:/run/mine.sock"}
+    mine = load_settings(environ=environ, directories=settings.directories)
+    assert candidates(mine, None) == (
+        UnixAddress(Path("/run/mine.sock")),
+        UnixAddress(settings.directories.system_socket),
+        TcpAddress("127.0.0.1", 7),
+    )
+
+
 def test_takes_the_first_address_where_somebody_listens(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "second"))

@@ -19,7 +19,7 @@ from llmd.api.errors import (
     NotFoundError,
     RequestError,
 )
-from llmd.config import Address, Settings, UnixAddress, load_settings, parse_address
+from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
 from llmd.config.addresses import DEFAULT_TCP
 
 CONNECT_LIMIT_S = 5.0
@@ -57,7 +57,7 @@ class Client:
     """Speaks to one daemon; each call has a connection of its own, so that threads may share a client.
 
     Without ``host`` it takes the daemon that ``LLMD_HOST`` names, else the first that answers of: the user's socket,
-    the system's socket, TCP.
+    the system's socket, TCP. Where settings say on what addresses the user's daemon listens, it looks there.
     """
 
     def __init__(self, host: str | None = None, *, settings: Settings | None = None) -> None:
@@ -189,12 +189,21 @@ class _Connection(http.client.HTTPConnection):
 
 
 def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
-    """Where a daemon may be, likeliest first; a host that was named is the only one."""
+    """Where a daemon may be, likeliest first; a host that was named is the only one.
+
+    Settings that say where the daemon of this user listens stand in for its usual places.
+    """
     named = host or settings.config.client.host
     if named:
         return (parse_address(named, "the host" if host else settings.origins["client.host"].source),)
-    directories = settings.directories
-    return UnixAddress(directories.user_socket), UnixAddress(directories.system_socket), DEFAULT_TCP
+    source = settings.origins["server.addr"].source
+    given = [parse_address(text, source) for text in settings.config.server.addr]
+    listening = given or [UnixAddress(settings.directories.user_socket), DEFAULT_TCP]
+    return (
+        *(address for address in listening if isinstance(address, UnixAddress)),
+        UnixAddress(settings.directories.system_socket),
+        *(address for address in listening if isinstance(address, TcpAddress) and address.port),
+    )
 
 
 def find_daemon(addresses: Sequence[Address]) -> Address:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from llmd.cli.main import run
+from tests.serving.home import Home, make_home
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
 @dataclass(frozen=True)
@@ -42,3 +46,32 @@ def llmd(
     yield call
     root.setLevel(before[0])
     root.handlers[:] = before[1]
+
+
+@pytest.fixture(scope="session")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that homes share, so that devices are probed once."""
+    return tmp_path_factory.mktemp("probes")
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
+    """The folders of a user who runs ``llmd`` in processes of its own."""
+    return make_home(tmp_path_factory.mktemp("home"), probes)
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon with one model, for tests that do not end it."""
+    directories = directories_below(tmp_path_factory.mktemp("daemon"))
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, aliases={"other": MODEL}) as running:
+        yield running
+
+
+@pytest.fixture
+def asked(llmd: Llmd, daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> Llmd:
+    """``llmd`` where that daemon runs and nothing comes on standard input."""
+    monkeypatch.setenv("LLMD_HOST", f"unix:{daemon.socket}")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    return llmd

@@ -20,7 +20,8 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     What it logs goes to ``daemon.log`` in the state directory.
 
     Raises:
-        DaemonUnreachableError: it ended before it was ready; the message has its last words.
+        DaemonUnreachableError: it ended before it was ready; the message has its last words, and the exit code is
+            the daemon's own.
     """
     directories.state.mkdir(parents=True, exist_ok=True)
     log = directories.state / LOG_NAME
@@ -39,10 +40,13 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     if line:
         daemon.returncode = 0  # it outlives this process: nobody waits for it
         return line
-    raise DaemonUnreachableError(
-        f"the daemon ended with {daemon.wait()} before it was ready: {_last_words(log, began)}",
+    status = daemon.wait()
+    error = DaemonUnreachableError(
+        f"the daemon ended with {status} before it was ready: {_last_words(log, began)}",
         hint=f"{log} has all that it said; `llmd doctor` checks the installation",
     )
+    error.exit_code = status if status > 0 else error.exit_code
+    raise error
 
 
 def _last_words(log: Path, start: int) -> str:

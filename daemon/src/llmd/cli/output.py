@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import click
@@ -64,7 +65,7 @@ def show(view: View, noun: str, rows: Sequence[Row], columns: Sequence[Column[Ro
 
 def show_json(members: dict[str, Any]) -> None:
     """Print one JSON object with its schema number; sizes are in bytes, times in RFC 3339."""
-    encoded = msgspec.json.encode({"schema": SCHEMA, **members})
+    encoded = msgspec.json.encode({"schema": SCHEMA, **members}, enc_hook=_as_text)
     click.echo(msgspec.json.format(encoded, indent=2))
 
 
@@ -85,6 +86,13 @@ def size(num_bytes: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def _as_text(value: object) -> str:
+    """Paths are texts; anything else that JSON does not have is a mistake."""
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
 def _chosen(titles: str, columns: Sequence[Column[Row]]) -> list[Column[Row]]:

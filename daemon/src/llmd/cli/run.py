@@ -75,16 +75,16 @@ def command(
     return None
 
 
-def whole_prompt(prompt: str | None, stdin: IO[str]) -> str | None:
-    """The prompt with standard input added; None where there is neither, as on a terminal.
+def whole_prompt(prompt: str | None, stdin: IO[str] | None) -> str | None:
+    """The prompt with standard input added, which may be closed; None on a terminal without a prompt.
 
     Raises:
         click.UsageError: standard input was to be the prompt and is empty.
     """
     words = None if prompt == STDIN else prompt
-    if stdin.isatty() and prompt != STDIN:
+    if stdin is not None and stdin.isatty() and prompt != STDIN:
         return words
-    piped = "" if stdin.closed else stdin.read().strip()
+    piped = "" if stdin is None else stdin.read().strip()
     text = "\n\n".join(part for part in (words, piped) if part)
     if not text:
         raise click.UsageError("there is no prompt: give one as PROMPT or on standard input")

@@ -1,0 +1,52 @@
+"""`llmd config show` names every setting, its value and where it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.cli.config.show import text
+from llmd.config.schema import Config
+
+Llmd = Callable[..., Any]
+
+
+def settings(llmd: Llmd, *arguments: str) -> dict[str, Any]:
+    rows = json.loads(llmd("config", "show", "--json", *arguments).out)["settings"]
+    return {row["name"]: (row["value"], row["origin"]) for row in rows}
+
+
+def test_every_setting_is_shown(llmd: Llmd) -> None:
+    sections = {name: getattr(Config(), name) for name in Config.__struct_fields__}
+    expected = {f"{name}.{field}" for name, part in sections.items() for field in part.__struct_fields__}
+    assert settings(llmd).keys() == expected
+
+
+def test_variables_win_over_the_file_and_the_file_over_defaults(
+    llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config" / "llmd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[engine]\nslots = 3\nmax_ctx = 99\n")
+    monkeypatch.setenv("LLMD_SLOTS", "5")
+    shown = settings(llmd)
+    assert shown["engine.slots"] == (5, "LLMD_SLOTS")
+    assert shown["engine.max_ctx"] == (99, str(file))
+    assert shown["engine.device"] == ("auto", "default")
+
+
+def test_another_file_stands_in_for_the_users(llmd: Llmd, tmp_path: Path) -> None:
+    file = tmp_path / "other.toml"
+    file.write_text('[server]\naddr = ["127.0.0.1:9"]\n')
+    assert settings(llmd, "--config", str(file))["server.addr"] == (["127.0.0.1:9"], str(file))
+    missing = llmd("config", "show", "--config", str(tmp_path / "none"))
+    assert (missing.code, missing.out) == (ConfigError.exit_code, "")
+
+
+def test_people_read_lists_flags_and_what_is_unset() -> None:
+    assert [text(value) for value in (("a", "b"), True, None, 8)] == ["a, b", "true", "", "8"]

@@ -1,0 +1,100 @@
+"""`llmd chat` on a terminal, and with its input piped in."""
+
+from __future__ import annotations
+
+import io
+import stat
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import DaemonUnreachableError
+from llmd.cli.chat import DEFAULT_MODEL, default_model
+from llmd.client import Client
+from tests.serving.home import LLMD, Home
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+from tests.serving.terminal import terminal
+
+Llmd = Callable[..., Any]
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def test_answers_line_by_line_until_the_end_of_input(asked: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, "hello", "and now?")
+    done = asked("chat", MODEL, "--temp", "0", "-n", "5", "--stats")
+    assert done.code == 0
+    assert done.err.count("answer 5 tokens") == 2
+
+
+def test_the_only_loaded_model_is_the_default(asked: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, "/exit")
+    assert asked("chat").err.startswith(f"{MODEL}; ")
+
+
+def test_else_the_guide_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for rows in ([], [{"name": "a"}, {"name": "b"}]):
+        monkeypatch.setattr(Client, "ps", lambda _, rows=rows: rows)
+        assert default_model(Client("127.0.0.1:1")) == DEFAULT_MODEL == "guide"
+
+
+def test_options_reach_the_first_question(asked: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, "/set", "/system", "/exit")
+    done = asked("chat", MODEL, "--system", "be brief", "--top-k", "4", "--seed", "1")
+    assert done.err.splitlines()[1:] == ["top_k 4", "seed 1", "be brief"]
+
+
+def test_without_a_daemon_and_leave_to_start_one_it_ends_with_six(home: Home) -> None:
+    done = home.llmd("chat", MODEL, "--no-start")
+    assert done.returncode == DaemonUnreachableError.exit_code
+    assert str(home.socket) in done.stderr
+
+
+def test_keeps_a_private_history_of_what_is_typed(home: Home, daemon: RunningDaemon) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    path = home.state / "chat_history"
+    for arguments in (["--no-history"], []):
+        assert not path.exists()
+        with terminal([*LLMD, "chat", MODEL, *arguments], environment) as screen:
+            screen.wait_for("> ")
+            screen.type("/help\n")
+            screen.wait_for("/think on|off")
+            screen.type("/exit\n")
+            assert screen.end() == 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text().splitlines() == ["/help", "/exit"]
+
+
+def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: RunningDaemon) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{talkative.socket}"}
+    with terminal([*LLMD, "chat", MODEL], environment) as screen:
+        screen.wait_for("> ")
+        screen.type("hello\n")
+        wait_until_running(talkative, 1)
+        shown = len(screen.shown)
+        screen.interrupt()
+        wait_until_running(talkative, 0)
+        screen.wait_for("\n> ", after=shown)
+        screen.interrupt()
+        screen.wait_for("Ctrl-C again")
+        screen.interrupt()
+        assert screen.end() == 130
+
+
+@pytest.fixture
+def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon whose answers are longer than any test."""
+    directories = directories_below(tmp_path_factory.mktemp("talkative"))
+    write_model(directories.models / MODEL, context_len=1 << 15)
+    with running_daemon(directories, device="cpu") as running:
+        yield running
+
+
+def wait_until_running(daemon: RunningDaemon, count: int) -> None:
+    """Ask until that many requests run; the limit of a test ends it where they never do."""
+    while daemon.client().ps()[0]["report"]["running"] != count:
+        pass

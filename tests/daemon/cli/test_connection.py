@@ -1,0 +1,95 @@
+"""Commands use the daemon that runs, or start one and leave it running."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import ConfigError, DaemonUnreachableError
+from llmd.cli.connection import connect, reached, starting_alone
+from llmd.client import Client
+from tests.serving.home import Home
+from tests.serving.running import RunningDaemon
+
+
+@pytest.fixture
+def started(home: Home) -> Iterator[Home]:
+    """A home whose daemon, started by whatever the test does, is ended."""
+    yield home
+    home.llmd("stop", "--daemon")
+
+
+def test_run_starts_a_daemon_says_so_and_leaves_it_running(started: Home) -> None:
+    first = started.llmd("run", "tiny", "hello", "--temp", "0", "-n", "4")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.startswith("starting a daemon; `llmd stop --daemon` ends it\n")
+    assert started.loaded()["name"] == "tiny"
+    second = started.llmd("run", "tiny", "hello", "--temp", "0", "-n", "4")
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    assert started.llmd("stop", "--daemon").returncode == 0
+
+
+def test_no_start_ends_with_six_and_the_places_that_were_tried(home: Home) -> None:
+    done = home.llmd("run", "tiny", "hello", "--no-start")
+    assert (done.returncode, done.stdout) == (DaemonUnreachableError.exit_code, "")
+    assert str(home.socket) in done.stderr
+    assert "llmd serve" in done.stderr
+
+
+def test_a_daemon_that_was_named_is_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = f"unix:{tmp_path}/none.sock"
+    with pytest.raises(DaemonUnreachableError, match=r"none\.sock"):
+        connect(nowhere, None, None, start=True)
+    monkeypatch.setenv("LLMD_HOST", nowhere)
+    with pytest.raises(DaemonUnreachableError, match=r"none\.sock"):
+        connect(None, None, None, start=True)
+
+
+def test_host_wins_over_the_variable(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMD_HOST", "127.0.0.1:1")
+    client = connect(f"unix:{daemon.socket}", None, None)
+    assert client.version() == daemon.serving.version
+    with pytest.raises(ConfigError, match="ftp"):
+        connect("ftp://box", None, None)
+
+
+def test_the_timeout_is_that_of_each_answer(daemon: RunningDaemon) -> None:
+    assert connect(f"unix:{daemon.socket}", 0.000001, None)._timeout_s == 0.000001
+    with pytest.raises(ConfigError, match="above 0"):
+        connect(None, -1.0, None)
+
+
+def test_a_file_of_settings_names_the_daemon(daemon: RunningDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[client]\nhost = "unix:{daemon.socket}"\n')
+    assert connect(None, None, file).version() == daemon.serving.version
+
+
+def test_a_client_is_reached_where_something_answers(daemon: RunningDaemon, tmp_path: Path) -> None:
+    client = daemon.client()
+    assert reached(client) is client
+    with pytest.raises(DaemonUnreachableError):
+        reached(Client(f"unix:{tmp_path}/none.sock"))
+
+
+def test_only_one_of_several_starts_a_daemon(tmp_path: Path) -> None:
+    lock, order = tmp_path / "state" / "start.lock", []
+    entered, leave = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with starting_alone(lock):
+            entered.set()
+            leave.wait()
+            order.append("first")
+
+    other = threading.Thread(target=first, name="first command")
+    other.start()
+    entered.wait()
+    leave.set()
+    with starting_alone(lock):
+        order.append("second")
+    other.join()
+    assert order == ["first", "second"]

@@ -1,0 +1,62 @@
+"""What is typed in a chat: one line or several, and a history that only its owner reads."""
+
+from __future__ import annotations
+
+import readline
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llmd.cli.line_reader import CONTINUED, PROMPT, history, read_message
+
+
+def typing(*lines: str) -> tuple[Callable[[str], str], list[str]]:
+    """A reader of prepared lines, and the prompts that it was given."""
+    waiting, prompts = list(lines), []
+
+    def read(prompt: str) -> str:
+        prompts.append(prompt)
+        if not waiting:
+            raise EOFError
+        return waiting.pop(0)
+
+    return read, prompts
+
+
+def test_a_line_is_a_message() -> None:
+    read, prompts = typing("hello", "next")
+    assert read_message(read) == "hello"
+    assert prompts == [PROMPT]
+
+
+def test_three_quotes_begin_and_end_several_lines() -> None:
+    read, prompts = typing('"""first', "", 'last"""')
+    assert read_message(read) == "first\n\nlast"
+    assert prompts == [PROMPT, CONTINUED, CONTINUED]
+
+
+def test_quotes_may_stand_alone_or_on_one_line() -> None:
+    assert read_message(typing('"""', "text", '"""')[0]) == "text"
+    assert read_message(typing('"""one line"""')[0]) == "one line"
+    assert read_message(typing('"""', '"""')[0]) == ""
+
+
+def test_the_end_of_input_passes_through() -> None:
+    with pytest.raises(EOFError):
+        read_message(typing()[0])
+    with pytest.raises(EOFError):
+        read_message(typing('"""open')[0])
+
+
+def test_history_is_kept_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "chat_history"
+    with history(path):
+        readline.add_history("first question")
+    assert path.stat().st_mode & 0o777 == 0o600
+    readline.clear_history()
+    with history(path):
+        assert readline.get_history_item(1) == "first question"
+    path.chmod(0o644)
+    with history(path):
+        assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,60 @@
+"""`llmd ps` shows what is loaded, where, and what it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from llmd.cli import ps
+
+Llmd = Callable[..., Any]
+
+STAGES = [
+    {"device": "cpu", "first": 0, "last": 4, "weight_bytes": 100, "kv_bytes": 10},
+    {"device": "reference", "first": 4, "last": 6, "weight_bytes": 50, "kv_bytes": 5},
+]
+REPORT = {
+    "running": 2,
+    "waiting": 1,
+    "kv_blocks_used": 7,
+    "kv_blocks_total": 64,
+    "output_tokens": 90,
+    "decode_s": 3.0,
+}
+LOADED = {"status": "loaded", "error": None, "loaded": {"stages": STAGES}, "report": REPORT}
+LOADING = {"status": "loading", "error": None, "report": None}
+
+
+def test_shows_the_loaded_model_with_its_alias(asked: Llmd) -> None:
+    done = asked("ps", "--plain")
+    assert done.out.splitlines()[0].split("\t") == [column.title for column in ps.COLUMNS]
+    row = done.out.splitlines()[1].split("\t")
+    assert row[0] == "tiny, other"
+    assert (row[2], row[4], row[-1]) == ("reference 0–1", "512", "loaded")
+
+
+def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
+    document = json.loads(asked("status", "--json").out)
+    assert document["schema"] == 1
+    (model,) = document["models"]
+    assert model["name"] == "tiny"
+    assert model["report"]["kv_blocks_total"] > 0
+
+
+def test_layers_are_named_as_people_count_them() -> None:
+    assert ps.where(LOADED) == "cpu 0–3, reference 4–5"
+    assert ps.size_of(LOADED) == 165
+
+
+def test_counts_blocks_requests_and_tokens() -> None:
+    assert (ps.kv(LOADED), ps.requests(LOADED), ps.rate(LOADED)) == ("7/64", "2/1", "30.0")
+
+
+def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:
+    assert [ps.where(LOADING), ps.kv(LOADING), ps.requests(LOADING), ps.rate(LOADING)] == [""] * 4
+    assert ps.state(LOADING) == "loading"
+
+
+def test_a_failed_model_says_why() -> None:
+    assert ps.state({"status": "failed", "error": "no room"}) == "failed: no room"

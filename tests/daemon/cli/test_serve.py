@@ -1,0 +1,173 @@
+"""`llmd serve`: every flag changes what is served, and SIGTERM ends it with 0."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from llmd.api.errors import ConfigError, NotFoundError
+from llmd.cli import serve as module
+from llmd.cli.serve import named_models, read_aliases, typed_arguments
+from llmd.config import Settings
+from llmd.registry.store import Store
+from tests.serving.home import Home
+from tests.serving.model import write_model
+
+Llmd = Callable[..., Any]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    for name in ("one", "two"):
+        write_model(tmp_path / "models" / name)
+    return Store(tmp_path / "models", {})
+
+
+def settings_of(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Settings:
+    """The configuration that a command line serves with."""
+    seen: list[Settings] = []
+    monkeypatch.setattr(module, "serve", lambda settings, *_: seen.append(settings))
+    done = llmd("serve", *arguments)
+    assert done.code == 0, done.err
+    return seen[0]
+
+
+def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) -> None:
+    tcp, unix = "127.0.0.1:0", f"unix:{home.folder}/mine.sock"
+    with home.serve("--addr", tcp, "--addr", unix) as served:
+        assert served.line.startswith("llmd ")
+        assert f"{unix}; models: none loaded" in served.line
+        assert home.json("version", "--host", served.url)["daemon"]
+        assert home.json("ps", "--host", unix)["models"] == []
+        assert served.end() == 0
+        assert served.process.stdout is not None
+        assert served.process.stdout.read() == ""
+    assert not (home.folder / "mine.sock").exists()
+
+
+def test_flags_say_how_models_are_loaded(home: Home) -> None:
+    flags = (
+        "--device",
+        "reference",
+        "--max-ctx",
+        "128",
+        "--slots",
+        "2",
+        "--quant",
+        "q8",
+        "--kv-dtype",
+        "f32",
+    )
+    with home.serve("tiny", *flags, "--alias", "first", "--alias", "second=tiny") as served:
+        row = home.loaded()
+        assert served.end() == 0
+    (stage,) = row["loaded"]["stages"]
+    assert row["aliases"] == ["first", "second"]
+    assert row["context_len"] == 128
+    assert stage["device"] == "reference"
+    assert "q8" in row["loaded"]["formats"]
+    # Keys and values, two layers of two heads of 16 (f32), for 2 slots of 128 tokens in blocks.
+    assert row["report"]["kv_blocks_total"] * 16 == 2 * 128
+    assert stage["kv_bytes"] % (row["report"]["kv_blocks_total"] * 16 * 4) == 0
+
+
+def test_a_budget_bounds_keys_and_values_and_a_split_chains_devices(home: Home) -> None:
+    flags = ("--split", "0-0=reference,1-1=reference", "--memory-budget", "64KiB")
+    with home.serve("tiny", *flags) as served:
+        row = home.loaded()
+        assert served.end() == 0
+    stages = row["loaded"]["stages"]
+    assert [(stage["first"], stage["last"]) for stage in stages] == [(0, 1), (1, 2)]
+    assert 0 < sum(stage["kv_bytes"] for stage in stages) <= 64 << 10
+
+
+def test_the_network_is_served_only_where_that_was_asked_for(home: Home) -> None:
+    refused = home.llmd("serve", "--addr", "0.0.0.0:0")
+    assert (refused.returncode, refused.stdout) == (ConfigError.exit_code, "")
+    assert "--no-auth" in refused.stderr
+    with home.serve("--addr", "0.0.0.0:0", "--no-auth") as served:
+        assert "http://0.0.0.0:" in served.line
+        assert served.end() == 0
+
+
+def test_an_address_in_use_ends_it_at_once(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = home.llmd("serve", "--addr", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert done.returncode == ConfigError.exit_code
+    assert "cannot listen" in done.stderr
+
+
+def test_an_unknown_model_ends_it_with_three(home: Home) -> None:
+    done = home.llmd("serve", "tinny")
+    assert (done.returncode, done.stdout) == (NotFoundError.exit_code, "")
+    assert "tiny" in done.stderr
+
+
+def test_who_may_ask_and_how_long_answers_may_go_on_are_flags(
+    llmd: Llmd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = (
+        "--allow-host",
+        "box",
+        "--allow-origin",
+        "http://a",
+        "--allow-origin",
+        "http://b",
+        "--drain-s",
+        "2",
+    )
+    server = settings_of(llmd, monkeypatch, *flags).config.server
+    assert (server.allow_host, server.allow_origin) == (("box",), ("http://a", "http://b"))
+    assert server.drain_s == 2.0
+
+
+def test_a_file_of_settings_may_be_named(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[engine]\nslots = 3\n")
+    assert settings_of(llmd, monkeypatch, "--config", str(file)).config.engine.slots == 3
+
+
+def test_models_are_served_by_name_and_directories_by_their_own(store: Store, tmp_path: Path) -> None:
+    other = write_model(tmp_path / "elsewhere" / "three")
+    assert named_models(["one", str(other)], store) == {"one": "one", "three": str(other)}
+    assert named_models(["tw"], store) == {"two": "two"}
+    with pytest.raises(NotFoundError, match="no model 'four'"):
+        named_models(["four"], store)
+
+
+@pytest.mark.parametrize(
+    ("texts", "served", "aliases"),
+    [
+        (["a"], ["one"], {"a": "one"}),
+        (["a=one", "b=one"], ["one"], {"a": "one", "b": "one"}),
+        (["a=two"], ["one"], {"a": "two"}),
+        (["a=/models/three"], ["one", "three"], {"a": "three"}),
+    ],
+)
+def test_aliases_mean_what_is_served_or_stored(
+    store: Store, texts: list[str], served: list[str], aliases: Mapping[str, str]
+) -> None:
+    assert read_aliases(texts, served, store) == aliases
+
+
+def test_an_alias_must_say_which_model_it_means(store: Store) -> None:
+    for served in ([], ["one", "two"]):
+        with pytest.raises(ConfigError, match=f"which of {len(served)} models"):
+            read_aliases(["a"], served, store)
+    with pytest.raises(NotFoundError, match="four"):
+        read_aliases(["a=four"], ["one"], store)
+
+
+def test_typed_arguments_are_given_on_without_the_flag_that_made_it_detach() -> None:
+    line = ["one", "two", "--detach", "--no-auth", "-c", "64", "--addr", "a:1", "--addr", "b:2"]
+    context = module.command.make_context("serve", line)
+    assert isinstance(context, click.Context)
+    words = typed_arguments(context, without="detach")
+    assert words[-3:] == ["--", "one", "two"]
+    again = module.command.make_context("serve", words)
+    assert again.params == context.params | {"detach": False}

@@ -1,0 +1,59 @@
+"""Flags are the strongest source of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.cli.settings import client_options, read_settings, serving_options
+from llmd.config.schema import ClientConfig, EngineConfig, ServerConfig
+
+
+@pytest.fixture(autouse=True)
+def no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+def names_of(options: Callable[[Callable[..., None]], Callable[..., None]]) -> set[str]:
+    @click.command()
+    @options
+    def command(**_: Any) -> None: ...
+
+    return {parameter.name or "" for parameter in command.params}
+
+
+def test_every_setting_of_the_engine_is_a_flag_of_serve() -> None:
+    flags = names_of(serving_options)
+    assert set(EngineConfig.__struct_fields__) <= flags
+    assert flags - set(EngineConfig.__struct_fields__) - {"config_file"} <= set(
+        ServerConfig.__struct_fields__
+    )
+
+
+def test_every_setting_of_clients_is_a_flag_of_client_commands() -> None:
+    assert names_of(client_options) == {*ClientConfig.__struct_fields__, "config_file"}
+
+
+def test_a_flag_wins_over_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMD_SLOTS", "5")
+    assert read_settings(None, slots=None).config.engine.slots == 5
+    settings = read_settings(None, slots=6)
+    assert settings.config.engine.slots == 6
+    assert settings.origins["engine.slots"].source == "--slots"
+
+
+def test_a_repeatable_flag_that_was_not_typed_leaves_the_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text('[server]\naddr = ["127.0.0.1:1"]\n')
+    assert read_settings(file, addr=()).config.server.addr == ("127.0.0.1:1",)
+    assert read_settings(file, addr=("127.0.0.1:2",)).config.server.addr == ("127.0.0.1:2",)
+
+
+def test_a_value_that_cannot_be_used_names_its_flag() -> None:
+    with pytest.raises(ConfigError, match="from --kv-dtype is 'f8', expected one of"):
+        read_settings(None, kv_dtype="f8")

@@ -1,0 +1,69 @@
+"""`llmd show` tells of one model without loading it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import NotFoundError, TemplateError
+from tests.serving.model import TEMPLATE, write_model
+
+Llmd = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "data" / "llmd" / "models" / "tiny")
+
+
+def test_shows_architecture_sizes_context_and_files(llmd: Llmd, model: Path) -> None:
+    lines = dict(line.split(maxsplit=1) for line in llmd("show", "tiny").out.splitlines())
+    assert lines["architecture"] == "LlamaForCausalLM"
+    assert lines["context"] == "512 tokens"
+    assert "tokenizer.json" in lines["files"]
+    assert lines["state"] == "ok"
+    document = json.loads(llmd("show", "tiny", "--json").out)
+    assert document["schema"] == 1
+    assert document["model"]["size_bytes"] == 4 * document["model"]["num_parameters"]
+
+
+def test_a_directory_needs_not_to_lie_in_the_store(llmd: Llmd, model: Path, tmp_path: Path) -> None:
+    moved = model.rename(tmp_path / "elsewhere")
+    assert json.loads(llmd("show", str(moved), "--json").out)["model"]["name"] == "elsewhere"
+
+
+def test_shows_the_template_alone(llmd: Llmd, model: Path) -> None:
+    assert llmd("show", "tiny", "--template").out == TEMPLATE + "\n"
+    assert json.loads(llmd("show", "tiny", "--template", "--json").out)["template"] == TEMPLATE
+
+
+def test_a_model_without_a_template_is_an_error_with_a_mend(llmd: Llmd, model: Path) -> None:
+    (model / "tokenizer_config.json").unlink()
+    done = llmd("show", "tiny", "--template")
+    assert (done.code, done.out) == (TemplateError.exit_code, "")
+    assert "no chat template" in done.err
+
+
+def test_shows_the_vocabulary_and_its_special_tokens(llmd: Llmd, model: Path) -> None:
+    facts = json.loads(llmd("show", "tiny", "--tokens", "--json").out)["tokens"]
+    assert facts == {
+        "vocab_size": 259,
+        "bos_id": 256,
+        "stop_ids": [258],
+        "special": {"<s>": 256, "<|im_start|>": 257, "<|im_end|>": 258},
+    }
+    assert "<|im_end|>     258" in llmd("show", "tiny", "--tokens").out
+
+
+def test_template_and_tokens_exclude_each_other(llmd: Llmd, model: Path) -> None:
+    assert llmd("show", "tiny", "--tokens", "--template").code == 2
+
+
+def test_an_unknown_model_ends_with_three_and_the_nearest_names(llmd: Llmd, model: Path) -> None:
+    done = llmd("show", "tinny")
+    assert (done.code, done.out) == (NotFoundError.exit_code, "")
+    assert "the nearest names are tiny" in done.err

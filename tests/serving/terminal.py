@@ -1,0 +1,70 @@
+"""A program on a terminal of its own, typed at as a user would."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+LIMIT_S = 20.0
+
+
+class Terminal(Struct):
+    """What was shown so far is ``shown``."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    shown: str = ""
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+    def wait_for(self, text: str, *, after: int = 0) -> None:
+        """Read until ``text`` is shown, ``after`` that many characters."""
+        deadline = time.monotonic() + LIMIT_S
+        while text not in self.shown[after:]:
+            assert time.monotonic() < deadline, f"{text!r} was not shown in {self.shown!r}"
+            readable, _, _ = select.select([self.master], [], [], 0.1)
+            if readable:
+                self.shown += os.read(self.master, 4096).decode(errors="replace")
+
+    def end(self) -> int:
+        """Wait until the program ends; returns its exit status."""
+        while self._more():
+            pass
+        return self.process.wait(LIMIT_S)
+
+    def _more(self) -> bool:
+        try:
+            text = os.read(self.master, 4096)
+        except OSError:  # the program has closed its side
+            return False
+        self.shown += text.decode(errors="replace")
+        return bool(text)
+
+
+@contextmanager
+def terminal(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Terminal]:
+    """Run a program with all three streams on a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        command, stdin=slave, stdout=slave, stderr=slave, env={**environment, "TERM": "dumb"}
+    )
+    os.close(slave)
+    try:
+        yield Terminal(process, master)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
