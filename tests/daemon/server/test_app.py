@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from llmd.server.guards import Peer
 from tests.serving.http import Reply, chat, send
 from tests.serving.running import MODEL, RunningDaemon
 
@@ -98,6 +99,18 @@ def test_head_is_get_without_a_body(daemon: RunningDaemon) -> None:
     reply = send(daemon, "HEAD", "/v1/models")
     assert (reply.status, reply.content) == (200, b"")
     assert send(daemon, "HEAD", "/").status == 200
+
+
+def test_administration_answers_this_machine_alone(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("llmd.server.app.peer_of", lambda _request: Peer("192.0.2.1", "192.0.2.9"))
+        for path in ("/llmd/ps", "//llmd/ps", "/llmd/ps/"):
+            refused = send(daemon, "GET", path)
+            assert (refused.status, refused.error["code"]) == (403, "local_only")
+        assert send(daemon, "GET", "/v1/models").status == 200
+    assert send(daemon, "GET", "/llmd/ps", unix=True).status == 200
 
 
 def test_foreign_hosts_are_refused_on_tcp_and_ignored_on_the_socket(daemon: RunningDaemon) -> None:

@@ -69,6 +69,29 @@ def test_port_in_use_is_an_error_that_frees_what_was_bound_before(tmp_path: Path
     assert not path.exists()
 
 
+def test_names_of_several_addresses_are_served_where_this_machine_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
+    elsewhere = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: [elsewhere, here])
+        with listen([TcpAddress("box", 0)]) as (listener,):
+            assert isinstance(listener.address, TcpAddress)
+            assert listener.address.host == "127.0.0.1"
+        patch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: [elsewhere])
+        with pytest.raises(ConfigError, match="cannot listen on box"), listen([TcpAddress("box", 0)]):
+            pass
+
+
+def test_host_that_cannot_be_found_is_an_error() -> None:
+    with (
+        pytest.raises(ConfigError, match="cannot listen on"),
+        listen([TcpAddress("no.such.host.invalid", 1)]),
+    ):
+        pass
+
+
 def test_path_that_is_too_long_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="too long"), listen([UnixAddress(tmp_path / ("x" * 200))]):
         pass

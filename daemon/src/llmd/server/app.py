@@ -69,7 +69,7 @@ class Door:
             return _options(request, found.allowed)
         if found.route is None:
             return self._refusal(request, found.allowed)
-        if request.path.startswith(ADMIN_PREFIX) and not peer.is_this_machine:
+        if found.route.path.startswith(ADMIN_PREFIX) and not peer.is_this_machine:
             raise ForbiddenError(
                 f"{request.path} answers this machine alone", code="local_only", hint="use the Unix socket"
             )

@@ -9,6 +9,7 @@ import socket
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from llmd.config.addresses import DEFAULT_TCP
 BACKLOG = 1024
 USER_UMASK = 0o177
 USER_FOLDER_MODE = 0o700
+MISSING_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class Listener(Struct, frozen=True):
@@ -82,22 +84,41 @@ def _bind(address: Address) -> list[Listener]:
 
 
 def _bind_tcp(address: TcpAddress) -> list[Listener]:
+    """Every address of the host name; families that this machine lacks are passed over where another one works."""
     infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    listeners = []
-    for family, kind, protocol, _, where in dict.fromkeys(infos):
-        bound = socket.socket(family, kind, protocol)
+    listeners: list[Listener] = []
+    missing: OSError | None = None
+    for family, _, _, _, where in dict.fromkeys(infos):
+        try:
+            listeners.append(_bind_one(family, where))
+        except OSError as error:
+            if error.errno not in MISSING_FAMILY:
+                _close_all(listeners)
+                raise
+            missing = error
+    if not listeners and missing is not None:
+        raise missing
+    return listeners
+
+
+def _bind_one(family: int, where: tuple[Any, ...]) -> Listener:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        try:
-            bound.bind(where)
-            bound.listen(BACKLOG)
-        except OSError:
-            bound.close()
-            raise
-        host, port = bound.getsockname()[:2]
-        listeners.append(Listener(bound, TcpAddress(host, port)))
-    return listeners
+        bound.bind(where)
+        bound.listen(BACKLOG)
+    except OSError:
+        bound.close()
+        raise
+    host, port = bound.getsockname()[:2]
+    return Listener(bound, TcpAddress(host, port))
+
+
+def _close_all(listeners: Sequence[Listener]) -> None:
+    for listener in listeners:
+        listener.close()
 
 
 def _bind_unix(address: UnixAddress) -> Listener:
