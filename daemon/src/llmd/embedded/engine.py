@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import Format, KVDtype
-from llmd.api.errors import LlmdError
 from llmd.api.messages import Load, Loaded, Report
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import check_vocab_size
@@ -42,7 +41,7 @@ class Engine:
         self._name = name
         self._text = text
         self._loaded = model.loaded
-        self._queue: TokenQueue | None = TokenQueue(model.core)
+        self._queue = TokenQueue(model.core)
         self._resources = resources
 
     @classmethod
@@ -98,7 +97,7 @@ class Engine:
 
     def close(self) -> None:
         """Free weights, KV blocks and helper processes. A closed engine may be closed again, not used."""
-        self._queue = None
+        self._queue.close()
         self._resources.close()
 
     @property
@@ -132,7 +131,7 @@ class Engine:
             TemplateError: the model has no chat template.
             MemoryBudgetError: the KV pool is too small for prompt and ``max_tokens``.
         """
-        ids = encode(self._text, prompt, options.get("system"))
+        ids = self._encode(prompt, options)
         tokens: list[GeneratedToken] = []
         times: list[float] = []
         stream = self._generate(ids, options)
@@ -148,7 +147,7 @@ class Engine:
 
         What is wrong with the prompt is raised here, the rest by the first ``next``.
         """
-        return self._generate(encode(self._text, prompt, options.get("system")), options)
+        return self._generate(self._encode(prompt, options), options)
 
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a plain text, BOS included where the model has it."""
@@ -165,26 +164,24 @@ class Engine:
             RequestError: no ids, too many, or one outside the vocabulary.
             MemoryBudgetError: running requests hold the KV blocks that this needs.
         """
-        return self._open.forward(np.asarray(ids, np.int32))
+        return self._queue.forward(np.asarray(ids, np.int32))
 
     def stats(self) -> Report:
         """Counters since loading or `reset_stats`, and what runs now. Times in seconds."""
-        return self._open.report()
+        return self._queue.report()
 
     def reset_stats(self) -> None:
         """Begin counting anew."""
-        self._open.reset_counters()
+        self._queue.reset_counters()
 
-    @property
-    def _open(self) -> TokenQueue:
-        """Raises `LlmdError` where the engine was closed: what it stood on is freed."""
-        if self._queue is None:
-            raise LlmdError(f"the engine of {self._name} is closed", hint="load it again")
-        return self._queue
+    def _encode(self, prompt: Prompt, options: GenerationOptions) -> tuple[int, ...]:
+        # A closed engine's renderer would start its process again, and nobody would end it.
+        self._queue.check_open()
+        return encode(self._text, prompt, options.get("system"))
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
         window = min(self._loaded.context_len, self._loaded.kv_tokens)
-        return generate(self._open, self._text, window, ids, options)
+        return generate(self._queue, self._text, window, ids, options)
 
 
 def _whole(prompt_len: int, tokens: Sequence[GeneratedToken], times: Sequence[float]) -> Generated:

@@ -9,15 +9,19 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.errors import LlmdError
 from llmd.api.messages import Output, Report, SamplingParams, StopParams, Submit, TokenOutput
 from llmd.engine.core import EngineCore
 
 
 class TokenQueue:
-    """Thread-safe. Requests that run at the same time share steps, as in the daemon."""
+    """Thread-safe. Requests that run at the same time share steps, as in the daemon.
+
+    Once it is closed, everything but `cancel` raises `LlmdError`: what the core stood on is gone.
+    """
 
     def __init__(self, core: EngineCore) -> None:
-        self._core = core
+        self._open_core: EngineCore | None = core
         self._turn = threading.Lock()
         self._ids = itertools.count()
         self._waiting: dict[int, deque[TokenOutput]] = {}
@@ -42,16 +46,17 @@ class TokenQueue:
             DeviceError: a device failed.
         """
         with self._turn:
-            mine = self._waiting[request_id]
-            while not mine:
-                self._hand_out(self._core.step())
-            return mine.popleft()
+            core = self._core
+            while not self._waiting[request_id]:
+                self._hand_out(core.step())
+            return self._waiting[request_id].popleft()
 
     def cancel(self, request_id: int) -> None:
         """Forget a request, also one that has ended."""
         with self._turn:
-            self._core.cancel(request_id)
             self._waiting.pop(request_id, None)
+            if self._open_core is not None:
+                self._open_core.cancel(request_id)
 
     def forward(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
         """As `EngineCore.forward`, between two steps."""
@@ -65,6 +70,22 @@ class TokenQueue:
     def reset_counters(self) -> None:
         with self._turn:
             self._core.reset_counters()
+
+    def close(self) -> None:
+        """Stop using the core, after the step that runs."""
+        with self._turn:
+            self._open_core = None
+
+    def check_open(self) -> None:
+        """Raises `LlmdError` where it is closed."""
+        with self._turn:
+            _ = self._core
+
+    @property
+    def _core(self) -> EngineCore:
+        if self._open_core is None:
+            raise LlmdError("the engine is closed", hint="load the model again")
+        return self._open_core
 
     def _hand_out(self, output: Output) -> None:
         for token in output.tokens:

@@ -1,0 +1,78 @@
+"""Prompts of three kinds, options, and where answers end."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.api.errors import ContextLengthError, RequestError
+from llmd.embedded.engine import Engine
+
+QUESTION = "hello"
+CHAT = "<s><|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_a_question_is_a_conversation_of_one_message(engine: Engine) -> None:
+    asked = engine.generate(QUESTION, max_tokens=6, temperature=0)
+    conversation = engine.generate([{"role": "user", "content": QUESTION}], max_tokens=6, temperature=0)
+    continued = engine.generate(engine.tokenize(CHAT), max_tokens=6, temperature=0)
+    assert asked.token_ids == conversation.token_ids == continued.token_ids
+    assert asked.prompt_tokens == continued.prompt_tokens == len(engine.tokenize(CHAT))
+
+
+def test_system_stands_before_a_question_and_nothing_else(engine: Engine) -> None:
+    plain = engine.generate(QUESTION, max_tokens=1)
+    told = engine.generate(QUESTION, max_tokens=1, system="be brief")
+    assert told.prompt_tokens > plain.prompt_tokens
+    with pytest.raises(RequestError, match="question alone"):
+        engine.generate([1, 2], system="be brief")
+
+
+def test_a_seed_repeats_an_answer(engine: Engine) -> None:
+    first = engine.generate(QUESTION, max_tokens=8, seed=1).token_ids
+    assert engine.generate(QUESTION, max_tokens=8, seed=1).token_ids == first
+    assert engine.generate(QUESTION, max_tokens=8, seed=2).token_ids != first
+
+
+def test_narrowed_to_one_token_sampling_is_greedy(engine: Engine) -> None:
+    greedy = engine.generate(QUESTION, max_tokens=6, temperature=0).token_ids
+    assert engine.generate(QUESTION, max_tokens=6, seed=3).token_ids != greedy
+    assert engine.generate(QUESTION, max_tokens=6, seed=3, top_k=1).token_ids == greedy
+    assert engine.generate(QUESTION, max_tokens=6, seed=3, top_p=1e-6).token_ids == greedy
+    assert engine.generate(QUESTION, max_tokens=6, seed=3, min_p=1.0).token_ids == greedy
+
+
+def test_a_stop_string_ends_the_answer_and_is_left_out(engine: Engine) -> None:
+    whole = engine.generate(QUESTION, max_tokens=12, seed=1)
+    stop = whole.text[3:5]
+    cut = engine.generate(QUESTION, max_tokens=12, seed=1, stop=[stop])
+    assert cut.text == whole.text[: whole.text.index(stop)]
+    assert cut.finish == "stop"
+    assert engine.stats().running == 0
+
+
+def test_the_models_own_stop_token_ends_the_answer(engine: Engine) -> None:
+    ids = engine.tokenize(CHAT)
+    seeds = (engine.generate(ids, seed=seed) for seed in range(50))
+    ended = next(answer for answer in seeds if answer.finish == "stop")
+    assert ended.token_ids[-1] == engine.tokenize("<|im_end|>")[-1]
+    assert "<|im_end|>" not in ended.text
+
+
+def test_without_a_limit_the_window_is_filled(engine: Engine) -> None:
+    ids = engine.tokenize("x" * 500)
+    answer = engine.generate(ids, temperature=0)
+    assert answer.finish == "stop" or answer.output_tokens == engine.loaded.context_len - len(ids)
+
+
+def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
+    with pytest.raises(ContextLengthError, match="512"):
+        engine.generate(engine.tokenize("x" * 512), max_tokens=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"temperature": 3.0}, {"top_p": 0.0}, {"min_p": 2.0}, {"top_k": -1}, {"max_tokens": 0}, {"stop": [""]}],
+)
+def test_options_out_of_range_are_refused(engine: Engine, options: dict[str, object]) -> None:
+    with pytest.raises(RequestError):
+        engine.generate(QUESTION, **options)  # type: ignore[arg-type]
