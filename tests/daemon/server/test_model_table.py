@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ class Loaded:
         self.closed: list[Any] = []
 
     async def close(self, error: LlmdError | None = None) -> None:
+        await asyncio.sleep(0)
         self.closed.append(error)
 
 
@@ -112,6 +114,22 @@ async def test_model_that_could_not_be_loaded_is_tried_anew(table: ModelTable) -
     again = await table.resolve("alpha")
     assert again is not failed
     assert cast("Loaded", failed).closed == [None]
+
+
+async def test_requests_that_come_together_load_a_model_once(tmp_path: Path) -> None:
+    (tmp_path / "alpha").mkdir()
+    (tmp_path / "alpha" / "config.json").write_text("{}")
+    loads = []
+
+    def counting_load(name: str, directory: Path) -> ServedModel:
+        loads.append(name)
+        return load(name, directory)
+
+    table = ModelTable(Store(tmp_path, {}), {}, counting_load)
+    cast("Loaded", await table.resolve("alpha")).never_loaded = True
+    first, second = await asyncio.gather(table.resolve("alpha"), table.resolve("alpha"))
+    assert first is second
+    assert loads == ["alpha", "alpha"]
 
 
 async def test_unloaded_model_is_closed_and_forgotten(table: ModelTable) -> None:

@@ -55,11 +55,13 @@ class ModelTable:
     async def serve(self, name: str, directory: Path) -> ServedModel:
         """The loaded model of that name; one that could not be loaded is tried anew."""
         served = self._served.get(name)
-        if served is not None and not served.never_loaded:
-            return served
-        if served is not None:
-            await self.unload(name)
-        return self._served.setdefault(name, self._load(name, directory))
+        if served is not None and served.never_loaded:
+            del self._served[name]
+            await served.close()
+        # Looked up anew: while one request waited, another may have begun to load it.
+        if name not in self._served:
+            self._served[name] = self._load(name, directory)
+        return self._served[name]
 
     async def unload(self, name: str, error: LlmdError | None = None) -> None:
         """End a model's engine.
