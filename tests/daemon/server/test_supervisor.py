@@ -151,6 +151,17 @@ async def test_closed_stream_frees_its_requests(supervisor: Supervisor) -> None:
     assert (report.running, report.waiting, report.kv_blocks_used) == (0, 0, 0)
 
 
+async def test_engine_that_does_not_answer_holds_nobody_who_asks(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await supervisor.loaded()
+    monkeypatch.setattr("llmd.server.supervisor.REPORT_LIMIT_S", 0.05)
+    assert supervisor.pid is not None
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    assert await supervisor.report() is None
+    os.kill(supervisor.pid, signal.SIGCONT)
+
+
 async def test_request_that_cannot_run_fails_alone(supervisor: Supervisor) -> None:
     await supervisor.loaded()
     with pytest.raises(RequestError, match="do not fit"):

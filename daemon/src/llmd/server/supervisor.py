@@ -31,6 +31,7 @@ from llmd.server.token_stream import TokenStream
 logger = logging.getLogger(__name__)
 
 GRACE_S = 2.0
+REPORT_LIMIT_S = 2.0
 Sleep = Callable[[float], Coroutine[None, None, None]]
 
 
@@ -126,15 +127,15 @@ class Supervisor:
         self._perform(self._state.resume(request_id))
 
     async def report(self) -> Report | None:
-        """Counters of the engine, or None while it does not run."""
+        """Counters of the engine; None while it does not run, or is too busy with one step to say."""
         if self._process is None or self.phase is not Phase.READY:
             return None
         answer: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
         self._reports.append(answer)
         self._process.send(Ask())
         try:
-            return await answer
-        except EngineCrashedError:
+            return await asyncio.wait_for(answer, REPORT_LIMIT_S)
+        except (EngineCrashedError, TimeoutError):
             return None
 
     async def close(self, error: LlmdError | None = None) -> None:
