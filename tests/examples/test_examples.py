@@ -1,0 +1,60 @@
+"""The examples run as a reader would run them, against a daemon that serves the guide."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.serving.home import Home, Served, make_home
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return make_home(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("probes"))
+
+
+@pytest.fixture(scope="module")
+def served(home: Home) -> Iterator[Served]:
+    with home.serve("guide", "--addr", "127.0.0.1:0", "--addr", f"unix:{home.socket}") as served:
+        yield served
+        assert served.end() == 0
+
+
+def output_of(*command: str | Path, **environment: str) -> str:
+    """What a program prints that ends well and has nothing to complain about."""
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def test_the_engine_answers_in_its_own_process(home: Home) -> None:
+    shown = output_of(sys.executable, EXAMPLES / "python_engine.py", **home.environment)
+    assert "guide on cpu" in shown
+    assert "llmd list" in shown
+    assert "logits (" in shown
+
+
+def test_the_client_finds_the_daemon_and_streams(home: Home, served: Served) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{home.socket}"}
+    shown = output_of(sys.executable, EXAMPLES / "python_client.py", **environment)
+    assert shown.startswith("daemon ")
+    assert "llmd list" in shown
+    assert "tokens" in shown.splitlines()[-1]
+
+
+def test_openais_client_streams(served: Served) -> None:
+    shown = output_of(sys.executable, EXAMPLES / "openai_client.py", OPENAI_BASE_URL=f"{served.url}/v1")
+    assert "llmd list" in shown
+
+
+def test_curl_lists_models_and_streams(served: Served) -> None:
+    shown = output_of(EXAMPLES / "curl.sh", served.url)
+    assert '"id":"guide"' in shown.replace(" ", "")
+    assert shown.rstrip().endswith("data: [DONE]")
