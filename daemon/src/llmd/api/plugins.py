@@ -64,7 +64,10 @@ class Transport(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response."""
+    """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response.
+
+    A ``path`` that ends in ``/{name}`` takes the whole rest of the path, slashes included.
+    """
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
