@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from llmd.host.plugin_host import PluginHost
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.engines import Architectures
 from tests.golden.models.tiny import TinyModel
+
+collect_ignore = [] if os.environ.get("LLMD_TEST_MODEL") else ["test_user_model.py"]
 
 
 @pytest.fixture(scope="session")
