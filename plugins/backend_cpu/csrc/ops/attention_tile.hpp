@@ -17,15 +17,14 @@ struct QueryTile {
     int queries;
 };
 
-// The state of the online softmax, for each query.
-template <int kQueries>
-struct SoftmaxState {
-    int64_t row[kQueries];    // of the step
-    int64_t head[kQueries];   // query head
-    int64_t first[kQueries];  // first position that it sees
-    int64_t last[kQueries];   // its own position
-    float top[kQueries];      // largest score so far
-    Vec total[kQueries];      // sum of exponentials, a partial sum for each lane
+// One query, and the state of its online softmax.
+struct Query {
+    int64_t row;    // of the step
+    int64_t head;   // query head
+    int64_t first;  // first position that it sees
+    int64_t last;   // its own position
+    float top;      // largest score so far
+    Vec total;      // sum of exponentials, a partial sum for each lane
 };
 
 // Scratch of a thread: queries [padded_dim][kQueries], then probabilities [kQueries][kChunk], then outputs
@@ -38,29 +37,28 @@ struct TileScratch {
 
 int64_t attention_scratch(int64_t head_dim) { return kQueryTile * (2 * padded_dim(head_dim) + kChunk); }
 
-template <int kQueries>
-LLMD_INLINE void begin(const AttentionArgs& args, const QueryTile& tile, SoftmaxState<kQueries>& state,
-                       const TileScratch& scratch) {
-    for (int m = 0; m < kQueries; ++m) {
-        const int64_t query = tile.first + m;
-        state.row[m] = tile.first_row + query / tile.repeats;
-        state.head[m] = tile.kv_head * tile.repeats + query % tile.repeats;
-        state.last[m] = args.positions[state.row[m]];
-        const int64_t oldest = state.last[m] - args.window + 1;
-        state.first[m] = args.window > 0 && oldest > 0 ? oldest : 0;
-        state.top[m] = kMinusInfinity;
-        state.total[m] = set1(0.0F);
-        const float* q = args.q + (state.row[m] * args.heads + state.head[m]) * args.head_dim;
-        for (int64_t d = 0; d < args.head_dim; ++d) scratch.queries[d * kQueries + m] = q[d];
+void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, const TileScratch& scratch) {
+    for (int m = 0; m < tile.queries; ++m) {
+        const int64_t number = tile.first + m;
+        Query& query = queries[m];
+        query.row = tile.first_row + number / tile.repeats;
+        query.head = tile.kv_head * tile.repeats + number % tile.repeats;
+        query.last = args.positions[query.row];
+        const int64_t oldest = query.last - args.window + 1;
+        query.first = args.window > 0 && oldest > 0 ? oldest : 0;
+        query.top = kMinusInfinity;
+        query.total = set1(0.0F);
+        const float* q = args.q + (query.row * args.heads + query.head) * args.head_dim;
+        for (int64_t d = 0; d < args.head_dim; ++d) scratch.queries[d * tile.queries + m] = q[d];
     }
-    const int64_t outputs = kQueries * padded_dim(args.head_dim);
+    const int64_t outputs = tile.queries * padded_dim(args.head_dim);
     for (int64_t i = 0; i < outputs; i += Vec::kLanes) store(scratch.outputs + i, set1(0.0F));
 }
 
 // Scores of kBlocks blocks at a time: [kQueries][kChunk] from column `column` on.
 template <class Element, int kQueries, int kBlocks>
-LLMD_INLINE void score_blocks(const AttentionArgs& args, const Element* const* keys,
-                              const TileScratch& scratch, int64_t column) {
+void score_blocks(const AttentionArgs& args, const Element* const* keys, const TileScratch& scratch,
+                  int64_t column) {
     constexpr int kVecs = kBlocks * kVecsPerBlock;
     Vec sums[kQueries * kVecs];
     unroll<kQueries * kVecs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
@@ -92,32 +90,27 @@ LLMD_INLINE void hide(float* scores, int64_t start, int64_t columns, int64_t fir
 }
 
 // Turns scores into exponentials, and rescales what was summed before by the new largest score.
-template <int kQueries>
-LLMD_INLINE void exponentiate(SoftmaxState<kQueries>& state, const TileScratch& scratch, int m,
-                              int64_t columns, int64_t dim) {
-    float* scores = scratch.scores + m * kChunk;
-    Vec top = set1(state.top[m]);
+void exponentiate(Query& query, float* scores, int64_t columns, float* out, int64_t dim) {
+    Vec top = set1(query.top);
     for (int64_t i = 0; i < columns; i += Vec::kLanes) top = max(top, load(scores + i));
     const float largest_score = largest(top);
-    const Vec rescale = exp(set1(state.top[m]) - set1(largest_score));
-    Vec total = state.total[m] * rescale;
+    const Vec rescale = exp(set1(query.top) - set1(largest_score));
+    Vec total = query.total * rescale;
     for (int64_t i = 0; i < columns; i += Vec::kLanes) {
         const Vec e = exp(load(scores + i) - set1(largest_score));
         store(scores + i, e);
         total = total + e;
     }
-    if (largest_score > state.top[m]) {
-        float* out = scratch.outputs + m * dim;
+    if (largest_score > query.top) {
         for (int64_t i = 0; i < dim; i += Vec::kLanes) store(out + i, load(out + i) * rescale);
     }
-    state.top[m] = largest_score;
-    state.total[m] = total;
+    query.top = largest_score;
+    query.total = total;
 }
 
 // Adds kVecs vectors of weighted values of a block that every query of the tile sees whole.
 template <class Element, int kQueries, int kVecs>
-LLMD_INLINE void add_values(const Element* values, const TileScratch& scratch, int64_t column, int64_t dim,
-                            int64_t d) {
+void add_values(const Element* values, const TileScratch& scratch, int64_t column, int64_t dim, int64_t d) {
     Vec sums[kQueries * kVecs];
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kVecs>([&](auto i) LLMD_LAMBDA {
@@ -143,8 +136,8 @@ LLMD_INLINE void add_values(const Element* values, const TileScratch& scratch, i
 // Adds the values of tokens [first, last) of a block to one query. What lies beyond may be anything, even
 // NaN.
 template <class Element>
-LLMD_INLINE void add_some_values(const Element* values, const float* probabilities, float* out, int64_t dim,
-                                 int64_t first, int64_t last) {
+void add_some_values(const Element* values, const float* probabilities, float* out, int64_t dim,
+                     int64_t first, int64_t last) {
     for (int64_t d = 0; d < dim; d += Vec::kLanes) {
         Vec total = load(out + d);
         for (int64_t t = first; t < last; ++t)
@@ -154,12 +147,12 @@ LLMD_INLINE void add_some_values(const Element* values, const float* probabiliti
 }
 
 template <class Element, int kQueries>
-LLMD_INLINE void add_block(const SoftmaxState<kQueries>& state, const Element* values,
-                           const TileScratch& scratch, int64_t start, int64_t column, int64_t dim) {
+void add_block(const Query* queries, const Element* values, const TileScratch& scratch, int64_t start,
+               int64_t column, int64_t dim) {
     constexpr int kVecs = kQueryTile / kQueries > 4 ? 4 : kQueryTile / kQueries;
     bool all = true;
     for (int m = 0; m < kQueries; ++m) {
-        all = all && state.first[m] <= start && start + kBlockLen - 1 <= state.last[m];
+        all = all && queries[m].first <= start && start + kBlockLen - 1 <= queries[m].last;
     }
     if (all) {
         int64_t d = 0;
@@ -170,10 +163,25 @@ LLMD_INLINE void add_block(const SoftmaxState<kQueries>& state, const Element* v
         return;
     }
     for (int m = 0; m < kQueries; ++m) {
-        const int64_t first = state.first[m] > start ? state.first[m] - start : 0;
-        const int64_t last = state.last[m] + 1 - start < kBlockLen ? state.last[m] + 1 - start : kBlockLen;
+        const int64_t first = queries[m].first > start ? queries[m].first - start : 0;
+        const int64_t last =
+            queries[m].last + 1 - start < kBlockLen ? queries[m].last + 1 - start : kBlockLen;
         const float* probabilities = scratch.scores + m * kChunk + column;
         add_some_values(values, probabilities, scratch.outputs + m * dim, dim, first, last);
+    }
+}
+
+void write_outputs(const AttentionArgs& args, const Query* queries, int count, const float* outputs,
+                   int64_t dim) {
+    for (int m = 0; m < count; ++m) {
+        const Query& query = queries[m];
+        const Vec inverse = set1(1.0F / sum(query.total));
+        float* out = args.out + (query.row * args.heads + query.head) * args.head_dim;
+        for (int64_t d = 0; d < args.head_dim; d += Vec::kLanes) {
+            const int64_t left = args.head_dim - d;
+            const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
+            store_n(out + d, load(outputs + m * dim + d) * inverse, n);
+        }
     }
 }
 
@@ -183,15 +191,15 @@ void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory
     const KvLayout layout{args.kv_heads, padded_dim(args.head_dim)};
     const int64_t dim = layout.padded_dim;
     const TileScratch scratch{memory, memory + kQueries * dim, memory + kQueries * (dim + kChunk)};
-    SoftmaxState<kQueries> state;
-    begin(args, tile, state, scratch);
+    Query queries[kQueries];
+    begin(args, tile, queries, scratch);
 
     const Element* pool = static_cast<const Element*>(args.pool) + tile.kv_head * layout.head_size();
     const auto keys_of = [&](int64_t position) LLMD_LAMBDA {
         return pool + tile.blocks[position / kBlockLen] * layout.block_size();
     };
-    const int64_t end = state.last[kQueries - 1] + 1;
-    for (int64_t start = state.first[0] / kBlockLen * kBlockLen, stop; start < end; start = stop) {
+    const int64_t end = queries[kQueries - 1].last + 1;
+    for (int64_t start = queries[0].first / kBlockLen * kBlockLen, stop; start < end; start = stop) {
         stop = (start / kChunk + 1) * kChunk;
         const int64_t blocks = ((stop < end ? stop : end) - start + kBlockLen - 1) / kBlockLen;
         const int64_t columns = blocks * kBlockLen;
@@ -206,24 +214,18 @@ void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory
             score_blocks<Element, kQueries, 1>(args, &keys, scratch, b * kBlockLen);
         }
         for (int m = 0; m < kQueries; ++m) {
-            if (state.last[m] < start || state.first[m] >= start + columns) continue;
-            hide(scratch.scores + m * kChunk, start, columns, state.first[m], state.last[m]);
-            exponentiate(state, scratch, m, columns, dim);
+            if (queries[m].last < start || queries[m].first >= start + columns) continue;
+            float* scores = scratch.scores + m * kChunk;
+            hide(scores, start, columns, queries[m].first, queries[m].last);
+            exponentiate(queries[m], scores, columns, scratch.outputs + m * dim, dim);
         }
         for (b = 0; b < blocks; ++b) {
             const int64_t position = start + b * kBlockLen;
-            add_block(state, keys_of(position) + layout.half(), scratch, position, b * kBlockLen, dim);
+            const Element* values = keys_of(position) + layout.half();
+            add_block<Element, kQueries>(queries, values, scratch, position, b * kBlockLen, dim);
         }
     }
-    for (int m = 0; m < kQueries; ++m) {
-        const Vec inverse = set1(1.0F / sum(state.total[m]));
-        float* out = args.out + (state.row[m] * args.heads + state.head[m]) * args.head_dim;
-        for (int64_t d = 0; d < args.head_dim; d += Vec::kLanes) {
-            const int64_t left = args.head_dim - d;
-            const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
-            store_n(out + d, load(scratch.outputs + m * dim + d) * inverse, n);
-        }
-    }
+    write_outputs(args, queries, kQueries, scratch.outputs, dim);
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -1,0 +1,227 @@
+"""The kernels of every instruction set compute what docs/ops.md says, the same for any batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import (
+    HIDDEN,
+    DeviceError,
+    Embed,
+    KVDtype,
+    KVGroup,
+    ModelPlan,
+    Norm,
+    Op,
+    Part,
+    TensorRef,
+    WeightData,
+)
+from llmd.models.lowering import lower
+from llmd.models.quantization import quantize_q8
+from llmd.testing.conformance import all_cases, check_device
+from llmd_backend_cpu import _ext
+from llmd_backend_cpu.device import CpuDevice
+from tests.plugins.backend_cpu.workbench import (
+    attention,
+    linear,
+    middle_program,
+    one_sequence,
+    open_stage,
+    plain,
+    random_rows,
+    run_rows,
+)
+
+CASES = {case.name: case for case in all_cases()}
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
+    wide = expected.astype(np.float64)
+    return float(np.sum((mine.astype(np.float64) - wide) ** 2) / np.sum(wide**2))
+
+
+def in_format(values: np.ndarray, fmt: str) -> WeightData:
+    if fmt == "q8":
+        return quantize_q8(values.astype(np.float32))
+    if fmt == "f16":
+        return WeightData(fmt, values.astype(np.float16))
+    if fmt == "bf16":
+        return WeightData(fmt, (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
+    return plain(values)
+
+
+def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
+    """The int8 formula in float64: activations quantised in float32 for each row and group."""
+    assert weight.scales is not None
+    total = np.zeros((len(x), len(weight.data)))
+    for g in range(weight.scales.shape[1]):
+        part = slice(g * weight.group_size, (g + 1) * weight.group_size)
+        top = np.abs(x[:, part]).max(axis=1, keepdims=True)
+        inverse = np.where(top > 0, np.float32(127) / np.where(top > 0, top, 1), 0).astype(np.float32)
+        q = np.clip(np.rint(x[:, part] * inverse), -127, 127).astype(np.int64)
+        sums = q @ weight.data[:, part].astype(np.int64).T
+        scales = (top / np.float32(127)).astype(np.float64) * weight.scales[:, g].astype(np.float64)
+        total += sums * scales
+    return total
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("isa", _ext.available_isas())
+def test_conforms(isa: str, case: str) -> None:
+    problems = [
+        result for result in check_device(CpuDevice(isa, threads=2), (CASES[case],)) if result.problem
+    ]
+    assert problems == []
+
+
+@pytest.mark.parametrize("width", [2048, 320, 100, 36])
+def test_int8_linear_equals_the_integer_formula(device: CpuDevice, width: int) -> None:
+    weight = quantize_q8(random_rows(width, width, 1) * np.float32(0.02))
+    x = random_rows(5, width, 2)
+    x[:, 3] *= 30
+    x[4, : width // 2] = 0
+    stage = open_stage(device, middle_program([linear(width)], width, {"w": "q8"}, None), {"w": weight})
+    assert nmse(run_rows(stage, x), integer_linear(x, weight)) < 1e-12
+
+
+@pytest.mark.parametrize("fmt", ["f32", "f16", "bf16", "q8"])
+def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: CpuDevice, fmt: str) -> None:
+    width = 136
+    weights = {"w": in_format(random_rows(width, width, 1), fmt), "b": plain(random_rows(1, width)[0])}
+    program = middle_program([linear(width, bias=True)], width, {"w": fmt}, None)
+    x = random_rows(256, width, 2)
+    stage = open_stage(device, program, weights)
+    alone = np.concatenate([run_rows(stage, x[i : i + 1]) for i in range(24)])
+    assert nmse(alone, run_rows(stage, x)[:24]) == 0
+    for rows in range(2, 18):
+        np.testing.assert_array_equal(run_rows(stage, x[:rows]), alone[:rows])
+    for threads in (1, 3, 4):
+        other = CpuDevice(device.info.description.split(", ")[-2], threads)
+        np.testing.assert_array_equal(run_rows(open_stage(other, program, weights), x)[:24], alone)
+
+
+@pytest.mark.parametrize("fmt", ["f32", "f16", "bf16"])
+def test_plain_linear_is_exact_to_float32(device: CpuDevice, fmt: str) -> None:
+    width = 203
+    weight = in_format(random_rows(width, width, 1), fmt)
+    exact = weight.data.astype(np.float64)
+    if fmt == "bf16":
+        exact = (weight.data.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    x = random_rows(3, width, 2)
+    stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
+    assert nmse(run_rows(stage, x), x.astype(np.float64) @ exact.T) < 1e-12
+
+
+def test_half_precision_weights_are_widened_exactly_down_to_subnormals(device: CpuDevice) -> None:
+    values = np.array([0x0001, 0x83FF, 0x0400, 0x7BFF, 0xBC00, 0x0000, 0x8000, 0x2C2C], np.uint16)
+    table = WeightData("f16", np.ascontiguousarray(np.tile(values.view(np.float16), (300, 3))))
+    parts = (
+        Part("embed", "embed", None, (Embed(HIDDEN, TensorRef("w", (300, 24))),)),
+        Part("x", "ffn", 0, ()),
+    )
+    plan = ModelPlan("test", 24, 300, 64, 64, (), parts)
+    program = lower(plan, 0, 1, format_of=lambda _kind, _ref: "f16")
+    stage = open_stage(device, program, {"w": table})
+    ticket = stage.submit(one_sequence(2), None, None)
+    np.testing.assert_array_equal(stage.hidden(ticket).host()[1], table.data[0].astype(np.float32))
+
+
+def attend_in_float64(
+    x: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int, kv_heads: int, window: int | None
+) -> Array:
+    wide = x.astype(np.float64)
+    dim = x.shape[1] // heads
+    keys, values = ((wide @ w.astype(np.float64).T).reshape(len(x), kv_heads, dim) for w in (k, v))
+    out = np.zeros((len(x), heads, dim))
+    for row in range(len(x)):
+        first = 0 if window is None else max(0, row - window + 1)
+        for head in range(heads):
+            kv = head // (heads // kv_heads)
+            query = wide[row].reshape(heads, dim)[head]
+            scores = keys[first : row + 1, kv] @ query * dim**-0.5
+            weights = np.exp(scores - scores.max())
+            out[row, head] = weights @ values[first : row + 1, kv] / weights.sum()
+    return out.reshape(len(x), -1)
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "window"), [(3, 3, None), (8, 2, 40), (9, 1, None), (4, 2, 600)]
+)
+def test_attention_over_several_chunks_equals_the_formula(
+    device: CpuDevice, heads: int, kv_heads: int, window: int | None
+) -> None:
+    dim, rows = 20, 1100
+    width = heads * dim
+    k, v = random_rows(kv_heads * dim, width, 1) * np.float32(0.3), random_rows(kv_heads * dim, width, 2)
+    group = KVGroup(0, window, kv_heads, dim, (0,))
+    program = middle_program(attention(heads, kv_heads, dim), width, {}, group)
+    x = random_rows(rows, width, 3)
+    expected = attend_in_float64(x, k, v, heads, kv_heads, window)
+    blocks = np.random.default_rng(4).permutation(80)[:70]
+    weights = {"k": plain(k), "v": plain(v)}
+    kinds: dict[KVDtype, float] = {"f32": 1e-10, "f16": 1e-5}
+    for kv_dtype, bound in kinds.items():
+        stage = open_stage(device, program, weights, rows=rows, blocks=80, kv_dtype=kv_dtype)
+        whole = run_rows(stage, x, one_sequence(rows, 0, blocks.tolist()))
+        assert nmse(whole, expected) < bound
+        again = open_stage(device, program, weights, rows=rows, blocks=80, kv_dtype=kv_dtype)
+        chunks = [(0, 700), (700, 701), (701, 1099), (1099, 1100)]
+        pieces = [run_rows(again, x[a:b], one_sequence(b - a, a, blocks[::-1].tolist())) for a, b in chunks]
+        np.testing.assert_array_equal(np.concatenate(pieces), whole)
+
+
+def test_what_a_block_held_before_reaches_nobody(device: CpuDevice) -> None:
+    group = KVGroup(0, None, 1, 16, (0,))
+    program = middle_program(attention(2, 1, 16), 32, {}, group)
+    weights = {name: plain(random_rows(16, 32, seed)) for seed, name in enumerate(("k", "v"))}
+    x = random_rows(5, 32)
+    clean = run_rows(open_stage(device, program, weights, blocks=1), x, one_sequence(5, 0, [0]))
+    stage = open_stage(device, program, weights, blocks=1)
+    run_rows(stage, np.full((16, 32), np.nan, np.float32), one_sequence(16, 0, [0]))
+    np.testing.assert_array_equal(run_rows(stage, x, one_sequence(5, 0, [0])), clean)
+
+
+def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice) -> None:
+    width = 64
+    weights = {"w": quantize_q8(random_rows(width, width)), "g": plain(random_rows(1, width)[0])}
+    ops: tuple[Op, ...] = (Norm(HIDDEN, HIDDEN, TensorRef("g", (width,)), 1e-6), linear(width))
+    stage = open_stage(device, middle_program(ops, width, {"w": "q8"}, None), weights)
+    x = random_rows(3, width)
+    clean = run_rows(stage, x)
+    x[1] = np.nan
+    mixed = run_rows(stage, x)
+    np.testing.assert_array_equal(mixed[[0, 2]], clean[[0, 2]])
+
+
+def test_the_caller_keeps_its_subnormal_numbers(device: CpuDevice) -> None:
+    stage = open_stage(device, middle_program([linear(8)], 8, {}, None), {"w": plain(np.eye(8))})
+    x = np.full((1, 8), 1e-40, np.float32)
+    assert not run_rows(stage, x).any(), "kernels take them as zero"
+    assert np.float32(1e-40) * np.float32(1) != 0
+
+
+def test_refuses_an_instruction_set_that_the_machine_lacks() -> None:
+    with pytest.raises(DeviceError, match="cannot run the instruction set 'mmx'"):
+        CpuDevice(isa="mmx")
+
+
+def test_refuses_formats_and_quantised_tables_by_name(device: CpuDevice) -> None:
+    program = middle_program([linear(64, bias=True)], 64, {"w": "q3", "b": "q8"}, None)
+    refusals = {refusal.what for refusal in device.check(program)}
+    assert refusals == {"format q3", "format q8 of b"}
+    assert device.check(middle_program([linear(64)], 64, {"w": "q8"}, None)) == []
+
+
+def test_benchmark_measures_every_rate() -> None:
+    profile = CpuDevice().benchmark(0.05)
+    assert set(profile.decode_bytes_per_s) == {"f32", "bf16", "q8"}
+    rates = (profile.read_bytes_per_s, profile.prefill_flops_per_s, *profile.decode_bytes_per_s.values())
+    assert all(rate > 0 for rate in rates)
+
+
+def test_describes_processor_instruction_set_and_threads() -> None:
+    description = CpuDevice(isa="generic", threads=1).info.description
+    assert description.endswith(", generic, 1 thread")

@@ -1,0 +1,89 @@
+"""Processors and memory as the operating system and its control groups state them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from llmd_backend_cpu.machine import available_bytes, cpu_name, num_threads
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
+
+
+def make_root(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_counts_the_processors_of_the_affinity_mask(four_cpus: None, tmp_path: Path) -> None:
+    assert num_threads(tmp_path) == 4
+
+
+def test_siblings_of_one_core_count_once(four_cpus: None, tmp_path: Path) -> None:
+    folder = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    siblings = {folder.format(cpu): f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
+    assert num_threads(make_root(tmp_path, siblings)) == 2
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer", "threads"),
+    [
+        ("max 100000", "300000 100000", 3),
+        ("150000 100000", "max 100000", 2),
+        ("20000 100000", "max 100000", 1),
+    ],
+)
+def test_the_narrowest_quota_decides(
+    four_cpus: None, tmp_path: Path, inner: str, outer: str, threads: int
+) -> None:
+    files = {
+        "proc/self/cgroup": "0::/outer/inner\n",
+        "sys/fs/cgroup/outer/cpu.max": outer,
+        "sys/fs/cgroup/outer/inner/cpu.max": inner,
+    }
+    assert num_threads(make_root(tmp_path, files)) == threads
+
+
+def test_memory_is_what_the_machine_has_available(tmp_path: Path) -> None:
+    files = {"proc/meminfo": "MemTotal: 8000 kB\nMemAvailable: 5000 kB\n"}
+    assert available_bytes(make_root(tmp_path, files)) == 5000 * 1024
+
+
+def test_memory_is_cut_to_what_a_control_group_has_left(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": "MemAvailable: 99999999 kB\n",
+        "proc/self/cgroup": "0::/outer/inner\n",
+        "sys/fs/cgroup/outer/memory.max": str(4 * GIB),
+        "sys/fs/cgroup/outer/memory.current": str(3 * GIB),
+        "sys/fs/cgroup/outer/memory.stat": f"anon 5\ninactive_file {GIB // 2}\n",
+        "sys/fs/cgroup/outer/inner/memory.max": "max\n",
+        "sys/fs/cgroup/outer/inner/memory.current": str(GIB),
+    }
+    assert available_bytes(make_root(tmp_path, files)) == GIB + GIB // 2
+
+
+def test_a_group_beyond_its_limit_has_nothing_left(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": "MemAvailable: 5000 kB\n",
+        "proc/self/cgroup": "0::/\n",
+        "sys/fs/cgroup/memory.max": "1000",
+        "sys/fs/cgroup/memory.current": "2000",
+    }
+    assert available_bytes(make_root(tmp_path, files)) == 0
+
+
+def test_names_the_processor_or_at_least_its_architecture(tmp_path: Path) -> None:
+    assert cpu_name(tmp_path) == platform.machine()
+    make_root(tmp_path, {"proc/cpuinfo": "processor : 0\nmodel name\t: Some CPU @ 3 GHz\n"})
+    assert cpu_name(tmp_path) == "Some CPU @ 3 GHz"

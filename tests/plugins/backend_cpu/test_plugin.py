@@ -1,0 +1,24 @@
+"""The entry point of the CPU backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.api import NotFoundError
+from llmd_backend_cpu.plugin import LLMD_API, llmd_backends
+
+
+def test_offers_one_backend_with_the_device_cpu() -> None:
+    (backend,) = llmd_backends()
+    (info,) = backend.probe()
+    assert LLMD_API == 1
+    assert (backend.name, info.name) == ("cpu", "cpu")
+    device = backend.open("cpu")
+    assert device.info.name == "cpu"
+    device.close()
+
+
+def test_refuses_a_device_that_it_does_not_have() -> None:
+    (backend,) = llmd_backends()
+    with pytest.raises(NotFoundError, match="no device 'cpu:1'"):
+        backend.open("cpu:1")
