@@ -23,6 +23,7 @@ from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_setting
 from llmd.config.addresses import DEFAULT_TCP
 
 CONNECT_LIMIT_S = 5.0
+EXIT_TIMEOUT = 7
 DATA = b"data: "
 DONE = b"[DONE]"
 _ERRORS: Mapping[str, type[LlmdError]] = {
@@ -277,6 +278,10 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
 
 
 def _lost(address: Address, error: Exception) -> DaemonUnreachableError:
+    if isinstance(error, TimeoutError):
+        late = DaemonUnreachableError(f"the daemon at {address} took too long", hint="raise --timeout")
+        late.exit_code = EXIT_TIMEOUT
+        return late
     return DaemonUnreachableError(
         f"the daemon at {address} went away: {error}", hint="see its log, or start it with `llmd serve`"
     )

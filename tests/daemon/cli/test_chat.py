@@ -37,7 +37,8 @@ def test_the_only_loaded_model_is_the_default(asked: Llmd, monkeypatch: pytest.M
 
 
 def test_else_the_guide_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    for rows in ([], [{"name": "a"}, {"name": "b"}]):
+    a, b = {"name": "a", "status": "loaded"}, {"name": "b", "status": "loading"}
+    for rows in ([], [a, b], [{"name": "a", "status": "failed"}]):
         monkeypatch.setattr(Client, "ps", lambda _, rows=rows: rows)
         assert default_model(Client("127.0.0.1:1")) == DEFAULT_MODEL == "guide"
 

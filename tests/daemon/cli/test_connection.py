@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,10 +57,13 @@ def test_host_wins_over_the_variable(daemon: RunningDaemon, monkeypatch: pytest.
         connect("ftp://box", None, None)
 
 
-def test_the_timeout_is_that_of_each_answer(daemon: RunningDaemon) -> None:
-    assert connect(f"unix:{daemon.socket}", 0.000001, None)._timeout_s == 0.000001
-    with pytest.raises(ConfigError, match="above 0"):
-        connect(None, -1.0, None)
+def test_a_daemon_that_does_not_answer_in_time_ends_a_command_with_seven(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = home.llmd("ps", "--host", host, "--timeout", "0.2")
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "took too long" in done.stderr
+    assert home.llmd("ps", "--timeout", "0").returncode == ConfigError.exit_code
 
 
 def test_a_file_of_settings_names_the_daemon(daemon: RunningDaemon, tmp_path: Path) -> None:

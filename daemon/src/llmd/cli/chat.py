@@ -94,7 +94,7 @@ def converse(conversation: Conversation) -> None:
 
 def default_model(client: Client) -> str:
     """The only loaded model, else the guide."""
-    loaded = client.ps()
+    loaded = [row for row in client.ps() if row["status"] != "failed"]
     return str(loaded[0]["name"]) if len(loaded) == 1 else DEFAULT_MODEL
 
 

@@ -34,7 +34,9 @@ from llmd.server.model_text import ModelText, load_model_text
 class Engine:
     """One model on one device, in this process. Made by `load`; a context manager that frees everything.
 
-    Threads may share an engine: what they ask at the same time runs in one batch.
+    Threads may share an engine: what they ask at the same time runs in one batch. On the reference backend logits
+    are the same bits in every batch only where NumPy's BLAS has one thread (``OPENBLAS_NUM_THREADS=1``), as it has in
+    the daemon's engines.
     """
 
     def __init__(self, name: str, text: ModelText, model: LoadedModel, resources: ExitStack) -> None:
