@@ -59,7 +59,7 @@ class Corpus:
         return Conversation(system, tuple(turns))
 
     def _turn(self, random: Random) -> Turn:
-        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record), (61, 7, 14, 10, 8))[0]
+        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record), (64, 7, 10, 11, 8))[0]
         while True:
             turn = draw(random)
             if self._heldout.admits(turn.question):

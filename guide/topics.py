@@ -14,7 +14,7 @@ from guide.slots import EXIT_CODES, SLOTS
 
 HERE = Path(__file__).parent
 OUTSIDE = "outside"
-KINDS = ("want", "noun", "ask", "keys")
+KINDS = ("want", "noun", "ask", "free", "keys")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Book:
         return tidy(_shuffled(text, random) if kind == "keys" else text), values
 
 
-_SHARE = {"want": 3.0, "noun": 1.5, "ask": 3.0, "keys": 0.7}
+_SHARE = {"want": 3.0, "noun": 1.5, "ask": 3.0, "free": 5.0, "keys": 0.7}
 
 
 def load() -> Book:
@@ -80,8 +80,9 @@ def _toml(name: str) -> dict[str, Any]:
 
 def _topics(words: dict[str, str]) -> Iterator[tuple[str, Topic]]:
     for path in sorted((HERE / "topics").glob("*.toml")):
-        for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items():
-            yield name, _topic(name, entry, words)
+        free = _toml(f"wordings/{path.name}")
+        for name, entry in _toml(f"topics/{path.name}").items():
+            yield name, _topic(name, {**entry, "free": free.get(name, [])}, words)
 
 
 def _topic(name: str, entry: dict[str, Any], words: dict[str, str]) -> Topic:

@@ -38,16 +38,16 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 class Plan:
     """How long and how hard to train."""
 
-    steps: int = 1600
-    warmup: int = 60
-    decay: int = 500  # last steps, over which the rate falls to zero
+    steps: int = 2400
+    warmup: int = 80
+    decay: int = 800  # last steps, over which the rate falls to zero
     rate: float = 2e-3
-    batch_tokens: int = 6000
+    batch_tokens: int = 4000
     longest: int = 768
     dropout: float = 0.0
     bpe_dropout: float = 0.06
     seed: int = 1
-    report: int = 20
+    report: int = 50
 
     def rate_at(self, step: int) -> float:
         """Learning rate: rise, plateau, linear fall."""
