@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 import pytest
 
+from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.template_files import ChatTemplate
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
 from llmd.chat.tokenizer_loader import load_tokenizer
+from tests.serving.model import write_model
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 KINDS = sorted(path.parent.name for path in GOLDEN.glob("tokenizers/*/expected.json"))
@@ -65,3 +67,15 @@ def chatml() -> ChatTemplate:
     return ChatTemplate(
         {"default": source}, {"eos_token": "<|im_end|>"}, frozenset({"<|im_start|>", "<|im_end|>"})
     )
+
+
+@pytest.fixture(scope="session")
+def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def text(model_directory: Path) -> Iterator[ModelText]:
+    """The text of the tiny model that tests serve."""
+    with TemplateRenderer() as renderer:
+        yield load_model_text(model_directory, renderer)

@@ -136,6 +136,8 @@ def test_models_are_served_by_name_and_directories_by_their_own(store: Store, tm
     other = write_model(tmp_path / "elsewhere" / "three")
     assert named_models(["one", str(other)], store) == {"one": "one", "three": str(other)}
     assert named_models(["tw"], store) == {"two": "two"}
+    same = write_model(tmp_path / "other" / "three")
+    assert named_models([str(other), str(same)], store) == {"three": str(other), str(same): str(same)}
     with pytest.raises(NotFoundError, match="no model 'four'"):
         named_models(["four"], store)
 
@@ -147,6 +149,7 @@ def test_models_are_served_by_name_and_directories_by_their_own(store: Store, tm
         (["a=one", "b=one"], ["one"], {"a": "one", "b": "one"}),
         (["a=two"], ["one"], {"a": "two"}),
         (["a=/models/three"], ["one", "three"], {"a": "three"}),
+        (["a=/b/three"], ["three", "/b/three"], {"a": "/b/three"}),
     ],
 )
 def test_aliases_mean_what_is_served_or_stored(

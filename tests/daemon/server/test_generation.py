@@ -8,10 +8,10 @@ import pytest
 
 from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import Load
-from llmd.chat.generation_defaults import GenerationDefaults
+from llmd.chat.model_text import ModelText
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.engine_process import engine_command
-from llmd.server.generation import EndChoice, Generation, GenerationRequest, SamplingChoice
-from llmd.server.model_text import ModelText
+from llmd.server.generation import EndChoice, Generation, GenerationRequest
 from llmd.server.supervisor import Supervisor
 
 WINDOW = 64
@@ -38,14 +38,6 @@ async def answers(generation: Generation, supervisor: Supervisor) -> dict[int, s
         async for index, piece in generation.pieces(supervisor):
             texts[index] = texts.get(index, "") + piece.text
     return texts
-
-
-def test_requests_come_before_the_models_defaults_and_those_before_neutral_values() -> None:
-    defaults = GenerationDefaults(temperature=0.6, top_p=0.9)
-    params = SamplingChoice(top_p=0.5, logprobs=2).params(defaults, seed=9, choice=3)
-    assert (params.temperature, params.top_p, params.top_k, params.min_p) == (0.6, 0.5, 0, 0.0)
-    assert (params.seed, params.choice, params.logprobs) == (9, 3, 2)
-    assert SamplingChoice(temperature=0.0).params(defaults, 0, 0).temperature == 0.0
 
 
 def test_prompt_must_leave_room_for_a_token(text: ModelText) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.api.messages import Load
+from llmd.chat.model_text import ModelText
 from llmd.server.engine_process import engine_command
-from llmd.server.model_text import ModelText
 from llmd.server.served_model import ServedModel
 from llmd.server.supervisor import Supervisor
 from tests.serving.model import CONTEXT_LEN

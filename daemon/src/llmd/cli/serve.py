@@ -79,12 +79,19 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
     """Return what to load by the name that it is served under: a stored name, or the path of a directory.
 
+    A directory is served under its own name, or its path where another model has that name.
+
     Raises:
         NotFoundError: there is no such model.
     """
-    stored = store.directories()
-    found = (store.find(model, allow_path=True) for model in models)
-    return {model.name: model.name if model.name in stored else str(model.directory) for model in found}
+    taken = stored = store.directories()
+    named = {}
+    for model in (store.find(name, allow_path=True) for name in models):
+        path = str(model.directory)
+        name = model.name if taken.get(model.name, model.directory) == model.directory else path
+        taken = {**taken, name: model.directory}
+        named[name] = name if name in stored else path
+    return named
 
 
 def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> dict[str, str]:
@@ -108,7 +115,8 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
 
 def _target(model: str, served: Sequence[str], store: Store) -> str:
     """An alias may mean what is served, by name or path, or what is loaded later, by name."""
-    for name in (model, Path(model).resolve().name):
+    path = Path(model).resolve()
+    for name in (model, str(path), path.name):
         if name in served:
             return name
     return store.find(model, allow_path=False).name

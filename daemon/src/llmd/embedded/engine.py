@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from llmd.api import Format, KVDtype
 from llmd.api.messages import Load, Loaded, Report
+from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import check_vocab_size
 from llmd.embedded.generated import (
@@ -28,7 +29,6 @@ from llmd.embedded.generation import encode, generate
 from llmd.embedded.opening import find_model, load_stored, user_directories
 from llmd.embedded.token_queue import TokenQueue
 from llmd.engine.loading import LoadedModel
-from llmd.server.model_text import ModelText, load_model_text
 
 
 class Engine:

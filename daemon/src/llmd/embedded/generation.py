@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Generator, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import SamplingParams, StopParams, TokenOutput
+from llmd.chat.answer_text import AnswerText
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt
 from llmd.embedded.token_queue import TokenQueue
-from llmd.server.answer_text import AnswerText
-from llmd.server.generation import SEED_BITS, SamplingChoice
-from llmd.server.model_text import ChatPrompt, ModelText
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p")
 
@@ -72,9 +71,8 @@ def sampling_of(text: ModelText, options: GenerationOptions) -> SamplingParams:
     for name, value in given.items():
         if value is not None:
             _check(name, cast("float", value))
-    seed = options.get("seed")
-    drawn = secrets.randbits(SEED_BITS) if seed is None else seed % (1 << SEED_BITS)
-    return SamplingChoice(**given, logprobs=0).params(text.defaults, drawn, choice=0)  # type: ignore[arg-type]
+    choice = SamplingChoice(**given, seed=options.get("seed"), logprobs=0)  # type: ignore[arg-type]
+    return choice.params(text.defaults, choice.drawn_seed(), choice=0)
 
 
 def _check(name: str, value: float) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from aiohttp import web
 from msgspec import Struct
 
+from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.host.benchmarks import Benchmarks
@@ -27,7 +28,6 @@ from llmd.server.guards import Guards
 from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.load_message import load_message
 from llmd.server.model_table import ModelTable
-from llmd.server.model_text import load_model_text
 from llmd.server.routing import RouteTable
 from llmd.server.served_model import ServedModel
 from llmd.server.service import Service

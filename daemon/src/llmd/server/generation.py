@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
@@ -10,37 +9,12 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import SamplingParams, StopParams
-from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.server.answer_text import AnswerText, Piece
-from llmd.server.model_text import ModelText
+from llmd.api.messages import StopParams
+from llmd.chat.answer_text import AnswerText, Piece
+from llmd.chat.model_text import ModelText
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.supervisor import Supervisor, TokenRequest
 from llmd.server.token_stream import TokenStream
-
-SEED_BITS = 64
-
-
-class SamplingChoice(Struct, frozen=True):
-    """What a request says about sampling; None: the model's default."""
-
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    seed: int | None = None
-    logprobs: int | None = None
-
-    def params(self, defaults: GenerationDefaults, seed: int, choice: int) -> SamplingParams:
-        """The values that hold: the request's, the model's, those that change nothing."""
-        return SamplingParams(
-            seed=seed,
-            temperature=_first(self.temperature, defaults.temperature, 1.0),
-            top_k=int(_first(self.top_k, defaults.top_k, 0)),
-            top_p=_first(self.top_p, defaults.top_p, 1.0),
-            min_p=_first(self.min_p, defaults.min_p, 0.0),
-            choice=choice,
-            logprobs=self.logprobs,
-        )
 
 
 class EndChoice(Struct, frozen=True):
@@ -143,7 +117,7 @@ class Generation:
 
     def _token_requests(self) -> list[TokenRequest]:
         sampling, defaults = self.request.sampling, self._text.defaults
-        seed = secrets.randbits(SEED_BITS) if sampling.seed is None else sampling.seed % (1 << SEED_BITS)
+        seed = sampling.drawn_seed()
         return [
             TokenRequest(prompt, sampling.params(defaults, seed, choice), self._stop_params(len(prompt)))
             for prompt in self.request.prompts
@@ -176,7 +150,3 @@ def _check_length(request: GenerationRequest, prompt_len: int, window: int) -> N
     needed = 0 if request.end.max_tokens == 0 else 1
     if prompt_len + needed > window:
         raise ContextLengthError(prompt_len, window, param=request.param)
-
-
-def _first(*values: float | None) -> float:
-    return next(value for value in values if value is not None)

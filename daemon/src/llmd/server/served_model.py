@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from llmd.api.errors import LlmdError
 from llmd.api.messages import Loaded
+from llmd.chat.model_text import ModelText
 from llmd.chat.tokenizer import check_vocab_size
-from llmd.server.model_text import ModelText
 from llmd.server.supervision import Phase
 from llmd.server.supervisor import Supervisor
 

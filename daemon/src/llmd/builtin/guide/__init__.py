@@ -1,5 +1,6 @@
 """The guide: the small model that llmd ships, so that it works without a download. Only data; the `guide` folder
-of the repository trains it."""
+of the repository trains it.
+"""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_variables
 from llmd.server.dialects.openai.fields import REFUSED
 from llmd.server.errors import BadRequestError
-from llmd.server.model_text import ChatPrompt, ModelText
 from llmd.server.request_fields import RequestFields
 from tests.serving.http import Reply, chat, send
 from tests.serving.model import CONTEXT_LEN, TURN_END

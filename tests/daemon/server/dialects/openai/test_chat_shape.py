@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.server.answer_text import AnswerToken, Piece
+from llmd.chat.answer_text import AnswerToken, Piece
+from llmd.chat.model_text import ModelText
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_shape import ChatShape
-from llmd.server.generation import EndChoice, GenerationRequest, SamplingChoice
-from llmd.server.model_text import ModelText
+from llmd.server.generation import EndChoice, GenerationRequest
 
 HEAD = Head("chatcmpl-1", "m", 5, "llmd-0")
 

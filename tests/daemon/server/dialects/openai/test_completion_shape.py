@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from llmd.server.answer_text import Piece
+from llmd.chat.answer_text import Piece
+from llmd.chat.model_text import ModelText
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.completion_shape import CompletionShape
-from llmd.server.generation import EndChoice, GenerationRequest, SamplingChoice
-from llmd.server.model_text import ModelText
+from llmd.server.generation import EndChoice, GenerationRequest
 
 HEAD = Head("cmpl-1", "m", 5, "llmd-0")
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.dialects.openai.fields import (
     REFUSED,
     read_chat_logprobs,
@@ -14,7 +15,7 @@ from llmd.server.dialects.openai.fields import (
     refuse,
 )
 from llmd.server.errors import BadRequestError
-from llmd.server.generation import EndChoice, SamplingChoice
+from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
 
 

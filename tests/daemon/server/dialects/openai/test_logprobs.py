@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from llmd.server.answer_text import Alternative, AnswerToken
+from llmd.chat.answer_text import Alternative, AnswerToken
+from llmd.chat.model_text import ModelText
 from llmd.server.dialects.openai.logprobs import LEAST_LOGPROB, chat_logprobs, completion_logprobs
-from llmd.server.model_text import ModelText
 from tests.serving.http import chat, complete
 from tests.serving.running import RunningDaemon
 

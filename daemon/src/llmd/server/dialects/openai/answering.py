@@ -11,7 +11,7 @@ from urllib.parse import quote
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.server.answer_text import Piece
+from llmd.chat.answer_text import Piece
 from llmd.server.event_stream import EventStream
 from llmd.server.generation import Generation, GenerationRequest, Usage
 from llmd.server.json_response import json_response

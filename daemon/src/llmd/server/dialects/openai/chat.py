@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from llmd.chat.model_text import ChatPrompt
 from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Exchange, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_shape import ChatShape
@@ -22,7 +23,6 @@ from llmd.server.dialects.openai.fields import (
 from llmd.server.errors import BadRequestError
 from llmd.server.generation import GenerationRequest
 from llmd.server.guards import peer_of
-from llmd.server.model_text import ChatPrompt
 from llmd.server.request_fields import RequestFields
 from llmd.server.served_model import ReadyModel
 from llmd.server.service import Service

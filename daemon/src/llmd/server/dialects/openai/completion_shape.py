@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from llmd.chat.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizer import Tokenizer
-from llmd.server.answer_text import AnswerToken, Piece
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.logprobs import completion_logprobs
 from llmd.server.generation import GenerationRequest

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.errors import BadRequestError
-from llmd.server.generation import EndChoice, SamplingChoice
+from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
 
 MAX_CHOICES = 16

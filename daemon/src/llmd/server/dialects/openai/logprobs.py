@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from llmd.chat.answer_text import AnswerToken
 from llmd.chat.tokenizer import Tokenizer
-from llmd.server.answer_text import AnswerToken
 
 # JSON has no infinity; OpenAI writes this for what cannot happen.
 LEAST_LOGPROB = -9999.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import TemplateError, TokenizerError
+from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.templates import TemplateRenderer
-from llmd.server.model_text import ChatPrompt, ModelText, load_model_text
 from tests.serving.model import BOS, TURN_END, TURN_START
 
 

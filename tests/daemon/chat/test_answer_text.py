@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from llmd.api.messages import Logprobs, TokenOutput
-from llmd.server.answer_text import AnswerText, Piece
-from llmd.server.model_text import ModelText
+from llmd.chat.answer_text import AnswerText, Piece
+from llmd.chat.model_text import ModelText
 from tests.serving.model import TURN_END, TURN_START
 
 Token = tuple[int, str | None]
