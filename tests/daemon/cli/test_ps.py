@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -58,3 +60,14 @@ def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:
 
 def test_a_failed_model_says_why() -> None:
     assert ps.state({"status": "failed", "error": "no room"}) == "failed: no room"
+
+
+def test_asking_a_daemon_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from llmd.cli.main import run
+assert run(["ps", "--host", "127.0.0.1:1"]) == 6
+heavy = {"numpy", "aiohttp", "asyncio", "rich", "tokenizers", "pluggy"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)

@@ -108,6 +108,18 @@ def test_what_is_piped_in_reaches_the_model(asked: Llmd, monkeypatch: pytest.Mon
     assert json.loads(asked("run", MODEL, "--json", *GREEDY).out)["text"] == greedy
 
 
+def test_bytes_that_are_no_utf_8_are_replaced(home: Home, daemon: RunningDaemon) -> None:
+    assert whole_prompt("caf\udce9", Stdin(on_terminal=True)) == "caf\ufffd"
+    done = subprocess.run(
+        [*LLMD, "run", MODEL, "--host", f"unix:{daemon.socket}", "-n", "1"],
+        env=home.environment,
+        input=b"caf\xe9",
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_no_prompt_on_a_terminal_is_none_and_elsewhere_an_error() -> None:
     assert whole_prompt(None, Stdin(on_terminal=True)) is None
     with pytest.raises(click.UsageError, match="no prompt"):

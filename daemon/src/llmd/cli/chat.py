@@ -80,6 +80,7 @@ def converse(conversation: Conversation) -> None:
         try:
             message = read_message(_read_line)
         except EOFError:
+            _to_stderr("")
             return
         except KeyboardInterrupt:
             if interrupted:
@@ -99,7 +100,12 @@ def default_model(client: Client) -> str:
 
 
 def _read_line(prompt: str) -> str:
-    return input(prompt if sys.stdin.isatty() else "")
+    """Read a line. The prompt is shown on a terminal alone: standard output is for answers."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return input(prompt)
+    if sys.stdin.isatty():
+        click.echo(prompt, nl=False, err=True)
+    return input()
 
 
 def _to_stdout(text: str) -> None:

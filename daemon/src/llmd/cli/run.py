@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -81,14 +82,25 @@ def whole_prompt(prompt: str | None, stdin: IO[str] | None) -> str | None:
     Raises:
         click.UsageError: standard input was to be the prompt and is empty.
     """
-    words = None if prompt == STDIN else prompt
+    words = None if prompt in (STDIN, None) else _valid(prompt)
     if stdin is not None and stdin.isatty() and prompt != STDIN:
         return words
-    piped = "" if stdin is None else stdin.read().strip()
+    piped = "" if stdin is None else _valid(_read(stdin)).strip()
     text = "\n\n".join(part for part in (words, piped) if part)
     if not text:
         raise click.UsageError("there is no prompt: give one as PROMPT or on standard input")
     return text
+
+
+def _read(stdin: IO[str]) -> str:
+    if isinstance(stdin, io.TextIOWrapper):
+        stdin.reconfigure(errors="surrogateescape")  # as Python reads the command line
+    return stdin.read()
+
+
+def _valid(text: str) -> str:
+    """Bytes that are no UTF-8 become U+FFFD: no request can carry them."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def messages_of(system: str | None, prompt: str) -> list[dict[str, str]]:
