@@ -9,24 +9,30 @@ from random import Random
 from guide import records, sums
 from guide.decontamination import Heldout
 from guide.noise import spoil, wrap
-from guide.slots import person
+from guide.slots import invented, model, person
 from guide.topics import OUTSIDE, Book
 
 SYSTEM_PROMPTS = (
     "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
+SHARES = (60, 6, 9, 12, 9, 4)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
+ECHOES = (
+    "repeat {}", "say {}", "repeat after me: {}", "echo {}", "please repeat: {}", "Say: {}", "Repeat this: {}", "write {} again",
+    "spell back {}", "print the words {}", "can you repeat {}", "Please say {}", "copy {}", "say exactly {}",
+)  # fmt: skip
 INTRODUCTIONS = ("my name is {}", "i am {}", "call me {}", "i'm {}", "this is {}", "you can call me {}", "{} is my name", "people call me {}", "hi, i'm {}", "hello, my name is {}", "they call me {}", "the name is {}", "please call me {}")  # fmt: skip
 RECALLS = ("what is my name", "what's my name", "do you know my name", "who am i", "do you remember my name", "say my name", "tell me my name", "how am i called", "what did i say my name was", "remember who i am", "can you remember my name", "what am i called")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A question and its answer."""
+    """A question and its answer. A recited answer is the same for every wording, but for slots."""
 
     question: str
     answer: str
+    recited: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Corpus:
         return Conversation(system, tuple(turns))
 
     def _turn(self, random: Random) -> Turn:
-        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record), (64, 7, 10, 11, 8))[0]
+        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record, _echo), SHARES)[0]
         while True:
             turn = draw(random)
             if self._heldout.admits(turn.question):
@@ -78,7 +84,7 @@ class Corpus:
         topic = self._book.topics[name]
         text, values = self._book.ask(topic, random)
         question = spoil(wrap(text, self._book, random), values.values(), random)
-        return Turn(question, topic.render(topic.answer, values))
+        return Turn(question, topic.render(topic.answer, values), recited=True)
 
 
 def _sum(random: Random) -> Turn:
@@ -95,6 +101,17 @@ def _record(random: Random) -> Turn:
     if random.random() < 0.5:
         text = text[0].upper() + text[1:]
     return Turn(text + random.choice(("", "", ".")), records.answer(fields))
+
+
+def _echo(random: Random) -> Turn:
+    """Repeating unknown words and numbers: what answers with names and values in them are made of."""
+    pieces = [random.choice((invented, model, person, _digits))(random) for _ in range(random.randint(1, 5))]
+    text = " ".join(pieces)
+    return Turn(random.choice(ECHOES).format(text), text)
+
+
+def _digits(random: Random) -> str:
+    return str(random.randint(0, 10 ** random.randint(1, 5)))
 
 
 def _acquainted(turns: list[Turn], random: Random) -> list[Turn]:

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from guide.questions import EVALUATION, Question, read
+from guide.questions import APART, EVALUATION, Question, read
 from guide.scoring import is_right
-from guide.topics import OUTSIDE, Book, load
+from guide.topics import Book, load
 from llmd import Engine
 from llmd.builtin.guide import guide_directory
 
@@ -46,7 +46,7 @@ class Wrong:
 def score(
     questions: Sequence[Question], answers: Sequence[str], book: Book
 ) -> tuple[dict[str, Score], list[Wrong]]:
-    """Scores by kind, "total" of all but the out-of-scope questions; and the wrong answers."""
+    """Scores by kind, "total" of all but those scored apart; and the wrong answers."""
     rights = [is_right(question, answer, book) for question, answer in zip(questions, answers, strict=True)]
 
     def over(chosen: Callable[[Question], bool]) -> Score:
@@ -55,7 +55,7 @@ def score(
 
     kinds = dict.fromkeys(question.kind for question in questions)
     scores = {kind: over(lambda question, kind=kind: question.kind == kind) for kind in kinds}  # type: ignore[misc]
-    scores["total"] = over(lambda question: question.kind != OUTSIDE)
+    scores["total"] = over(lambda question: question.kind not in APART)
     triples = zip(questions, answers, rights, strict=True)
     return scores, [Wrong(q.kind, q.ask, q.answer(book), answer) for q, answer, right in triples if not right]
 
@@ -63,7 +63,7 @@ def score(
 def report(scores: dict[str, Score], wrong: list[Wrong], weights: Path) -> None:
     """Print the scores and write them down beside the digest of the weights that they belong to."""
     for kind, counts in scores.items():
-        print(f"{kind:>10}: {counts}" + (" (not in the total)" if kind == OUTSIDE else ""))
+        print(f"{kind:>10}: {counts}" + (" (not in the total)" if kind in APART else ""))
     content = {
         "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         "scores": {kind: asdict(counts) for kind, counts in scores.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from zlib import crc32
 
@@ -53,20 +54,39 @@ def held_out(a: int, sign: str, b: int) -> bool:
 
 
 def solution(a: int, sign: str, b: int) -> str:
-    """The guide's answer; a product counts up in steps, so that it is computed and not remembered."""
+    """The guide's answer, worked in steps so that it is computed and not remembered: a product counts up, a sum or
+    difference takes tens before ones, a negative difference is turned around.
+    """
     if sign == "*":
         steps = " ".join(str(b * i) for i in range(1, a + 1))
         return f"{a} * {b}: {steps}. {a} * {b} = {a * b}." if a > 1 else f"{a} * {b} = {a * b}."
-    return f"{a} {sign} {b} = {a + b if sign == '+' else a - b}."
+    result = a + b if sign == "+" else a - b
+    if sign == "-" and a < b:
+        return f"{_steps(b, '-', a)}{b} - {a} = {-result}, so {a} - {b} = {result}."
+    return f"{_steps(a, sign, b)}{a} {sign} {b} = {result}."
+
+
+def _steps(a: int, sign: str, b: int) -> str:
+    tens, ones = b - b % 10, b % 10
+    if not tens or not ones:
+        return ""
+    between = a + tens if sign == "+" else a - tens
+    return f"{a} {sign} {tens} = {between}, {between} {sign} {ones} = {between + ones if sign == '+' else between - ones}. "
 
 
 def pair(random: Random) -> tuple[int, str, int]:
-    """Operands that training may show."""
+    """Operands that training may show, in the question and in every step of the answer."""
     while True:
         sign = random.choices("+-*", (3, 3, 2))[0]
         a, b = random.randint(0, LARGEST[sign]), random.randint(0, LARGEST[sign])
-        if not held_out(a, sign, b):
+        if not any(held_out(*shown) for shown in shown_pairs(a, sign, b)):
             return a, sign, b
+
+
+def shown_pairs(a: int, sign: str, b: int) -> list[tuple[int, str, int]]:
+    """Every pair of operands that a question and its answer hold."""
+    equations = re.findall(r"(\d+) ([-+*]) (\d+) =", solution(a, sign, b))
+    return [(a, sign, b), *((int(left), mark, int(right)) for left, mark, right in equations)]
 
 
 def question(a: int, sign: str, b: int, random: Random) -> str:

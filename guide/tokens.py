@@ -58,7 +58,7 @@ class Encoder:
         self, conversation: Conversation, *, loose: bool, longest_answer: int | None = None
     ) -> Example:
         """Ids of a whole conversation; ``loose`` cuts the questions with dropout, ``longest_answer`` ends the
-        conversation early inside its last answer.
+        conversation early inside its last answer, if that is recited.
         """
         ids: list[int] = []
         answer: list[bool] = []
@@ -74,8 +74,9 @@ class Encoder:
         for turn in conversation.turns:
             say(USER, turn.question, own=False)
             say(ASSISTANT, turn.answer, own=True)
-        own = len(self._plain.encode(conversation.turns[-1].answer).ids) + 1
-        kept = len(ids) - max(0, own - (longest_answer or own))
+        last = conversation.turns[-1]
+        own = len(self._plain.encode(last.answer).ids) + 1
+        kept = len(ids) - (max(0, own - longest_answer) if longest_answer and last.recited else 0)
         return Example(ids[:kept], answer[:kept])
 
     def prompt(self, question: str) -> list[int]:

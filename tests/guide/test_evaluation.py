@@ -8,7 +8,7 @@ import json
 import pytest
 
 from guide.evaluate import RESULT, score
-from guide.questions import Question
+from guide.questions import APART, RETIRED, Question
 from guide.scoring import is_right
 from guide.sums import held_out
 from guide.templates import Templates
@@ -17,20 +17,22 @@ from llmd.builtin.guide import guide_directory
 
 
 def test_there_are_three_hundred_wordings_and_fifty_out_of_scope(questions: list[Question]) -> None:
-    outside = sum(question.kind == OUTSIDE for question in questions)
-    assert outside == 50
-    assert len(questions) - outside >= 300
+    assert sum(question.kind == OUTSIDE for question in questions) == 50
+    assert sum(question.kind not in APART for question in questions) >= 300
     assert len({question.ask for question in questions}) == len(questions)
 
 
 def test_every_topic_is_asked_for(book: Book, questions: list[Question]) -> None:
-    assert book.topics.keys() - {question.topic for question in questions} == set()
+    assert (
+        book.topics.keys() - {question.topic for question in questions if question.kind != RETIRED} == set()
+    )
 
 
 @pytest.mark.timeout(120)
 def test_no_training_template_could_make_a_wording(book: Book, questions: list[Question]) -> None:
     templates = Templates(book)
-    assert {q.ask: found for q in questions if (found := templates.match(q.ask))} == {}
+    asked = [question.ask for question in questions if question.kind != RETIRED]
+    assert {text: found for text in asked if (found := templates.match(text))} == {}
     assert templates.match("Which command lets me stop the daemon?") == "stop-daemon"
 
 
@@ -43,7 +45,7 @@ def test_sums_have_operands_that_training_never_shows(questions: list[Question])
 def test_the_taught_answers_are_all_right(book: Book, questions: list[Question]) -> None:
     scores, wrong = score(questions, [question.answer(book) for question in questions], book)
     assert wrong == []
-    assert scores["total"].right == scores["total"].asked == len(questions) - 50
+    assert scores["total"].right == scores["total"].asked >= 300
 
 
 def test_an_answer_that_also_holds_another_topics_string_is_wrong(book: Book) -> None:

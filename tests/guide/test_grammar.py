@@ -40,11 +40,11 @@ def test_an_unbalanced_parenthesis_is_an_error() -> None:
 
 
 def test_the_expression_matches_every_sentence_and_nothing_else() -> None:
-    text = "(how|what) do i <stop> [port], (please|)"
+    text = "(how|what) do i <stop> [model], (please|)"
     expression = re.compile(parse(text, WORDS).regex())
     assert all(expression.fullmatch(normal(sentence)) for sentence in sentences(text))
-    assert not expression.fullmatch("why do i stop port7")
-    assert not expression.fullmatch("well how do i stop port7")
+    assert not expression.fullmatch("why do i stop model7")
+    assert not expression.fullmatch("well how do i stop model7")
 
 
 def test_a_hole_in_a_frame_matches_what_is_put_there() -> None:
