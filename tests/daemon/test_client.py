@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError, LlmdError, NotFoundError, RequestError
-from llmd.client import Client, candidates, find_daemon
+from llmd.client import EXIT_REFUSED, Client, candidates, find_daemon
 from llmd.config import Settings, TcpAddress, UnixAddress, load_settings
 from llmd.config.addresses import DEFAULT_TCP
 from tests.serving.model import write_model
@@ -130,6 +130,18 @@ def test_strangers_and_lost_daemons_are_told_apart(
         with pytest.raises(error, match=message):
             Client(f"127.0.0.1:{port}", settings=settings).version()
         stranger.join()
+
+
+def test_what_the_daemon_does_not_allow_ends_commands_with_four(settings: Settings) -> None:
+    body = b'{"error": {"type": "permission_error", "code": "local_only", "message": "not from there"}}'
+    reply = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        refusing = threading.Thread(target=answer, args=(server, reply), name="refusing daemon")
+        refusing.start()
+        with pytest.raises(LlmdError, match="not from there") as caught:
+            Client(f"127.0.0.1:{server.getsockname()[1]}", settings=settings).ps()
+        refusing.join()
+    assert caught.value.exit_code == EXIT_REFUSED
 
 
 def answer(server: socket.socket, reply: bytes) -> None:

@@ -23,6 +23,7 @@ from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_setting
 from llmd.config.addresses import DEFAULT_TCP
 
 CONNECT_LIMIT_S = 5.0
+EXIT_REFUSED = 4
 EXIT_TIMEOUT = 7
 DATA = b"data: "
 DONE = b"[DONE]"
@@ -274,7 +275,10 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
     if kind is RequestError:
         return RequestError(str(error["message"]), param=error.get("param"))
-    return kind(str(error["message"]))
+    found = kind(str(error["message"]))
+    if error.get("type") == "permission_error":
+        found.exit_code = EXIT_REFUSED
+    return found
 
 
 def _lost(address: Address, error: Exception) -> DaemonUnreachableError:

@@ -15,6 +15,7 @@ from llmd.cli import serve as module
 from llmd.cli.serve import named_models, read_aliases, typed_arguments
 from llmd.config import Settings
 from llmd.registry.store import Store
+from llmd.server.listeners import EXIT_CONFLICT
 from tests.serving.home import Home
 from tests.serving.model import write_model
 
@@ -98,7 +99,7 @@ def test_the_network_is_served_only_where_that_was_asked_for(home: Home) -> None
 def test_an_address_in_use_ends_it_at_once(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = home.llmd("serve", "--addr", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert done.returncode == ConfigError.exit_code
+    assert done.returncode == EXIT_CONFLICT
     assert "cannot listen" in done.stderr
 
 

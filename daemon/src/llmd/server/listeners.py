@@ -18,6 +18,7 @@ from llmd.config import Address, Settings, TcpAddress, UnixAddress, parse_addres
 from llmd.config.addresses import DEFAULT_TCP
 
 BACKLOG = 1024
+EXIT_CONFLICT = 9
 USER_UMASK = 0o177
 USER_FOLDER_MODE = 0o700
 MISSING_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -74,13 +75,13 @@ def _bind(address: Address) -> list[Listener]:
     try:
         return [_bind_unix(address)] if isinstance(address, UnixAddress) else _bind_tcp(address)
     except OSError as error:
-        in_use = error.errno == errno.EADDRINUSE
-        raise ConfigError(
-            f"cannot listen on {address}: {error.strerror or error}",
-            hint="another program has it; `llmd ps` shows a running daemon"
-            if in_use
-            else "choose another --addr",
-        ) from error
+        refused = ConfigError(
+            f"cannot listen on {address}: {error.strerror or error}", hint="choose another --addr"
+        )
+        if error.errno == errno.EADDRINUSE:
+            refused.hint = "another program has it; `llmd ps` shows a running daemon"
+            refused.exit_code = EXIT_CONFLICT
+        raise refused from error
 
 
 def _bind_tcp(address: TcpAddress) -> list[Listener]:
