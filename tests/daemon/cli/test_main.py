@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -31,6 +32,20 @@ def test_help_names_every_verb_with_its_purpose(llmd: Llmd) -> None:
 
 def test_version_is_one_line(llmd: Llmd) -> None:
     assert llmd("--version").out == f"llmd {version('llmd-daemon')}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"),
+    [
+        ([], logging.ERROR),
+        (["-v"], logging.INFO),
+        (["-vv"], logging.DEBUG),
+        (["--verbose", "--verbose"], logging.DEBUG),
+    ],
+)
+def test_each_verbose_flag_says_more(llmd: Llmd, flags: list[str], level: int) -> None:
+    assert llmd(*flags, "config", "paths").code == 0
+    assert logging.getLogger().level == level
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["plugins", "list"]])

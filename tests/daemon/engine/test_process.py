@@ -95,6 +95,13 @@ def front(tmp_path: Path) -> Iterator[Front]:
     front.process.stderr.close()
 
 
+@pytest.fixture
+def many_blas_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user may have in the environment."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "8")
+
+
 def load(directory: Path, **changes: object) -> Load:
     options = {
         "device": "reference",
@@ -120,6 +127,15 @@ def test_answers_with_the_tokens_of_the_oracle(front: Front, directory: Path) ->
     assert front.tokens_of(1) == {1: expected}
     front.send(Shutdown())
     assert front.process.wait(10) == 0
+
+
+@pytest.mark.usefixtures("many_blas_threads")
+def test_blas_keeps_to_one_thread_whatever_the_environment_says(front: Front, directory: Path) -> None:
+    request, expected = golden_request()
+    front.send(load(directory), request)
+    front.loaded()
+    assert front.tokens_of(1) == {1: expected}
+    assert len(os.listdir(f"/proc/{front.process.pid}/task")) == 1
 
 
 def test_reports_and_cancels_while_it_runs(front: Front, directory: Path) -> None:
