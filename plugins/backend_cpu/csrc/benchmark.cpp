@@ -16,7 +16,7 @@ constexpr int64_t kCols = 2048;
 constexpr int64_t kGroup = 64;
 constexpr int64_t kSliceBytes = int64_t{16} << 20;
 constexpr int64_t kPrefillRows = 256;
-constexpr int64_t kPrefillOutputs = 512;
+constexpr int64_t kPrefillOutputs = 2048;
 
 double seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -98,6 +98,11 @@ void add_int8(llmd::Parts& parts, const In<int8_t, 2>& data, const In<uint16_t, 
     parts.add_int8({length(data), length(data, 1), group_size, data.data(), scales.data()});
 }
 
+int64_t read_all(const llmd::Parts& parts) {
+    const nb::gil_scoped_release released;
+    return parts.read_all();
+}
+
 // A selection together with the arrays that it points into.
 struct SelectionArrays {
     In<int32_t, 1> rows, edit_offsets, edit_ids;
@@ -197,7 +202,7 @@ void bind_parts(nb::module_& module) {
              "Widen a vector to float32.")
         .def("add_int8", add_int8, "data"_a.noconvert(), "scales"_a.noconvert(), "group_size"_a,
              "Pack an int8 matrix into panels.")
-        .def_prop_ro("packed_bytes", &llmd::Parts::packed_bytes, "Bytes of packed and widened weights.")
+        .def("read_all", read_all, "Read all weights once, as fast as the machine can; returns their bytes.")
         .def(
             "kv_block_bytes",
             [](const llmd::Parts& self, size_t group, bool half_precision) {

@@ -1,11 +1,27 @@
 #include "parts.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "q8_layout.hpp"
 
 namespace llmd {
+
+namespace {
+
+constexpr int64_t kReadMultiple = 1024;  // of what `Kernels::read` reads
+
+int64_t num_panels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
+
+int64_t num_bytes(const Matrix& matrix) {
+    if (matrix.format == Format::kQ8) {
+        return num_panels(matrix.rows) * Q8Layout{matrix.cols, matrix.group_size}.panel_bytes();
+    }
+    return matrix.rows * matrix.cols * (matrix.format == Format::kF32 ? 4 : 2);
+}
+
+}  // namespace
 
 void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
     matrices_.push_back({format, rows, cols, 0, data});
@@ -40,16 +56,17 @@ void Parts::add_int8(const Int8Matrix& matrix) {
         throw std::invalid_argument("groups of " + std::to_string(matrix.group_size) +
                                     " are no multiple of 4");
     }
-    const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
-    Buffer packed(static_cast<size_t>(panels * Q8Layout{matrix.cols, matrix.group_size}.panel_bytes()));
-    Job job{kernels, matrix, packed.as<uint8_t>()};
+    Matrix packed{Format::kQ8, matrix.rows, matrix.cols, matrix.group_size, nullptr};
+    Buffer panels(static_cast<size_t>(num_bytes(packed)));
+    packed.data = panels.as<void>();
+    Job job{kernels, matrix, panels.as<uint8_t>()};
     const auto pack = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         job.kernels.pack_q8(job.from, job.to, worker);
     };
     pool.run(pack, &job);
-    matrices_.push_back({Format::kQ8, matrix.rows, matrix.cols, matrix.group_size, job.to});
-    owned_.push_back(std::move(packed));
+    matrices_.push_back(packed);
+    owned_.push_back(std::move(panels));
 }
 
 const Matrix& Parts::matrix(int64_t index) const {
@@ -70,10 +87,30 @@ const float* Parts::vector(int64_t index, int64_t count) const {
     return static_cast<const float*>(found.data);
 }
 
-int64_t Parts::packed_bytes() const {
-    size_t total = 0;
-    for (const Buffer& buffer : owned_) total += buffer.size();
-    return static_cast<int64_t>(total);
+int64_t Parts::read_all() const {
+    struct Job {
+        const Kernels& kernels;
+        const std::vector<Matrix>& matrices;
+        int64_t piece;
+    };
+    constexpr int64_t kPiece = int64_t{1} << 18;
+    Job job{kernels, matrices_, kPiece};
+    const auto run = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        for (const Matrix& matrix : job.matrices) {
+            const auto* data = static_cast<const uint8_t*>(matrix.data);
+            const int64_t bytes = num_bytes(matrix) / kReadMultiple * kReadMultiple;
+            for (int64_t at; (at = worker.take(job.piece)) < bytes;) {
+                volatile uint64_t used = job.kernels.read(data + at, std::min(job.piece, bytes - at));
+                static_cast<void>(used);
+            }
+            worker.barrier();
+        }
+    };
+    pool.run(run, &job);
+    int64_t total = 0;
+    for (const Matrix& matrix : matrices_) total += num_bytes(matrix);
+    return total;
 }
 
 }  // namespace llmd

@@ -29,7 +29,10 @@ class Parts {
     // Throws std::invalid_argument where the index names no weight.
     const Matrix& matrix(int64_t index) const;
     const float* vector(int64_t index, int64_t count) const;
-    int64_t packed_bytes() const;
+
+    // Reads all weights once, on all threads and as fast as the unit can, and returns how many bytes it read:
+    // what a step of one row can be compared with.
+    int64_t read_all() const;
 
     const Program program;
     ThreadPool& pool;

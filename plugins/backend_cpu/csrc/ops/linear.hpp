@@ -14,16 +14,30 @@ namespace llmd::LLMD_ISA {
 
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return (weight.rows + kPanelRows - 1) / kPanelRows; }
 
-LLMD_INLINE void linear_panel(const LinearArgs& args, const LinearTarget& target, int64_t p) {
+template <class Element>
+LLMD_INLINE void plain_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
+                              int64_t last) {
+    for (int64_t p = first; p < last; ++p) plain_panel<Element>(args, target, p);
+}
+
+LLMD_INLINE void int8_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
+                             int64_t last) {
+    for (; first + kQ8PanelTile <= last; first += kQ8PanelTile) q8_panels<kQ8PanelTile>(args, target, first);
+    for (; first < last; ++first) q8_panels<1>(args, target, first);
+}
+
+// Panels [first, last) of one weight.
+LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
+                               int64_t last) {
     switch (target.weight.format) {
         case Format::kF32:
-            return plain_panel<float>(args, target, p);
+            return plain_panels<float>(args, target, first, last);
         case Format::kF16:
-            return plain_panel<F16>(args, target, p);
+            return plain_panels<F16>(args, target, first, last);
         case Format::kBF16:
-            return plain_panel<BF16>(args, target, p);
+            return plain_panels<BF16>(args, target, first, last);
         case Format::kQ8:
-            return q8_panel(args, target, p);
+            return int8_panels(args, target, first, last);
     }
 }
 
@@ -42,16 +56,16 @@ void linear(const LinearArgs& args, Worker& worker) {
     }
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
-    const int64_t share = panels / (8 * worker.count);
-    const int64_t run = share > 1 ? share : 1;
+    const int64_t share = panels / (8 * worker.count) / kQ8PanelTile * kQ8PanelTile;
+    const int64_t run = share > kQ8PanelTile ? share : kQ8PanelTile;
     for (int64_t first; (first = worker.take(run)) < panels;) {
-        int64_t target = 0;
         int64_t before = 0;
-        for (int64_t p = first; p < first + run && p < panels; ++p) {
-            while (p >= before + panels_of(args.targets[target].weight)) {
-                before += panels_of(args.targets[target++].weight);
-            }
-            linear_panel(args, args.targets[target], p - before);
+        for (int64_t i = 0; i < args.num_targets; ++i) {
+            const int64_t count = panels_of(args.targets[i].weight);
+            const int64_t from = first > before ? first - before : 0;
+            const int64_t to = first + run < before + count ? first + run - before : count;
+            if (from < to) linear_panels(args, args.targets[i], from, to);
+            before += count;
         }
     }
 }

@@ -31,6 +31,10 @@ void plain_tile(const float* x, const Element* w, int64_t cols, const float* bia
     };
     int64_t k = 0;
     for (; k + Vec::kLanes <= cols; k += Vec::kLanes) {
+        // The hardware prefetcher stops at pages, which rows of 4 KB meet all the time: fetch the next rows.
+        if constexpr (kRows == 1) {
+            unroll<kOutputs>([&](auto o) LLMD_LAMBDA { __builtin_prefetch(w + (o + kOutputs) * cols + k); });
+        }
         add_products([&](const auto* row) LLMD_LAMBDA { return load(row + k); });
     }
     if (k < cols) {

@@ -84,11 +84,15 @@ LLMD_INLINE float largest(Vec a) {
 // sign(a, w): two products of at most 127 * 127 fit in 16 bits.
 constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 3;
+constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
 constexpr int kQueryTile = 4;
 
 struct Record {
     __m256i low, high;
+};
+struct Inputs {
+    __m256i quads;  // the same 4 inputs in every lane
 };
 struct Sums {
     __m256i low, high;
@@ -106,11 +110,13 @@ LLMD_INLINE __m256i dot_half(__m256i sums, __m256i weights, __m256i inputs) {
     const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights));
     return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
-LLMD_INLINE Sums dot(Sums sums, Record weights, const int8_t* inputs) {
+LLMD_INLINE Inputs load_inputs(const int8_t* p) {
     int32_t quad;
-    std::memcpy(&quad, inputs, sizeof quad);
-    const __m256i broadcast = _mm256_set1_epi32(quad);
-    return {dot_half(sums.low, weights.low, broadcast), dot_half(sums.high, weights.high, broadcast)};
+    std::memcpy(&quad, p, sizeof quad);
+    return {_mm256_set1_epi32(quad)};
+}
+LLMD_INLINE Sums dot(Sums sums, Record weights, Inputs inputs) {
+    return {dot_half(sums.low, weights.low, inputs.quads), dot_half(sums.high, weights.high, inputs.quads)};
 }
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {

@@ -18,9 +18,5 @@ struct F16 {
 struct BF16 {
     uint16_t bits;
 };
-// Four int8 read as one 32-bit operand.
-struct __attribute__((may_alias)) Quad {
-    int8_t bytes[4];
-};
 
 }  // namespace llmd

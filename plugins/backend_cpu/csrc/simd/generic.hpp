@@ -79,11 +79,15 @@ LLMD_INLINE void store_int8(int8_t* p, Vec a) {
 // Int8 panels: 16 output rows, 4 inputs of each.
 constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 2;
+constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
 constexpr int kQueryTile = 2;
 
 struct Record {
     int8_t bytes[64];
+};
+struct Inputs {
+    int8_t bytes[4];
 };
 struct Sums {
     int32_t v[16];
@@ -103,9 +107,14 @@ LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
     return a;
 }
-LLMD_INLINE Sums dot(Sums sums, const Record& weights, const int8_t* inputs) {
+LLMD_INLINE Inputs load_inputs(const int8_t* p) {
+    Inputs inputs;
+    std::memcpy(inputs.bytes, p, sizeof inputs.bytes);
+    return inputs;
+}
+LLMD_INLINE Sums dot(Sums sums, const Record& weights, Inputs inputs) {
     for (int r = 0; r < 16; ++r) {
-        for (int j = 0; j < 4; ++j) sums.v[r] += weights.bytes[4 * r + j] * inputs[j];
+        for (int j = 0; j < 4; ++j) sums.v[r] += weights.bytes[4 * r + j] * inputs.bytes[j];
     }
     return sums;
 }

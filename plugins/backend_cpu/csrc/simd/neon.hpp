@@ -67,11 +67,15 @@ LLMD_INLINE float largest(Vec a) { return vmaxvq_f32(a.v); }
 // Int8 panels: 16 output rows, 4 inputs of each; four registers of four rows.
 constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 3;
+constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 4;
 constexpr int kQueryTile = 4;
 
 struct Record {
     int8x16_t bytes[4];
+};
+struct Inputs {
+    int8x16_t quads;  // the same 4 inputs in every lane
 };
 struct Sums {
     int32x4_t v[4];
@@ -88,11 +92,13 @@ LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
     return a;
 }
-LLMD_INLINE Sums dot(Sums sums, Record weights, const int8_t* inputs) {
+LLMD_INLINE Inputs load_inputs(const int8_t* p) {
     int32_t quad;
-    std::memcpy(&quad, inputs, sizeof quad);
-    const int8x16_t broadcast = vreinterpretq_s8_s32(vdupq_n_s32(quad));
-    for (int i = 0; i < 4; ++i) sums.v[i] = vdotq_s32(sums.v[i], weights.bytes[i], broadcast);
+    std::memcpy(&quad, p, sizeof quad);
+    return {vreinterpretq_s8_s32(vdupq_n_s32(quad))};
+}
+LLMD_INLINE Sums dot(Sums sums, Record weights, Inputs inputs) {
+    for (int i = 0; i < 4; ++i) sums.v[i] = vdotq_s32(sums.v[i], weights.bytes[i], inputs.quads);
     return sums;
 }
 template <int kPart>

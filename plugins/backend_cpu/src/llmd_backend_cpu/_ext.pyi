@@ -38,9 +38,10 @@ class Parts:
     def add_int8(self, data: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_size: int) -> None:
         """Pack an int8 matrix into panels."""
 
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of packed and widened weights."""
+    def read_all(self) -> int:
+        """
+        Read all weights once, as fast as the machine can; returns their bytes.
+        """
 
     def kv_block_bytes(self, group: int, half_precision: bool) -> int:
         """Bytes of one block of a group, all its layers included."""

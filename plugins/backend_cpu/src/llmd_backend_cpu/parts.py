@@ -62,6 +62,10 @@ class CpuParts:
                 hint="lower --memory-budget, --slots or --max-ctx",
             ) from error
 
+    def read_all(self) -> int:
+        """Read every weight once, as fast as the machine can, and return the bytes: what decoding is held against."""
+        return self._loaded().read_all()
+
     def close(self) -> None:
         self._native = None
 
