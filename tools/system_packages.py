@@ -34,6 +34,7 @@ def needed() -> list[SystemPackage]:
         SystemPackage("python3-venv", importlib.util.find_spec("ensurepip") is not None, "environments"),
         SystemPackage("python3-dev", header.exists(), "the headers of the CPU backend"),
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
+        SystemPackage("curl", shutil.which("curl") is not None, "running an example", is_required=False),
     ]
     if platform.machine() != "aarch64":
         cross = shutil.which("aarch64-linux-gnu-g++") is not None

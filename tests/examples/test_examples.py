@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,7 @@ def test_openais_client_streams(served: Served) -> None:
     assert "llmd list" in shown
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_lists_models_and_streams(served: Served) -> None:
     shown = output_of(EXAMPLES / "curl.sh", served.url)
     assert '"id":"guide"' in shown.replace(" ", "")
