@@ -1,0 +1,95 @@
+"""docs/features.md names every command, flag, setting, call, route and exit code that there is, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from llmd import Client, Engine
+from llmd.api.errors import LlmdError
+from llmd.cli.main import llmd
+from llmd.config.schema import Config
+from llmd.engine.composition import make_host
+from tests.docs.page import CODE, DOCS, rows_with
+
+PAGE = (DOCS / "features.md").read_text()
+BUILT_IN_DIALECTS = ("native", "openai")
+
+
+def commands(
+    command: click.Command = llmd, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command that comes with llmd by what is typed after ``llmd``, and ``llmd`` itself."""
+    if isinstance(command, click.Group):
+        if not path:
+            yield "llmd", command
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+def codes(column: str, other: str) -> set[str]:
+    """What stands as code in a column of the tables that have another column, too."""
+    return {code for row in rows_with(PAGE, column) if other in row for code in CODE.findall(row[column])}
+
+
+def members(kind: type) -> set[str]:
+    """The public names that a class itself has."""
+    return {f"{kind.__name__}.{name}" for name in vars(kind) if not name.startswith("_")}
+
+
+def kinds(error: type[LlmdError] = LlmdError) -> Iterator[type[LlmdError]]:
+    """Every class of error that has been imported."""
+    yield error
+    for kind in error.__subclasses__():
+        yield from kinds(kind)
+
+
+def test_every_command_has_its_line() -> None:
+    assert codes("command", "what it does") == {name for name, _ in commands()} - {"llmd"}
+
+
+def test_every_flag_of_every_command_has_its_line() -> None:
+    documented = {
+        (command, flag)
+        for row in rows_with(PAGE, "flag")
+        for command in CODE.findall(row["command"])
+        for flag in CODE.findall(row["flag"])
+    }
+    real = {
+        (name, flag)
+        for name, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option)
+        for flag in option.opts
+    }
+    assert documented == real
+
+
+def test_every_python_call_has_its_line() -> None:
+    assert codes("call", "shown by") == members(Engine) | members(Client)
+
+
+def test_every_route_has_its_line(tmp_path: Path) -> None:
+    dialects = make_host(tmp_path).dialects()
+    real = {f"{route.method} {route.path}" for name in BUILT_IN_DIALECTS for route in dialects[name].routes()}
+    assert codes("route", "shown by") == real
+
+
+@pytest.mark.parametrize("section", Config.__struct_fields__)
+def test_every_setting_is_a_flag_or_is_named(section: str) -> None:
+    words = set(CODE.findall(PAGE))
+    for name in getattr(Config(), section).__struct_fields__:
+        assert {name, f"--{name.replace('_', '-')}", f"--{name.removesuffix('_s')}"} & words
+
+
+def test_every_exit_code_of_an_error_has_its_line() -> None:
+    documented = {int(row["exit code"]) for row in rows_with(PAGE, "exit code")}
+    assert {kind.exit_code for kind in kinds()} <= documented
