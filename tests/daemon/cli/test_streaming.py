@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
 import pytest
 
 from llmd.api.errors import EngineCrashedError
-from llmd.cli.streaming import Printed, print_answer, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
 from llmd.client import Answer, Usage
 
 USAGE = Usage(prompt_tokens=5, completion_tokens=3)
@@ -80,3 +81,22 @@ def test_statistics_say_what_is_known() -> None:
         "prompt 5 tokens, answer 3 tokens, 2.0 tokens/s, first text after 250 ms, 1.25 s in all"
     )
     assert stats_line(Printed("", "interrupted", None, None, first_s=None, total_s=1.0)) == "1.00 s in all"
+
+
+class Screen(io.StringIO):
+    """Standard output on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stdout", "shown"),
+    [(Screen(), "red[31m\tnext\nline é"), (io.StringIO(), "red\x1b[31m\tnext\nline\x9b é")],
+)
+def test_an_answer_does_not_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, stdout: io.StringIO, shown: str
+) -> None:
+    monkeypatch.setattr("sys.stdout", stdout)
+    show_text("red\x1b[31m\tnext\nline\x9b é")
+    assert stdout.getvalue() == shown

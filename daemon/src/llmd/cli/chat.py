@@ -17,7 +17,7 @@ from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
 from llmd.cli.run import named
 from llmd.cli.settings import client_options, read_settings
-from llmd.cli.streaming import Printed, print_answer, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
 
 if TYPE_CHECKING:
     from llmd.client import Client
@@ -55,7 +55,7 @@ def command(
     model = named(model) if model else default_model(client)
 
     def ask(messages: list[Message], fields: Mapping[str, Any]) -> Printed:
-        printed = print_answer(client.stream_chat(messages, model=model, **fields), _to_stdout)
+        printed = print_answer(client.stream_chat(messages, model=model, **fields), show_text)
         click.echo()
         if stats:
             click.echo(stats_line(printed), err=True)
@@ -106,10 +106,6 @@ def _read_line(prompt: str) -> str:
     if sys.stdin.isatty():
         click.echo(prompt, nl=False, err=True)
     return input()
-
-
-def _to_stdout(text: str) -> None:
-    click.echo(text, nl=False)
 
 
 def _to_stderr(text: str) -> None:

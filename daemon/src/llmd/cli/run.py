@@ -15,7 +15,7 @@ from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
-from llmd.cli.streaming import Printed, print_answer, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
 
 EXIT_INTERRUPTED = 130
 STDIN = "-"
@@ -63,7 +63,7 @@ def command(
         return _chat(ctx, model)
     client = connect(host, timeout_s, config_file, start=not no_start)
     messages = messages_of(system, text)
-    write: Callable[[str], None] = _nowhere if as_json else _to_stdout
+    write: Callable[[str], None] = _nowhere if as_json else show_text
     printed = print_answer(client.stream_chat(messages, model=named(model), **given(sampling)), write)
     if as_json:
         show_json(members_of(model, printed))
@@ -139,10 +139,6 @@ def _chat(ctx: click.Context, model: str) -> None:
     ctx.invoke(
         chat, **{name: value for name, value in ctx.params.items() if name in known} | {"model": model}
     )
-
-
-def _to_stdout(text: str) -> None:
-    click.echo(text, nl=False)
 
 
 def _nowhere(_text: str) -> None:

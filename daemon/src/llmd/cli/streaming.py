@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
 if TYPE_CHECKING:
     from llmd.client import Answer
+
+
+CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -32,6 +37,12 @@ class Printed(msgspec.Struct, frozen=True):
         if not self.completion_tokens or self.first_s is None or self.total_s <= self.first_s:
             return None
         return (self.completion_tokens - 1) / (self.total_s - self.first_s)
+
+
+def show_text(text: str) -> None:
+    """Print a piece of an answer. What a model says does not steer a terminal; pipes get it as it is."""
+    shown = text.translate(CONTROLS) if sys.stdout.isatty() else text
+    click.echo(shown, nl=False, color=True)  # without color click would take escapes out of pipes
 
 
 def print_answer(
