@@ -120,6 +120,21 @@ def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel)
         load(context_len=longest + 1)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quant": "q3"}, "--quant q3: weights are not quantised to that"),
+        ({"quant": "f16"}, "--quant f16"),
+        ({"context_len": 0}, "--max-ctx 0: a window holds at least one token"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(
+    load: MakeModel, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(**options)
+
+
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:
     device = ReferenceDevice()
     device.info = msgspec.structs.replace(device.info, kv_dtypes=("f16",))

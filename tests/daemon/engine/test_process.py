@@ -135,7 +135,7 @@ def test_blas_keeps_to_one_thread_whatever_the_environment_says(front: Front, di
     front.send(load(directory), request)
     front.loaded()
     assert front.tokens_of(1) == {1: expected}
-    assert len(os.listdir(f"/proc/{front.process.pid}/task")) == 1
+    assert len(list(Path(f"/proc/{front.process.pid}/task").iterdir())) == 1
 
 
 def test_reports_and_cancels_while_it_runs(front: Front, directory: Path) -> None:

@@ -21,6 +21,7 @@ from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
+from llmd.models.quantization import QUANT_FORMATS
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
 
@@ -63,6 +64,7 @@ def load_model(
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
     """
     began = time.perf_counter()
+    _check_options(load)
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
@@ -75,6 +77,19 @@ def load_model(
         core = EngineCore(chain, model.plan.groups, budget, limits)
         loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
         return LoadedModel(core, loaded, stack.pop_all())
+
+
+def _check_options(load: Load) -> None:
+    if load.quant is not None and load.quant not in QUANT_FORMATS:
+        raise ConfigError(
+            f"--quant {load.quant}: weights are not quantised to that",
+            hint=f"choose {' or '.join(QUANT_FORMATS)}, or leave it out to keep the checkpoint's formats",
+        )
+    if load.context_len is not None and load.context_len < 1:
+        raise ConfigError(
+            f"--max-ctx {load.context_len}: a window holds at least one token",
+            hint="leave it out for the longest that the model states",
+        )
 
 
 def _check_context(plan: ModelPlan) -> None:
