@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llmd.api.errors import CheckpointError, ConfigError, NotFoundError
 from llmd.config import TcpAddress, UnixAddress
 from llmd.server.daemon import Serving
+from llmd.server.supervisor import Supervisor
 from tests.serving.http import chat, open_stream, send
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, directories_below, running_daemon
@@ -67,6 +69,52 @@ def test_second_daemon_at_the_same_place_is_refused(tmp_path: Path, probes: Path
     ):
         pass
     assert daemon.serving.addresses
+
+
+def test_names_and_pages_that_were_allowed_may_ask(tmp_path: Path, probes: Path) -> None:
+    allowed: dict[str, Any] = {"allow_host": ["box"], "allow_origin": ["https://app.example"]}
+    with running_daemon(directories_below(tmp_path, probes), models=(), **allowed) as daemon:
+        asked = {
+            value: send(daemon, "GET", "/health", headers={header: value}).status
+            for header, value in (
+                ("Host", "box"),
+                ("Host", "elsewhere"),
+                ("Origin", "https://app.example"),
+                ("Origin", "https://other.example"),
+            )
+        }
+    assert asked == {
+        "box": 200,
+        "elsewhere": 403,
+        "https://app.example": 200,
+        "https://other.example": 403,
+    }
+
+
+def test_silence_in_a_stream_is_filled_as_often_as_asked_for(home: Path, probes: Path) -> None:
+    with (
+        running_daemon(directories_below(home, probes), ping_s=1e-4) as daemon,
+        open_stream(daemon, {"max_tokens": 20}) as reply,
+    ):
+        lines = reply.read().decode().split("\n")
+    assert any(line.startswith(":") for line in lines)
+    assert lines[-3:] == ["data: [DONE]", "", ""]
+
+
+def test_streams_keep_as_many_tokens_as_asked_for(
+    home: Path, probes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+
+    class NotingSupervisor(Supervisor):
+        def __init__(self, *arguments: Any, buffer_tokens: int) -> None:
+            super().__init__(*arguments, buffer_tokens=buffer_tokens)
+            kept.append(buffer_tokens)
+
+    monkeypatch.setattr("llmd.server.daemon.Supervisor", NotingSupervisor)
+    with running_daemon(directories_below(home, probes), buffer_tokens=7) as daemon:
+        assert chat(daemon).status == 200
+    assert kept == [7]
 
 
 def test_drain_lets_running_requests_finish_and_refuses_new_ones(home: Path, probes: Path) -> None:

@@ -130,3 +130,13 @@ def test_best_of_what_is_returned_changes_nothing(daemon: RunningDaemon) -> None
 def test_values_out_of_range_are_refused_by_name(daemon: RunningDaemon, field: str, value: int) -> None:
     reply = complete(daemon, **{field: value})
     assert (reply.status, reply.error["param"]) == (400, field)
+
+
+def test_special_tokens_of_the_answer_are_shown_only_on_request(daemon: RunningDaemon) -> None:
+    fields = {"max_tokens": 300, "ignore_eos": True, "temperature": 2, "seed": 1, "return_token_ids": True}
+    shown = complete(daemon, **fields, skip_special_tokens=False).json["choices"][0]
+    hidden = complete(daemon, **fields).json["choices"][0]
+    assert shown["token_ids"] == hidden["token_ids"]
+    assert any(token > 255 for token in shown["token_ids"])
+    assert "<|im_start|>" in shown["text"]
+    assert "<|im_start|>" not in hidden["text"]
