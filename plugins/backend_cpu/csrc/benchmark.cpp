@@ -98,6 +98,10 @@ struct Bench {
                      reinterpret_cast<int32_t*>(scales + kPrefillRows * kCols / kGroup)}};
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
+            if (job.target.weight.format == Format::kQ8) {
+                job.kernels.quantize({job.args.x, job.args.rows, kCols, kGroup, job.args.quantized}, worker);
+                worker.barrier();
+            }
             job.kernels.linear(job.args, worker);
         };
         const double start = seconds();

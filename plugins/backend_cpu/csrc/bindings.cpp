@@ -98,9 +98,9 @@ void add_int8(llmd::Parts& parts, const In<int8_t, 2>& data, const In<uint16_t, 
     parts.add_int8({length(data), length(data, 1), group_size, data.data(), scales.data()});
 }
 
-int64_t read_all(const llmd::Parts& parts) {
+int64_t read_factors(const llmd::Parts& parts) {
     const nb::gil_scoped_release released;
-    return parts.read_all();
+    return parts.read_factors();
 }
 
 // A selection together with the arrays that it points into.
@@ -202,7 +202,8 @@ void bind_parts(nb::module_& module) {
              "Widen a vector to float32.")
         .def("add_int8", add_int8, "data"_a.noconvert(), "scales"_a.noconvert(), "group_size"_a,
              "Pack an int8 matrix into panels.")
-        .def("read_all", read_all, "Read all weights once, as fast as the machine can; returns their bytes.")
+        .def("read_factors", read_factors,
+             "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
         .def(
             "kv_block_bytes",
             [](const llmd::Parts& self, size_t group, bool half_precision) {

@@ -53,6 +53,10 @@ Call bind_norm(const Operands& of) {
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
+QuantizeArgs bind_quantize(const float* x, int64_t cols, int64_t group_size, const Bindings& to) {
+    return {x, 0, cols, group_size, to.int8_scratch};
+}
+
 Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
     LinearCall call;
     call.targets = std::make_unique<std::vector<LinearTarget>>();
@@ -67,9 +71,10 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
         }
         call.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
     }
-    call.args = {
-        of.input(0),    0, of.input_width(0), call.targets->data(), static_cast<int64_t>(op.outputs.size()),
-        to.int8_scratch};
+    const int64_t cols = of.input_width(0);
+    call.quantize = bind_quantize(of.input(0), cols, group, to);
+    call.args = {of.input(0),    0, cols, call.targets->data(), static_cast<int64_t>(call.targets->size()),
+                 to.int8_scratch};
     return call;
 }
 
@@ -133,9 +138,13 @@ Call bind_head(const Operands& of, const Bindings& to) {
     const int64_t vocab = to.parts.program.vocab_size;
     require(weight.cols == of.input_width(0) && weight.rows == vocab,
             "the head maps its input to the vocabulary");
-    const int64_t candidates = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
-    return HeadArgs{of.input(0), weight,  of.vector(1, vocab), of.number(0), of.number(1),
-                    nullptr,     nullptr, candidates,          to.gathered,  to.int8_scratch};
+    const int64_t kept = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
+    HeadCall call{};
+    call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
+    call.weight = weight;
+    call.quantize = bind_quantize(to.gathered, weight.cols, weight.group_size, to);
+    call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
+    return call;
 }
 
 struct Execution {
@@ -143,26 +152,26 @@ struct Execution {
     const Step& step;
     const Selection* selection;
     const Outputs* outputs;
-    Worker& worker;
+    Crew& crew;
 
     void operator()(EmbedArgs args) const {
         args.ids = step.token_ids;
         args.rows = step.rows;
-        kernels.embed(args, worker);
+        crew.run_small(kernels.embed, args);
     }
     void operator()(NormArgs args) const {
         args.pieces *= step.rows;
-        kernels.norm(args, worker);
+        crew.run_small(kernels.norm, args);
     }
     void operator()(const LinearCall& call) const {
         LinearArgs args = call.args;
         args.rows = step.rows;
-        kernels.linear(args, worker);
+        multiply(call.quantize, args);
     }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;
         args.rows = step.rows;
-        kernels.rope(args, worker);
+        crew.run_small(kernels.rope, args);
     }
     void operator()(const AttentionCall& call) const {
         AttentionArgs args = call.args;
@@ -172,20 +181,34 @@ struct Execution {
         args.sequences = step.sequences;
         args.block_table = step.tables[call.group].blocks;
         args.table_width = step.tables[call.group].width;
-        kernels.attention(args, worker);
+        crew.run_small(kernels.write_kv, args);
+        crew.share(kernels.attention, args);
     }
     void operator()(GluArgs args) const {
         args.count *= step.rows;
-        kernels.glu(args, worker);
+        crew.run_small(kernels.glu, args);
     }
     void operator()(AddArgs args) const {
         args.count *= step.rows;
-        kernels.add(args, worker);
+        crew.run_small(kernels.add, args);
     }
-    void operator()(HeadArgs args) const {
-        args.selection = selection;
-        args.outputs = outputs;
-        kernels.head(args, worker);
+    void operator()(const HeadCall& call) const {
+        GatherArgs gather = call.gather;
+        gather.row_numbers = selection->row_numbers;
+        gather.rows = selection->rows;
+        crew.run_small(kernels.gather, gather);
+        const LinearTarget target{call.weight, nullptr, outputs->raw};
+        multiply(call.quantize, {gather.out, gather.rows, gather.cols, &target, 1, call.quantize.out});
+        CandidateArgs candidates = call.candidates;
+        candidates.selection = selection;
+        candidates.outputs = outputs;
+        crew.share(kernels.candidates, candidates);
+    }
+
+    void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
+        quantize.rows = args.rows;
+        if (quantize.group_size > 0) crew.run_small(kernels.quantize, quantize);
+        crew.share(kernels.linear, args);
     }
 };
 
@@ -215,8 +238,8 @@ Call bind(const Op& op, const Bindings& to) {
 }
 
 void execute(const Call& call, const Kernels& kernels, const Step& step, const Selection* selection,
-             const Outputs* outputs, Worker& worker) {
-    std::visit(Execution{kernels, step, selection, outputs, worker}, call);
+             const Outputs* outputs, Crew& crew) {
+    std::visit(Execution{kernels, step, selection, outputs, crew}, call);
 }
 
 }  // namespace llmd

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "crew.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "parts.hpp"
@@ -14,9 +15,10 @@
 
 namespace llmd {
 
-// A linear op with the targets that its arguments point to.
+// // A linear op with the targets that its arguments point to, and its int8 activations (group_size 0: none).
 struct LinearCall {
     std::unique_ptr<std::vector<LinearTarget>> targets;
+    QuantizeArgs quantize;
     LinearArgs args;
 };
 
@@ -30,10 +32,18 @@ struct AttentionCall {
     AttentionArgs args;
 };
 
+// The head: a linear over the selected rows, then their candidates.
+struct HeadCall {
+    GatherArgs gather;
+    Matrix weight;
+    QuantizeArgs quantize;
+    CandidateArgs candidates;
+};
+
 // Arguments hold everything that the stage fixes; `rows`, pointers into the step and counts that follow from
 // its rows are filled in by `execute`. Counts of `NormArgs`, `GluArgs` and `AddArgs` are those of one row.
 using Call =
-    std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs, HeadArgs>;
+    std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs, HeadCall>;
 
 // What calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -52,6 +62,6 @@ Call bind(const Op& op, const Bindings& to);
 
 // Runs a call on all threads of a job. `selection` and `outputs` are those of the step's ticket.
 void execute(const Call& call, const Kernels& kernels, const Step& step, const Selection* selection,
-             const Outputs* outputs, Worker& worker);
+             const Outputs* outputs, Crew& crew);
 
 }  // namespace llmd

@@ -1,7 +1,7 @@
 // The kernels of an instruction set, and the plain arguments they take.
 //
-// Every kernel is run by all threads of a job and shares its work through the `Worker`. A kernel may use
-// barriers inside; it leaves the last one to its caller. Values are float32, row-major, rows close together.
+// Every kernel shares its work among the threads of a job through the `Worker`, and leaves barriers to its
+// caller. Values are float32, row-major, rows close together.
 
 #pragma once
 
@@ -55,17 +55,26 @@ struct NormArgs {
     bool subtract_mean;
 };
 
-struct LinearTarget {
-    Matrix weight;
-    const float* bias;
-    float* out;  // [rows, weight.rows]
-};
-
 // Activations as int8, in the layout of ops/quantize.hpp. Made once for a stage, for its widest op.
 struct Int8Rows {
     int8_t* values;
     float* scales;
     int32_t* corrections;
+};
+
+// Dynamic quantisation of [rows, cols] in groups, as int8 weights need it.
+struct QuantizeArgs {
+    const float* x;
+    int64_t rows;
+    int64_t cols;
+    int64_t group_size;
+    Int8Rows out;
+};
+
+struct LinearTarget {
+    Matrix weight;
+    const float* bias;
+    float* out;  // [rows, weight.rows]
 };
 
 struct LinearArgs {
@@ -74,7 +83,7 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    Int8Rows scratch;
+    Int8Rows quantized;  // of x, where a weight is int8
 };
 
 struct RopeArgs {
@@ -157,17 +166,23 @@ struct Outputs {
     float* top_raw;
 };
 
-struct HeadArgs {
+struct GatherArgs {
     const float* x;  // [rows of the step, cols]
-    Matrix weight;
+    int64_t cols;
+    const int32_t* row_numbers;
+    int64_t rows;
+    float* out;  // [rows, cols]
+};
+
+// From x w^T of the selected rows, which lies in `outputs->raw`, to candidates.
+struct CandidateArgs {
+    int64_t vocab;
     const float* bias;
     float scale;
     float softcap;  // 0: none
     const Selection* selection;
     const Outputs* outputs;
     int64_t num_candidates;
-    float* gathered;  // [selected rows, cols]
-    Int8Rows scratch;
 };
 
 struct MaskArgs {
@@ -183,12 +198,15 @@ struct Kernels {
     const char* isa;
     void (*embed)(const EmbedArgs&, Worker&);
     void (*norm)(const NormArgs&, Worker&);
+    void (*quantize)(const QuantizeArgs&, Worker&);
     void (*linear)(const LinearArgs&, Worker&);
     void (*rope)(const RopeArgs&, Worker&);
+    void (*write_kv)(const AttentionArgs&, Worker&);
     void (*attention)(const AttentionArgs&, Worker&);
     void (*glu)(const GluArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);
-    void (*head)(const HeadArgs&, Worker&);
+    void (*gather)(const GatherArgs&, Worker&);
+    void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);
     void (*pack_q8)(const Int8Matrix&, uint8_t* panels, Worker&);
     // Floats of scratch that `attention` needs for each thread.

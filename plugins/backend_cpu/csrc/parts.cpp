@@ -87,14 +87,23 @@ const float* Parts::vector(int64_t index, int64_t count) const {
     return static_cast<const float*>(found.data);
 }
 
-int64_t Parts::read_all() const {
+std::vector<Matrix> Parts::factors() const {
+    std::vector<Matrix> found;
+    for (const Op& op : program.ops) {
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
+        for (size_t i = 0; i < op.weights.size(); i += 2) found.push_back(matrix(op.weights[i]));
+    }
+    return found;
+}
+
+int64_t Parts::read_factors() const {
     struct Job {
         const Kernels& kernels;
-        const std::vector<Matrix>& matrices;
+        std::vector<Matrix> matrices;
         int64_t piece;
     };
     constexpr int64_t kPiece = int64_t{1} << 18;
-    Job job{kernels, matrices_, kPiece};
+    Job job{kernels, factors(), kPiece};
     const auto run = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         for (const Matrix& matrix : job.matrices) {
@@ -109,7 +118,7 @@ int64_t Parts::read_all() const {
     };
     pool.run(run, &job);
     int64_t total = 0;
-    for (const Matrix& matrix : matrices_) total += num_bytes(matrix);
+    for (const Matrix& matrix : job.matrices) total += num_bytes(matrix);
     return total;
 }
 

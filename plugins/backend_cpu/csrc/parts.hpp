@@ -30,15 +30,17 @@ class Parts {
     const Matrix& matrix(int64_t index) const;
     const float* vector(int64_t index, int64_t count) const;
 
-    // Reads all weights once, on all threads and as fast as the unit can, and returns how many bytes it read:
-    // what a step of one row can be compared with.
-    int64_t read_all() const;
+    // Reads every weight that a step multiplies by once, on all threads and as fast as the unit can, and
+    // returns how many bytes these are: what a step of one row can be compared with.
+    int64_t read_factors() const;
 
     const Program program;
     ThreadPool& pool;
     const Kernels& kernels;
 
   private:
+    std::vector<Matrix> factors() const;
+
     std::vector<Matrix> matrices_;
     std::vector<Buffer> owned_;
 };

@@ -120,13 +120,13 @@ void Stage::resolve_feed(Step& step, int64_t feed) {
 }
 
 void Stage::run_layers(const Step& step, const Ticket& ticket, Worker& worker) {
+    Crew crew(worker, parts_.pool.solo(), step.rows);
     for (RopeAngles& angles : angles_) {
-        angles.compute(step.positions, step.rows, worker);
-        worker.barrier();
+        const auto compute = [&](const Step& of, Worker& by) { angles.compute(of.positions, of.rows, by); };
+        crew.run_small(compute, step);
     }
     for (const Call& call : calls_) {
-        execute(call, parts_.kernels, step, &ticket.selection, &ticket.outputs, worker);
-        worker.barrier();
+        execute(call, parts_.kernels, step, &ticket.selection, &ticket.outputs, crew);
     }
 }
 

@@ -62,7 +62,8 @@ void Worker::barrier() {
 
 int64_t Worker::take(int64_t grain) { return team->next_item.fetch_add(grain, std::memory_order_relaxed); }
 
-ThreadPool::ThreadPool(int threads, int spin_us) : size_(threads), team_(std::make_unique<Team>()) {
+ThreadPool::ThreadPool(int threads, int spin_us)
+    : size_(threads), team_(std::make_unique<Team>()), solo_(std::make_unique<Team>()) {
     team_->spin = std::chrono::microseconds(spin_us);
     for (int id = 1; id < threads; ++id) threads_.emplace_back([this, id] { serve(id); });
 }

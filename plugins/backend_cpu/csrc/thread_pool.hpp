@@ -42,6 +42,9 @@ class ThreadPool {
 
     int size() const { return size_; }
 
+    // A worker for the calling thread of `run` alone: all work is its own, and its barriers wait for nobody.
+    Worker solo() { return {solo_.get(), 0, 1}; }
+
     // Runs a job on all threads, with float32 subnormals treated as zero, and returns when all have finished.
     // Callers from several threads take turns.
     void run(Job job, void* context);
@@ -52,6 +55,7 @@ class ThreadPool {
 
     int size_;
     std::unique_ptr<Team> team_;
+    std::unique_ptr<Team> solo_;
     std::mutex turn_;
     Job job_ = nullptr;
     void* context_ = nullptr;

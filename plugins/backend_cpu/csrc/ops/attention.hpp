@@ -19,7 +19,7 @@ namespace llmd::LLMD_ISA {
 
 // Puts the keys and values of the step into their blocks.
 template <class Element>
-void write_kv(const AttentionArgs& args, Worker& worker) {
+void write_kv_as(const AttentionArgs& args, Worker& worker) {
     const KvLayout layout{args.kv_heads, padded_dim(args.head_dim)};
     auto* pool = static_cast<Element*>(args.pool);
     int64_t sequence = 0;
@@ -77,12 +77,14 @@ void attend(const AttentionArgs& args, Worker& worker) {
     }
 }
 
-void attention(const AttentionArgs& args, Worker& worker) {
+void write_kv(const AttentionArgs& args, Worker& worker) {
     if (args.half_precision)
-        write_kv<F16>(args, worker);
+        write_kv_as<F16>(args, worker);
     else
-        write_kv<float>(args, worker);
-    worker.barrier();
+        write_kv_as<float>(args, worker);
+}
+
+void attention(const AttentionArgs& args, Worker& worker) {
     if (args.half_precision)
         attend<F16>(args, worker);
     else

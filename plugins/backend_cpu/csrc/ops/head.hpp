@@ -5,27 +5,26 @@
 //   become -inf result  the top K of edited by (value descending, id ascending), their raw values,
 //   log-sum-exp of raw and of
 //           edited / temperature, the raw value of a target, the top of raw
-//   work    the matrix as in ops/linear.hpp; then one selected row at a time
+//   work    one selected row at a time, after an ops/linear.hpp over all of them
 //   check   tests/plugins/backend_cpu/test_device.py
 
 #pragma once
 
-#include "ops/linear.hpp"
 #include "ops/log_sum_exp.hpp"
 #include "ops/top_k.hpp"
 
 namespace llmd::LLMD_ISA {
 
-LLMD_INLINE void gather_rows(const HeadArgs& args, Worker& worker) {
-    const auto bytes = sizeof(float) * static_cast<size_t>(args.weight.cols);
-    for (int64_t n; (n = worker.take(1)) < args.selection->rows;) {
-        const float* from = args.x + args.selection->row_numbers[n] * args.weight.cols;
-        std::memcpy(args.gathered + n * args.weight.cols, from, bytes);
+// The selected rows, one after the other.
+void gather(const GatherArgs& args, Worker& worker) {
+    const auto bytes = sizeof(float) * static_cast<size_t>(args.cols);
+    for (int64_t n; (n = worker.take(1)) < args.rows;) {
+        std::memcpy(args.out + n * args.cols, args.x + args.row_numbers[n] * args.cols, bytes);
     }
 }
 
-LLMD_INLINE void finish_logits(const HeadArgs& args, float* z) {
-    const int64_t vocab = args.weight.rows;
+LLMD_INLINE void finish_logits(const CandidateArgs& args, float* z) {
+    const int64_t vocab = args.vocab;
     if (args.scale == 1.0F && args.bias == nullptr && args.softcap == 0.0F) return;
     for (int64_t i = 0; i < vocab; i += Vec::kLanes) {
         const int n = vocab - i < Vec::kLanes ? static_cast<int>(vocab - i) : Vec::kLanes;
@@ -60,15 +59,10 @@ LLMD_INLINE void reduce_edited(const Selection& selection, const Outputs& out, i
     for (int64_t i = 0; i < k; ++i) out.raw_values[n * k + i] = out.raw[n * vocab + out.ids[n * k + i]];
 }
 
-void head(const HeadArgs& args, Worker& worker) {
+void candidates(const CandidateArgs& args, Worker& worker) {
     const Selection& selection = *args.selection;
     const Outputs& out = *args.outputs;
-    const int64_t vocab = args.weight.rows;
-    gather_rows(args, worker);
-    worker.barrier();
-    const LinearTarget target{args.weight, nullptr, out.raw};
-    linear({args.gathered, selection.rows, args.weight.cols, &target, 1, args.scratch}, worker);
-    worker.barrier();
+    const int64_t vocab = args.vocab;
     const auto bytes = sizeof(float) * static_cast<size_t>(vocab);
     for (int64_t n; (n = worker.take(1)) < selection.rows;) {
         finish_logits(args, out.raw + n * vocab);

@@ -22,7 +22,8 @@ LLMD_INLINE void plain_panels(const LinearArgs& args, const LinearTarget& target
 
 LLMD_INLINE void int8_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
                              int64_t last) {
-    for (; first + kQ8PanelTile <= last; first += kQ8PanelTile) q8_panels<kQ8PanelTile>(args, target, first);
+    const int64_t tiled = args.rows > 1 ? last : first;  // one row is bound by memory, which likes one stream
+    for (; first + kQ8PanelTile <= tiled; first += kQ8PanelTile) q8_panels<kQ8PanelTile>(args, target, first);
     for (; first < last; ++first) q8_panels<1>(args, target, first);
 }
 
@@ -41,23 +42,12 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// The weights of an op that are int8 have one group size (Parts checks it).
-LLMD_INLINE int64_t int8_group(const LinearArgs& args) {
-    for (int64_t i = 0; i < args.num_targets; ++i) {
-        if (args.targets[i].weight.format == Format::kQ8) return args.targets[i].weight.group_size;
-    }
-    return 0;
-}
-
 void linear(const LinearArgs& args, Worker& worker) {
-    if (const int64_t group = int8_group(args); group > 0) {
-        quantize(args.x, args.rows, Q8Layout{args.cols, group}, args.scratch, worker);
-        worker.barrier();
-    }
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
+    constexpr int64_t kLongestRun = 8;  // a few hundred KB: threads that are held up leave the rest to others
     const int64_t share = panels / (8 * worker.count) / kQ8PanelTile * kQ8PanelTile;
-    const int64_t run = share > kQ8PanelTile ? share : kQ8PanelTile;
+    const int64_t run = share < kQ8PanelTile ? kQ8PanelTile : share < kLongestRun ? share : kLongestRun;
     for (int64_t first; (first = worker.take(run)) < panels;) {
         int64_t before = 0;
         for (int64_t i = 0; i < args.num_targets; ++i) {

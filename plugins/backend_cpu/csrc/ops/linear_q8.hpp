@@ -123,7 +123,7 @@ void q8_panels(const LinearArgs& args, const LinearTarget& target, int64_t p) {
     const int64_t columns = left < kPanels * kPanelRows ? left : kPanels * kPanelRows;
     const float* bias = target.bias == nullptr ? nullptr : target.bias + first;
     for (int64_t r = 0; r < args.rows; r += kQ8RowTile) {
-        const TileRow tile = tile_row(args.scratch, layout, r, args.rows);
+        const TileRow tile = tile_row(args.quantized, layout, r, args.rows);
         float* out = target.out + r * target.weight.rows + first;
         q8_tile_of<kQ8RowTile, kPanels>(panel, layout, tile, {out, bias, target.weight.rows, columns});
     }

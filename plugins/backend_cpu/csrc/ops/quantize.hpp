@@ -60,12 +60,13 @@ LLMD_INLINE int32_t quantize_group(const float* x, int64_t count, float inverse,
     return static_cast<int32_t>(sum(total));
 }
 
-void quantize(const float* x, int64_t rows, const Q8Layout& layout, const Int8Rows& out, Worker& worker) {
-    for (int64_t r; (r = worker.take(1)) < rows;) {
-        const TileRow to = tile_row(out, layout, r, rows);
+void quantize(const QuantizeArgs& args, Worker& worker) {
+    const Q8Layout layout{args.cols, args.group_size};
+    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+        const TileRow to = tile_row(args.out, layout, r, args.rows);
         for (int64_t g = 0; g < layout.groups(); ++g) {
             const int64_t first = g * layout.group_size;
-            const float* group = x + r * layout.cols + first;
+            const float* group = args.x + r * args.cols + first;
             const float top = largest_magnitude(group, layout.group_inputs(g));
             const float inverse = top > 1e-30F ? 127.0F / top : 0.0F;
             int8_t* values = to.values + first * to.rows;

@@ -20,8 +20,8 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {isa, embed, norm, linear, rope, attention, glu, add, head, mask, pack_q8, attention_scratch,
-            read};
+    return {isa, embed, norm,   quantize,   linear, rope,    write_kv,          attention,
+            glu, add,   gather, candidates, mask,   pack_q8, attention_scratch, read};
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -38,9 +38,9 @@ class Parts:
     def add_int8(self, data: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_size: int) -> None:
         """Pack an int8 matrix into panels."""
 
-    def read_all(self) -> int:
+    def read_factors(self) -> int:
         """
-        Read all weights once, as fast as the machine can; returns their bytes.
+        Read what steps multiply by once, as fast as the machine can; returns the bytes.
         """
 
     def kv_block_bytes(self, group: int, half_precision: bool) -> int:

@@ -62,9 +62,9 @@ class CpuParts:
                 hint="lower --memory-budget, --slots or --max-ctx",
             ) from error
 
-    def read_all(self) -> int:
-        """Read every weight once, as fast as the machine can, and return the bytes: what decoding is held against."""
-        return self._loaded().read_all()
+    def read_factors(self) -> int:
+        """Read what steps multiply by once, as fast as the machine can, and return the bytes: the bound of decoding."""
+        return self._loaded().read_factors()
 
     def close(self) -> None:
         self._native = None
