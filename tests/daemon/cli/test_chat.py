@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -88,9 +89,14 @@ def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: Runnin
 
 @pytest.fixture
 def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon whose answers are longer than any test."""
+    """A daemon whose answers are longer than any test: no token ends them."""
     directories = directories_below(tmp_path_factory.mktemp("talkative"))
-    write_model(directories.models / MODEL, context_len=1 << 15)
+    model = write_model(directories.models / MODEL, context_len=1 << 15)
+    config = json.loads((model / "config.json").read_text())
+    del config["eos_token_id"]
+    (model / "config.json").write_text(json.dumps(config))
+    template = {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}
+    (model / "tokenizer_config.json").write_text(json.dumps(template))
     with running_daemon(directories, device="cpu") as running:
         yield running
 

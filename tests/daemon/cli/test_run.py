@@ -179,7 +179,7 @@ def test_on_a_terminal_without_a_prompt_it_is_a_chat(home: Home, daemon: Running
 def test_a_reader_that_leaves_ends_it_quietly(home: Home, daemon: RunningDaemon) -> None:
     environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
     with subprocess.Popen(
-        [*LLMD, "run", MODEL, "hello", "-n", "400"],
+        [*LLMD, "run", MODEL, "hello", "-n", "400", "--temp", "0"],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -42,13 +42,13 @@ def test_the_callback_ends_the_answer_by_returning_false(engine: Engine) -> None
         calls.append(token)
         return len(calls) < 2
 
-    answer = engine.generate(QUESTION, twice, max_tokens=12)
+    answer = engine.generate(QUESTION, twice, max_tokens=12, temperature=0)
     assert (len(calls), answer.output_tokens, answer.finish) == (2, 2, "cancelled")
     assert engine.stats().running == 0
 
 
 def test_none_is_not_false(engine: Engine) -> None:
-    assert engine.generate(QUESTION, lambda *_: None, max_tokens=3).output_tokens == 3
+    assert engine.generate(QUESTION, lambda *_: None, max_tokens=3, temperature=0).output_tokens == 3
 
 
 def test_streams_the_tokens_that_it_generates(engine: Engine) -> None:
@@ -59,7 +59,7 @@ def test_streams_the_tokens_that_it_generates(engine: Engine) -> None:
 
 
 def test_an_abandoned_stream_frees_its_request(engine: Engine) -> None:
-    stream = engine.stream(QUESTION)
+    stream = engine.stream(QUESTION, temperature=0)
     assert inspect.isgenerator(stream)
     next(stream)
     assert engine.stats().running == 1
@@ -94,7 +94,7 @@ def test_forward_gives_the_logits_after_each_token(engine: Engine) -> None:
 
 
 def test_statistics_count_until_they_are_reset(engine: Engine) -> None:
-    answer = engine.generate(QUESTION, max_tokens=4)
+    answer = engine.generate(QUESTION, max_tokens=4, temperature=0)
     stats = engine.stats()
     assert (stats.prompt_tokens, stats.output_tokens) == (answer.prompt_tokens, 4)
     engine.reset_stats()
