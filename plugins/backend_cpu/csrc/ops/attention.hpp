@@ -12,7 +12,6 @@
 
 #pragma once
 
-#include "kv_layout.hpp"
 #include "ops/attention_tile.hpp"
 
 namespace llmd::LLMD_ISA {

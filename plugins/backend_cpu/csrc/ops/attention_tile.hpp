@@ -2,11 +2,10 @@
 
 #pragma once
 
-namespace llmd::LLMD_ISA {
+#include "kv_layout.hpp"
+#include "ops/attention_values.hpp"
 
-constexpr int64_t kChunk = 512;  // positions between two rescalings of the online softmax
-constexpr int kVecsPerBlock = static_cast<int>(kBlockLen) / Vec::kLanes;
-constexpr float kMinusInfinity = -__builtin_inff();
+namespace llmd::LLMD_ISA {
 
 struct QueryTile {
     const int32_t* blocks;  // of the sequence
@@ -15,24 +14,6 @@ struct QueryTile {
     int64_t first;    // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
     int64_t repeats;  // query heads that share a kv head
     int queries;
-};
-
-// One query, and the state of its online softmax.
-struct Query {
-    int64_t row;    // of the step
-    int64_t head;   // query head
-    int64_t first;  // first position that it sees
-    int64_t last;   // its own position
-    float top;      // largest score so far
-    Vec total;      // sum of exponentials, a partial sum for each lane
-};
-
-// Scratch of a thread: queries [padded_dim][kQueries], then probabilities [kQueries][kChunk], then outputs
-// [kQueries][padded_dim].
-struct TileScratch {
-    float* queries;
-    float* scores;
-    float* outputs;
 };
 
 int64_t attention_scratch(int64_t head_dim) { return kQueryTile * (2 * padded_dim(head_dim) + kChunk); }
@@ -53,122 +34,6 @@ void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, con
     }
     const int64_t outputs = tile.queries * padded_dim(args.head_dim);
     for (int64_t i = 0; i < outputs; i += Vec::kLanes) store(scratch.outputs + i, set1(0.0F));
-}
-
-// Scores of kBlocks blocks at a time: [kQueries][kChunk] from column `column` on.
-template <class Element, int kQueries, int kBlocks>
-void score_blocks(const AttentionArgs& args, const Element* const* keys, const TileScratch& scratch,
-                  int64_t column) {
-    constexpr int kVecs = kBlocks * kVecsPerBlock;
-    Vec sums[kQueries * kVecs];
-    unroll<kQueries * kVecs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
-    for (int64_t d = 0; d < args.head_dim; ++d) {
-        Vec key[kVecs];
-        unroll<kVecs>([&](auto i) LLMD_LAMBDA {
-            key[i] = load(keys[i / kVecsPerBlock] + d * kBlockLen + i % kVecsPerBlock * Vec::kLanes);
-        });
-        unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-            const Vec q = set1(scratch.queries[d * kQueries + m]);
-            unroll<kVecs>([&](auto i)
-                              LLMD_LAMBDA { sums[m * kVecs + i] = fma(q, key[i], sums[m * kVecs + i]); });
-        });
-    }
-    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-        unroll<kVecs>([&](auto i) LLMD_LAMBDA {
-            Vec score = sums[m * kVecs + i] * set1(args.scale);
-            if (args.softcap > 0.0F) score = softcap(score, args.softcap);
-            store(scratch.scores + m * kChunk + column + i * Vec::kLanes, score);
-        });
-    });
-}
-
-// Scores of a query outside of what it sees become minus infinity. Columns [0, columns) stand for positions
-// from `start` on.
-LLMD_INLINE void hide(float* scores, int64_t start, int64_t columns, int64_t first, int64_t last) {
-    for (int64_t i = 0; i < columns && start + i < first; ++i) scores[i] = kMinusInfinity;
-    for (int64_t i = last + 1 > start ? last + 1 - start : 0; i < columns; ++i) scores[i] = kMinusInfinity;
-}
-
-// Turns scores into exponentials, and rescales what was summed before by the new largest score.
-void exponentiate(Query& query, float* scores, int64_t columns, float* out, int64_t dim) {
-    Vec top = set1(query.top);
-    for (int64_t i = 0; i < columns; i += Vec::kLanes) top = max(top, load(scores + i));
-    const float largest_score = largest(top);
-    const Vec rescale = exp(set1(query.top) - set1(largest_score));
-    Vec total = query.total * rescale;
-    for (int64_t i = 0; i < columns; i += Vec::kLanes) {
-        const Vec e = exp(load(scores + i) - set1(largest_score));
-        store(scores + i, e);
-        total = total + e;
-    }
-    if (largest_score > query.top) {
-        for (int64_t i = 0; i < dim; i += Vec::kLanes) store(out + i, load(out + i) * rescale);
-    }
-    query.top = largest_score;
-    query.total = total;
-}
-
-// Adds kVecs vectors of weighted values of a block that every query of the tile sees whole.
-template <class Element, int kQueries, int kVecs>
-void add_values(const Element* values, const TileScratch& scratch, int64_t column, int64_t dim, int64_t d) {
-    Vec sums[kQueries * kVecs];
-    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-        unroll<kVecs>([&](auto i) LLMD_LAMBDA {
-            sums[m * kVecs + i] = load(scratch.outputs + m * dim + d + i * Vec::kLanes);
-        });
-    });
-    for (int64_t t = 0; t < kBlockLen; ++t) {
-        Vec value[kVecs];
-        unroll<kVecs>([&](auto i) LLMD_LAMBDA { value[i] = load(values + t * dim + d + i * Vec::kLanes); });
-        unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-            const Vec p = set1(scratch.scores[m * kChunk + column + t]);
-            unroll<kVecs>([&](auto i)
-                              LLMD_LAMBDA { sums[m * kVecs + i] = fma(p, value[i], sums[m * kVecs + i]); });
-        });
-    }
-    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-        unroll<kVecs>([&](auto i) LLMD_LAMBDA {
-            store(scratch.outputs + m * dim + d + i * Vec::kLanes, sums[m * kVecs + i]);
-        });
-    });
-}
-
-// Adds the values of tokens [first, last) of a block to one query. What lies beyond may be anything, even
-// NaN.
-template <class Element>
-void add_some_values(const Element* values, const float* probabilities, float* out, int64_t dim,
-                     int64_t first, int64_t last) {
-    for (int64_t d = 0; d < dim; d += Vec::kLanes) {
-        Vec total = load(out + d);
-        for (int64_t t = first; t < last; ++t)
-            total = fma(set1(probabilities[t]), load(values + t * dim + d), total);
-        store(out + d, total);
-    }
-}
-
-template <class Element, int kQueries>
-void add_block(const Query* queries, const Element* values, const TileScratch& scratch, int64_t start,
-               int64_t column, int64_t dim) {
-    constexpr int kVecs = kQueryTile / kQueries > 4 ? 4 : kQueryTile / kQueries;
-    bool all = true;
-    for (int m = 0; m < kQueries; ++m) {
-        all = all && queries[m].first <= start && start + kBlockLen - 1 <= queries[m].last;
-    }
-    if (all) {
-        int64_t d = 0;
-        for (; d + kVecs * Vec::kLanes <= dim; d += kVecs * Vec::kLanes) {
-            add_values<Element, kQueries, kVecs>(values, scratch, column, dim, d);
-        }
-        for (; d < dim; d += Vec::kLanes) add_values<Element, kQueries, 1>(values, scratch, column, dim, d);
-        return;
-    }
-    for (int m = 0; m < kQueries; ++m) {
-        const int64_t first = queries[m].first > start ? queries[m].first - start : 0;
-        const int64_t last =
-            queries[m].last + 1 - start < kBlockLen ? queries[m].last + 1 - start : kBlockLen;
-        const float* probabilities = scratch.scores + m * kChunk + column;
-        add_some_values(values, probabilities, scratch.outputs + m * dim, dim, first, last);
-    }
 }
 
 void write_outputs(const AttentionArgs& args, const Query* queries, int count, const float* outputs,

@@ -14,12 +14,6 @@ namespace llmd::LLMD_ISA {
 
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return (weight.rows + kPanelRows - 1) / kPanelRows; }
 
-template <class Element>
-LLMD_INLINE void plain_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
-                              int64_t last) {
-    for (int64_t p = first; p < last; ++p) plain_panel<Element>(args, target, p);
-}
-
 LLMD_INLINE void int8_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
                              int64_t last) {
     const int64_t tiled = args.rows > 1 ? last : first;  // one row is bound by memory, which likes one stream

@@ -57,29 +57,42 @@ LLMD_INLINE void plain_tile_of(int64_t rows, const float* x, const Element* w, i
     }
 }
 
-// All rows of x against kOutputs rows of a weight.
+// Rows of x from `row` on, as many as a tile has, against kOutputs rows of a weight.
 template <int kOutputs, class Element>
-LLMD_INLINE void plain_outputs(const LinearArgs& args, const LinearTarget& target, int64_t first) {
+LLMD_INLINE void plain_outputs(const LinearArgs& args, const LinearTarget& target, int64_t row,
+                               int64_t first) {
     const int64_t cols = target.weight.cols;
+    const int64_t stride = target.weight.rows;
     const Element* w = static_cast<const Element*>(target.weight.data) + first * cols;
     const float* bias = target.bias == nullptr ? nullptr : target.bias + first;
-    for (int64_t r = 0; r < args.rows; r += kPlainRowTile) {
-        float* out = target.out + r * target.weight.rows + first;
-        plain_tile_of<kPlainRowTile, kOutputs>(args.rows - r, args.x + r * cols, w, cols, bias, out,
-                                               target.weight.rows);
+    float* out = target.out + row * stride + first;
+    plain_tile_of<kPlainRowTile, kOutputs>(args.rows - row, args.x + row * cols, w, cols, bias, out, stride);
+}
+
+// All rows of x against rows [first, last) of a weight, which stay close while the rows of x pass by.
+template <class Element>
+LLMD_INLINE void plain_block(const LinearArgs& args, const LinearTarget& target, int64_t first,
+                             int64_t last) {
+    for (int64_t row = 0; row < args.rows; row += kPlainRowTile) {
+        int64_t output = first;
+        for (; output + kWeightRows <= last; output += kWeightRows) {
+            plain_outputs<kWeightRows, Element>(args, target, row, output);
+        }
+        for (; output < last; ++output) plain_outputs<1, Element>(args, target, row, output);
     }
 }
 
-// All rows of x against 16 rows of a weight, fewer at its end.
+// Panels [first, last) of a weight.
 template <class Element>
-LLMD_INLINE void plain_panel(const LinearArgs& args, const LinearTarget& target, int64_t p) {
-    int64_t first = p * kPanelRows;
-    const int64_t left = target.weight.rows - first;
-    const int64_t end = first + (left < kPanelRows ? left : kPanelRows);
-    for (; first + kWeightRows <= end; first += kWeightRows) {
-        plain_outputs<kWeightRows, Element>(args, target, first);
+void plain_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
+    constexpr int64_t kNearBytes = int64_t{1} << 18;
+    const int64_t panel_bytes = kPanelRows * target.weight.cols * static_cast<int64_t>(sizeof(Element));
+    const int64_t near = panel_bytes < kNearBytes ? kNearBytes / panel_bytes : 1;
+    for (; first < last; first += near) {
+        const int64_t stop = first + near < last ? first + near : last;
+        const int64_t end = stop * kPanelRows < target.weight.rows ? stop * kPanelRows : target.weight.rows;
+        plain_block<Element>(args, target, first * kPanelRows, end);
     }
-    for (; first < end; ++first) plain_outputs<1, Element>(args, target, first);
 }
 
 }  // namespace llmd::LLMD_ISA

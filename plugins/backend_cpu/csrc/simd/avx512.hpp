@@ -1,7 +1,6 @@
 // The vector type of the AVX-512 unit: 16 float32 lanes, masked tails, VNNI dot products.
 //
-// Every unit defines the same names (`simd/README.md` lists them); the ops are written against those names
-// alone.
+// Every unit defines the same names (../README.md lists them); the ops are written against those alone.
 
 #pragma once
 
