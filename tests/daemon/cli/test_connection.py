@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from llmd.cli.connection import connect, reached, starting_alone
 from llmd.client import Client
 from tests.serving.home import Home
 from tests.serving.running import RunningDaemon
+
+Llmd = Callable[..., Any]
 
 
 @pytest.fixture
@@ -64,6 +68,24 @@ def test_a_daemon_that_does_not_answer_in_time_ends_a_command_with_seven(home: H
     assert (done.returncode, done.stdout) == (7, "")
     assert "took too long" in done.stderr
     assert home.llmd("ps", "--timeout", "0").returncode == ConfigError.exit_code
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "tiny", "hello"], ["chat", "tiny"], ["ps"], ["stop", "tiny"], ["version"]]
+)
+def test_every_command_looks_where_its_flags_say_and_waits_as_long(
+    llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def nowhere(*flags: object, **_: object) -> Client:
+        asked.append(flags)
+        raise DaemonUnreachableError("nobody")
+
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr(f"llmd.cli.{words[0]}.connect", nowhere)
+    llmd(*words, "--host", "box:1", "--timeout", "3", "--config", str(tmp_path / "file"))
+    assert asked == [("box:1", 3.0, tmp_path / "file")]
 
 
 def test_a_file_of_settings_names_the_daemon(daemon: RunningDaemon, tmp_path: Path) -> None:
