@@ -12,6 +12,8 @@ import pytest
 from llmd.api import Program, Selection, StageLimits, Step, Ticket
 from llmd.api.checks import check_selection, check_step
 from llmd.engine.batch import select_rows
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
 
 LIMITS = StageLimits(max_rows=8, max_sequences=2, max_outputs=3)
 BLOCKS = {0: 4, 1: 4}
@@ -67,7 +69,7 @@ def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
         ({"block_tables": table([0], [2])}, "beyond a block table"),
         ({"copies": np.zeros((1, 2), np.int32)}, "copies are"),
         ({"copies": np.array([[0, 0, 4]], np.int32)}, "copy of block 0 to 4"),
-        ({"copies": np.array([[2, 0, 1]], np.int32)}, "group 2"),
+        ({"copies": np.array([[2, 0, 1]], np.int32)}, "KV group 2 of 2"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -122,3 +124,12 @@ def test_edits_outside_the_vocabulary_are_refused(program: Program) -> None:
 def test_more_outputs_than_the_stage_was_made_for_are_refused(program: Program) -> None:
     with pytest.raises(ValueError, match="4 output rows"):
         check_selection(program, LIMITS, make_step(), select_rows(i32(0, 1, 2, 3)))
+
+
+def test_copies_of_a_group_whose_layers_are_elsewhere_are_no_concern_of_this_stage() -> None:
+    plan = TinyModel().plan()
+    program = lower(plan, 0, 3, format_of=lambda _kind, _ref: "f32")
+    assert not program.groups[1].layers
+    check_step(program, {0: 4}, LIMITS, make_step(copies=np.array([[1, 90, 91]], np.int32)))
+    with pytest.raises(ValueError, match="in KV group 0 is out of range"):
+        check_step(program, {0: 4}, LIMITS, make_step(copies=np.array([[0, 90, 91]], np.int32)))

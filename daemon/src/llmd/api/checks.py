@@ -97,8 +97,11 @@ def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> No
         _check_range(f"block table of KV group {group.id}", table[used], 0, blocks[group.id])
     if step.copies.ndim != 2 or step.copies.shape[1] != 3 or step.copies.dtype != np.int32:
         raise ValueError(f"copies are {step.copies.dtype} {step.copies.shape}, expected int32 [n, 3]")
-    for group_id, source, target in step.copies:
-        if group_id not in blocks or not 0 <= source < blocks[group_id] or not 0 <= target < blocks[group_id]:
+    for group_id, source, target in step.copies.tolist():
+        if not 0 <= group_id < len(program.groups):
+            raise ValueError(f"copies name KV group {group_id} of {len(program.groups)}")
+        elsewhere = not program.groups[group_id].layers
+        if not elsewhere and not (0 <= source < blocks[group_id] and 0 <= target < blocks[group_id]):
             raise ValueError(f"copy of block {source} to {target} in KV group {group_id} is out of range")
 
 
