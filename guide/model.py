@@ -15,12 +15,12 @@ class Shape:
     """Sizes of the network; the defaults are the committed model's."""
 
     vocab: int = 2048
-    hidden: int = 256
-    layers: int = 7
-    heads: int = 8
-    kv_heads: int = 4
+    hidden: int = 320
+    layers: int = 4
+    heads: int = 10
+    kv_heads: int = 2
     head_dim: int = 32
-    intermediate: int = 640
+    intermediate: int = 896
     positions: int = 1024
     theta: float = 10000.0
     eps: float = 1e-5
@@ -40,11 +40,11 @@ class Layer(nn.Module):
         self.gate_up = nn.Linear(shape.hidden, 2 * shape.intermediate, bias=False)
         self.down = nn.Linear(shape.intermediate, shape.hidden, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor, dropout: float) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
         """Transform x [batch, length, hidden]."""
-        x = x + functional.dropout(self._attend(x, cos, sin, mask), dropout, self.training)
+        x = x + self._attend(x, cos, sin, mask)
         gate, up = self.gate_up(self._normed(x, self.mlp_norm)).chunk(2, -1)
-        return x + functional.dropout(self.down(functional.silu(gate) * up), dropout, self.training)
+        return x + self.down(functional.silu(gate) * up)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(x, (self.shape.hidden,), weight, self.shape.eps)
@@ -69,9 +69,9 @@ class Layer(nn.Module):
 class Guide(nn.Module):
     """The whole network, tied at both ends."""
 
-    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.shape, self.dropout = shape, dropout
+        self.shape = shape
         self.embedding = nn.Embedding(shape.vocab, shape.hidden)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = nn.Parameter(torch.ones(shape.hidden))
@@ -86,9 +86,9 @@ class Guide(nn.Module):
         cos, sin = _angles(self.shape, length, kind)
         past = torch.full((length, length), float("-inf"), dtype=kind).triu(1)
         mask = past.repeat(self.shape.heads // self.shape.kv_heads, 1)[None]
-        x = functional.dropout(self.embedding(ids), self.dropout, self.training)
+        x = self.embedding(ids)
         for layer in self.layers:
-            x = layer(x, cos, sin, mask, self.dropout)
+            x = layer(x, cos, sin, mask)
         x = functional.rms_norm(x.flatten(0, 1)[places], (self.shape.hidden,), self.norm, self.shape.eps)
         return functional.linear(x, self.embedding.weight)
 

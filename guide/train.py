@@ -38,20 +38,20 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 class Plan:
     """How long and how hard to train."""
 
-    steps: int = 2400
+    steps: int = 3600
     warmup: int = 80
-    decay: int = 800  # last steps, over which the rate falls to zero
-    rate: float = 2e-3
+    decay: int = 1200  # last steps, over which the rate falls to zero
+    rate: float = 4e-3  # of the layers' matrices
+    embedding_rate: float = 2e-3  # of the embedding and the norms
     batch_tokens: int = 4000
     longest: int = 768
-    dropout: float = 0.0
-    bpe_dropout: float = 0.06
+    bpe_dropout: float = 0.03
     seed: int = 1
-    report: int = 50
+    report: int = 100
 
-    def rate_at(self, step: int) -> float:
-        """Learning rate: rise, plateau, linear fall."""
-        return self.rate * min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
+    def share_at(self, step: int) -> float:
+        """Share of the learning rates: rise, plateau, linear fall."""
+        return min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
 
 
 @dataclass
@@ -71,16 +71,16 @@ class Trainer:
     def __init__(self, plan: Plan, shape: Shape) -> None:
         torch.manual_seed(plan.seed)
         self.plan, self.progress = plan, Progress()
-        self.master = Guide(shape, plan.dropout)
-        self.model = Guide(shape, plan.dropout).bfloat16()
+        self.master = Guide(shape)
+        self.model = Guide(shape).bfloat16()
         self._pairs = list(zip(self.master.parameters(), self.model.parameters(), strict=True))
         self._compiled = torch.compile(self.model, dynamic=True)
         hidden = [weight for weight in self.master.layers.parameters() if weight.dim() == 2]
         others = [self.master.embedding.weight, *(w for w in self.master.parameters() if w.dim() == 1)]
-        self.optimizers: tuple[torch.optim.Optimizer, ...] = (
-            torch.optim.Muon(hidden, lr=plan.rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
-            torch.optim.AdamW(others, lr=plan.rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
-        )
+        self.optimizers: dict[torch.optim.Optimizer, float] = {
+            torch.optim.Muon(hidden, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"): plan.rate,
+            torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True): plan.embedding_rate,
+        }
         self._publish()
 
     def step(self, ids: Tensor, weights: Tensor) -> None:
@@ -91,9 +91,9 @@ class Trainer:
         for master, weight in self._pairs:
             master.grad, weight.grad = weight.grad.float(), None
         nn.utils.clip_grad_norm_(self.master.parameters(), 1.0)
-        for optimizer in self.optimizers:
+        for optimizer, rate in self.optimizers.items():
             for group in optimizer.param_groups:
-                group["lr"] = self.plan.rate_at(self.progress.step)
+                group["lr"] = rate * self.plan.share_at(self.progress.step)
             optimizer.step()
         self._publish()
         self.progress.step += 1
@@ -108,8 +108,9 @@ class Trainer:
         path.with_suffix(".part").replace(path)
 
     def resume(self, path: Path) -> None:
-        """Go on from a checkpoint, if there is one."""
+        """Go on from a checkpoint, or begin a new log."""
         if not path.exists():
+            LOG.unlink(missing_ok=True)
             return
         state = torch.load(path)
         self.master.load_state_dict(state["model"])
@@ -117,6 +118,7 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.progress = Progress(**state["progress"])
         self._publish()
+        _forget_rows_after(self.progress.step, LOG)
 
     @torch.no_grad()
     def _publish(self) -> None:
@@ -160,6 +162,14 @@ def _report(progress: Progress, rate: float, score: float, path: Path) -> None:
     print("step {} · {} tokens · {} s · rate {} · loss {} · development {}".format(*row), flush=True)
 
 
+def _forget_rows_after(step: int, path: Path) -> None:
+    """Steps after the checkpoint are done again, and logged again."""
+    title, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(
+        title + "".join(row for row in rows if int(row.partition(",")[0]) <= step), encoding="utf-8"
+    )
+
+
 def _batches(trainer: Trainer, corpus: Corpus, encoder: tokens.Encoder) -> Iterator[tuple[Tensor, Tensor]]:
     plan = trainer.plan
     while trainer.progress.step < plan.steps:
@@ -186,7 +196,7 @@ def main() -> None:
         trainer.step(ids, weights)
         if trainer.progress.step % plan.report == 0:
             score = development_score(trainer.model, encoder, book)
-            _report(trainer.progress, plan.rate_at(trainer.progress.step), score, LOG)
+            _report(trainer.progress, plan.rate * plan.share_at(trainer.progress.step), score, LOG)
     write_model(trainer.master, tokenizer)
 
 
