@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import TemplateError, TokenizerError
+from llmd.api.errors import CheckpointError, TemplateError, TokenizerError
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.templates import TemplateRenderer
 from tests.serving.model import BOS, TURN_END, TURN_START
@@ -56,3 +56,8 @@ def test_damaged_tokenizer_is_an_error_that_names_the_file(model_directory: Path
     (directory / "tokenizer.json").write_text("{")
     with TemplateRenderer() as renderer, pytest.raises(TokenizerError, match=r"tokenizer\.json"):
         load_model_text(directory, renderer)
+
+
+def test_a_directory_without_a_configuration_is_no_model(tmp_path: Path) -> None:
+    with TemplateRenderer() as renderer, pytest.raises(CheckpointError, match=r"config\.json"):
+        load_model_text(tmp_path, renderer)

@@ -32,6 +32,11 @@ def test_refuses_what_is_no_address_and_names_its_origin(text: str) -> None:
         parse_address(text, "LLMD_HOST")
 
 
+def test_a_port_that_is_no_number_is_said_plainly() -> None:
+    with pytest.raises(ConfigError, match="--addr is 'box:port': its port is no number from 0 to 65535"):
+        parse_address("box:port", "--addr")
+
+
 def test_relative_socket_paths_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse_address("unix:x.sock") == UnixAddress(tmp_path / "x.sock")

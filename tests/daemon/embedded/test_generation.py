@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from llmd.api.errors import ContextLengthError, RequestError
@@ -48,6 +50,19 @@ def test_a_stop_string_ends_the_answer_and_is_left_out(engine: Engine) -> None:
     assert cut.text == whole.text[: whole.text.index(stop)]
     assert cut.finish == "stop"
     assert engine.stats().running == 0
+
+
+def test_one_stop_string_may_stand_alone(engine: Engine) -> None:
+    stop = engine.generate(QUESTION, max_tokens=12, seed=1).text[3:5]
+    alone, listed = (engine.generate(QUESTION, max_tokens=12, seed=1, stop=one) for one in (stop, [stop]))
+    assert alone.text == listed.text
+
+
+def test_an_option_that_does_not_exist_is_refused_by_name(engine: Engine) -> None:
+    misspelt: dict[str, Any] = {"max_token": 3}
+    with pytest.raises(RequestError, match="there is no option max_token") as caught:
+        engine.generate(QUESTION, **misspelt)
+    assert "max_tokens" in caught.value.hint
 
 
 def test_the_models_own_stop_token_ends_the_answer(engine: Engine) -> None:

@@ -156,3 +156,15 @@ def test_exact_names_win_over_prefixes() -> None:
     assert matching("alpha", {}, ["alpha", "alphabet"]) == ["alpha"]
     assert matching("a", {}, ["alpha", "alphabet"]) == ["alpha", "alphabet"]
     assert matching("g", {"gpt": "alpha", "gpt-4": "alpha"}, ["alpha"]) == ["alpha"]
+
+
+async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_to_others(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    for path in (str(tmp_path), str(tmp_path / "absent")):
+        with pytest.raises(
+            NotFoundError, match="is a path, and paths may be given only over the Unix socket"
+        ):
+            await table.resolve(path)
+    with pytest.raises(NotFoundError, match=r"there is no directory /.*/absent"):
+        await table.resolve(str(tmp_path / "absent"), allow_path=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -203,3 +204,15 @@ async def test_closing_while_the_engine_starts_leaves_nothing_behind(
         pass
     with pytest.raises(UnavailableError):
         await supervisor.loaded()
+
+
+async def test_an_ordered_end_while_loading_is_no_failure_of_the_engine(
+    model_directory: Path, probes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with supervised(model_directory, engine_command(probes)) as supervisor:
+        for _ in range(100_000):
+            if supervisor.pid is not None:
+                break
+            await asyncio.sleep(0)
+        assert supervisor.pid is not None
+    assert [record.message for record in caplog.records if record.message == "engine_died"] == []

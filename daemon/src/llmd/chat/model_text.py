@@ -15,6 +15,7 @@ from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.template_files import ChatTemplate, load_chat_template
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
+from llmd.models.config_file import read_config
 
 
 class ChatPrompt(Struct, frozen=True):
@@ -65,11 +66,12 @@ def load_model_text(directory: Path, renderer: TemplateRenderer) -> ModelText:
     """Read a model directory's text files.
 
     Raises:
-        ModelError: the tokenizer or ``generation_config.json`` cannot be used.
+        ModelError: the directory is no model; the tokenizer or ``generation_config.json`` cannot be used.
     """
     # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
     from llmd.chat.tokenizer_loader import load_tokenizer
 
+    read_config(directory)  # a directory without one is no model: said before its tokenizer is missed
     tokenizer = load_tokenizer(directory)
     template = _template(directory, tokenizer)
     stops = stop_token_ids(directory, tokenizer)

@@ -51,4 +51,4 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
 
 def _last_words(log: Path, start: int) -> str:
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
-    return " ".join(line.strip() for line in lines[-LAST_LINES:]) or "it said nothing"
+    return " / ".join(line.strip() for line in lines[-LAST_LINES:]) or "it said nothing"

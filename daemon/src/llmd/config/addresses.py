@@ -59,7 +59,9 @@ def parse_address(text: str, origin: str = "the address") -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"{origin} is {text!r}: {error}", hint=f"write {_FORMS}") from error
+        raise ConfigError(
+            f"{origin} is {text!r}: its port is no number from 0 to 65535", hint=f"write {_FORMS}"
+        ) from error
     if parts.scheme != "http" or not parts.hostname or parts.path.strip("/") or parts.username is not None:
         raise ConfigError(f"{origin} is {text!r}, which is no address", hint=f"write {_FORMS}")
     return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port)

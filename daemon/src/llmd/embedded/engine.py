@@ -25,7 +25,7 @@ from llmd.embedded.generated import (
     GenerationOptions,
     Prompt,
 )
-from llmd.embedded.generation import encode, generate
+from llmd.embedded.generation import check_names, encode, generate
 from llmd.embedded.opening import find_model, load_stored, user_directories
 from llmd.embedded.token_queue import TokenQueue
 from llmd.engine.loading import LoadedModel
@@ -177,6 +177,7 @@ class Engine:
         self._queue.reset_counters()
 
     def _encode(self, prompt: Prompt, options: GenerationOptions) -> tuple[int, ...]:
+        check_names(options)
         # A closed engine's renderer would start its process again, and nobody would end it.
         self._queue.check_open()
         return encode(self._text, prompt, options.get("system"))

@@ -20,7 +20,7 @@ class GenerationOptions(TypedDict, total=False):
 
     ``max_tokens``: by default the answer may fill the context window. ``temperature`` 0 takes the likeliest token.
     ``top_k``, ``top_p`` and ``min_p`` narrow what is drawn from. ``seed``: the same seed draws the same tokens.
-    ``stop``: texts that end the answer and are left out of it. ``system``: instructions that stand before a
+    ``stop``: a text, or texts, that end the answer and are left out of it. ``system``: instructions that stand before a
     question; a conversation has its own.
     """
 
@@ -30,7 +30,7 @@ class GenerationOptions(TypedDict, total=False):
     top_p: float | None
     min_p: float | None
     seed: int | None
-    stop: Sequence[str]
+    stop: str | Sequence[str]
     system: str | None
 
 

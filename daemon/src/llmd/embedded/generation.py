@@ -37,6 +37,20 @@ def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[
     return tuple(cast("Sequence[int]", prompt))
 
 
+def check_names(options: GenerationOptions) -> None:
+    """Refuse an option that does not exist: a misspelt one would be followed by nobody.
+
+    Raises:
+        RequestError: its name, and the names there are.
+    """
+    known = GenerationOptions.__annotations__
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None:
+        raise RequestError(
+            f"there is no option {unknown}", param=unknown, hint=f"the options are {', '.join(known)}"
+        )
+
+
 def generate(
     queue: TokenQueue, text: ModelText, window: int, prompt: tuple[int, ...], options: GenerationOptions
 ) -> Generator[GeneratedToken]:
@@ -47,7 +61,9 @@ def generate(
         RequestError: an option is out of range, or the prompt has ids outside the vocabulary.
         MemoryBudgetError: the KV pool is too small.
     """
-    answer = AnswerText(text.tokenizer, tuple(options.get("stop", ())), skip_special=True, at_text_start=True)
+    stop = options.get("stop", ())
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    answer = AnswerText(text.tokenizer, stops, skip_special=True, at_text_start=True)
     request = queue.submit(prompt, sampling_of(text, options), _stop_of(text, window, len(prompt), options))
     try:
         while True:

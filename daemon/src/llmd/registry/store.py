@@ -96,7 +96,8 @@ def _as_directory(name: str) -> Path | None:
 def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) -> NotFoundError:
     if matching:
         return NotFoundError(
-            f"{len(matching)} models begin with {name!r}: {', '.join(matching[:3])}", hint="give the whole name"
+            f"{len(matching)} models begin with {name!r}: {', '.join(matching[:3])}",
+            hint="give the whole name",
         )
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(

@@ -13,6 +13,7 @@ from llmd.server.served_model import ServedModel
 
 LATEST = ":latest"
 NEAREST = 3
+PATH_STARTS = ("/", "./", "../", "~")
 Loader = Callable[[str, Path], ServedModel]
 
 
@@ -50,6 +51,8 @@ class ModelTable:
             name = self._name_of(directory, directories)
             self._elsewhere[name] = directory
             return await self.serve(name, directory)
+        if asked.startswith(PATH_STARTS):
+            raise _no_directory(asked, allow_path=allow_path)
         raise _unknown(asked, names, {*directories, *self.aliases})
 
     async def serve(self, name: str, directory: Path) -> ServedModel:
@@ -112,6 +115,18 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
 def _directory(asked: str) -> Path | None:
     path = Path(asked)
     return path.resolve() if "/" in asked and path.is_dir() else None
+
+
+def _no_directory(asked: str, *, allow_path: bool) -> NotFoundError:
+    """Whether it exists is told only to those who may name it."""
+    if allow_path:
+        return NotFoundError(
+            f"there is no directory {asked}", hint="check the path; `llmd list` shows what there is"
+        )
+    return NotFoundError(
+        f"{asked} is a path, and paths may be given only over the Unix socket",
+        hint="serve the directory as `llmd serve DIRECTORY`, or ask through the daemon's socket",
+    )
 
 
 def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundError:

@@ -174,7 +174,7 @@ class Supervisor:
         finally:
             self._process = None
             how = await process.end(GRACE_S)
-        if self.phase in {Phase.LOADING, Phase.READY}:
+        if self.phase in {Phase.LOADING, Phase.READY} and not self._closing.is_set():
             fields = {"model": self.model, "how": how, "last_lines": process.last_lines}
             logger.error("engine_died", extra=fields)
         return how
@@ -189,8 +189,10 @@ class Supervisor:
             self._reports.clear()
         else:
             if isinstance(message, Loaded):
-                fields = {"model": self.model, "load_s": message.load_s, "notices": message.notices}
+                fields = {"model": self.model, "load_s": message.load_s}
                 logger.info("model_loaded", extra=fields)
+                for notice in message.notices:
+                    logger.warning("load_notice", extra={"model": self.model, "notice": notice})
             self._perform(self._state.receive(message))
             if self.phase is not Phase.LOADING:
                 self._settled.set()
