@@ -100,6 +100,23 @@ def test_each_broken_plugin_is_told_with_its_reason_and_the_good_one_works(
     devices = {device["name"]: device for device in user.json("devices")["devices"]}
     assert devices["example"]["state"] == devices["reference"]["state"] == "ok"
     assert devices["example"]["read_bytes_per_s"] > 0
+    assert_serves_meanwhile(user)
+
+
+def assert_serves_meanwhile(user: User) -> None:
+    """A daemon among broken plugins answers on the device that `auto` finds, and refuses one that cannot be used."""
+    host = ("--host", f"unix:{user.environment.prefix / 'llmd.sock'}")
+    started = user.llmd("serve", "guide", "--detach", "--addr", host[1])
+    assert started.returncode == 0, started.stderr
+    try:
+        answered = user.llmd("run", "guide", "How do I see my devices?", "--temp", "0", "-n", "8", *host)
+        assert answered.returncode == 0, answered.stderr
+        assert answered.stdout.strip()
+    finally:
+        assert user.llmd("stop", "--daemon", *host).returncode == 0
+    refused = user.llmd("serve", "guide", "--device", "segfaults", "--addr", host[1])
+    assert refused.returncode != 0
+    assert "SIGSEGV" in refused.stderr
 
 
 @pytest.mark.parametrize("who", ["user", "uv_user"])
