@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmd.api.messages import SamplingParams
@@ -64,6 +64,7 @@ def draw_from(row: np.ndarray, params: SamplingParams, position: int, kept: int 
         {"top_p": 0.5},
         {"top_p": 0.97, "temperature": 3.0},
         {"min_p": 0.1},
+        {"min_p": 0.05, "temperature": 4.0},
         {"top_k": 20, "top_p": 0.8, "min_p": 0.02},
         {"top_k": 120, "top_p": 0.9, "temperature": 3.0},
     ],
@@ -81,6 +82,7 @@ def test_frequencies_follow_the_closed_form(changes: dict[str, Any]) -> None:
     assert chi2 < len(cells) + 6 * (2 * len(cells)) ** 0.5
 
 
+@settings(max_examples=500)
 @given(
     seed=st.integers(0, 2**64 - 1),
     row_seed=st.integers(0, 50),

@@ -56,14 +56,9 @@ def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete:
     ``probabilities`` are descending: the whole row if ``complete``, else its beginning; then None means that the
     answer lies beyond it.
     """
-    min_p = _min_p(probabilities, params)
-    top_k_beyond = params.top_k > len(probabilities) and not complete
-    if top_k_beyond and (params.top_p < 1 or min_p is None):
-        return None
-    bounds = [
-        b for b in (_top_k(probabilities, params), _top_p(probabilities, params), min_p) if b is not None
-    ]
-    if not bounds and params.top_p < 1 and not complete:
+    found = (_top_k(probabilities, params), _top_p(probabilities, params), _min_p(probabilities, params))
+    bounds = [bound for bound in found if bound is not None]
+    if not complete and _cuts_beyond(params, len(probabilities), cut_known=bool(bounds)):
         return None
     kept = min(bounds, default=len(probabilities))
     mass = float(np.sum(probabilities[:kept])) if bounds else 1.0
@@ -71,6 +66,13 @@ def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete:
     if index < kept:
         return index
     return kept - 1 if complete or bounds else None
+
+
+def _cuts_beyond(params: SamplingParams, count: int, *, cut_known: bool) -> bool:
+    """Whether what the filters keep, and so its mass, depends on more than the first ``count`` tokens."""
+    if params.top_k > count and params.top_p < 1:
+        return True  # top-p takes its share of the top-k's mass
+    return not cut_known and (params.top_k > 0 or params.top_p < 1 or params.min_p > 0)
 
 
 def _top_k(probabilities: Float64, params: SamplingParams) -> int | None:
