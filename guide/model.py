@@ -15,12 +15,12 @@ class Shape:
     """Sizes of the network; the defaults are the committed model's."""
 
     vocab: int = 2048
-    hidden: int = 320
-    layers: int = 4
-    heads: int = 10
-    kv_heads: int = 2
+    hidden: int = 256
+    layers: int = 7
+    heads: int = 8
+    kv_heads: int = 4
     head_dim: int = 32
-    intermediate: int = 896
+    intermediate: int = 640
     positions: int = 1024
     theta: float = 10000.0
     eps: float = 1e-5

@@ -105,9 +105,9 @@ NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 def wrap(text: str, book: Book, random: Random) -> str:
     """Put a sentence without meaning before or after, now and then."""
-    if random.random() < 0.12:
+    if random.random() < 0.22:
         text = f"{_around(book, 'before', random)} {text}"
-    if random.random() < 0.1:
+    if random.random() < 0.18:
         text = f"{text}{random.choice(('', '', ',', '?', '.', ';'))} {_around(book, 'after', random)}"
     return tidy(text)
 
@@ -117,11 +117,11 @@ def spoil(text: str, kept: Iterable[str], random: Random) -> str:
     words = text.split()
     safe = [not any(value in word for value in kept if value) for word in words]
     for change, chance in (
-        (_drop, 0.1),
-        (_insert, 0.08),
-        (_swap, 0.02),
-        (_replace, 0.03),
-        (_misspell, 0.08),
+        (_drop, 0.15),
+        (_insert, 0.15),
+        (_swap, 0.05),
+        (_replace, 0.06),
+        (_misspell, 0.16),
     ):
         if random.random() < chance:
             words, safe = change(words, safe, random)
@@ -192,9 +192,9 @@ def _dress(words: list[str], safe: list[bool], random: Random) -> str:
     style = random.random()
     if style < 0.5:
         words = [_sentence_case(word, first=i == 0) if safe[i] else word for i, word in enumerate(words)]
-    elif style < 0.51:
+    elif style < 0.54:
         words = [word.upper() if safe[i] else word for i, word in enumerate(words)]
-    elif style < 0.52:
+    elif style < 0.57:
         words = [word.capitalize() if safe[i] else word for i, word in enumerate(words)]
     text = " ".join(words)
     if random.random() < 0.15:

@@ -6,7 +6,6 @@ Resumes from build/guide when a run was cut short. Ends by writing the model dir
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from guide import tokens
+from guide import log, tokens
 from guide.batches import block
 from guide.corpus import Corpus
 from guide.decontamination import Heldout, wordings
@@ -29,7 +28,6 @@ from guide.topics import load
 
 HERE = Path(__file__).parent
 WORK = HERE.parent / "build" / "guide"
-LOG = HERE / "training-log.csv"
 TOKENIZER_CONVERSATIONS = 40_000
 TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seeds of the training text
 
@@ -38,20 +36,19 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 class Plan:
     """How long and how hard to train."""
 
-    steps: int = 3600
+    steps: int = 1400
     warmup: int = 80
-    decay: int = 1200  # last steps, over which the rate falls to zero
-    rate: float = 4e-3  # of the layers' matrices
-    embedding_rate: float = 2e-3  # of the embedding and the norms
+    decay: int = 330  # last steps, over which the rate falls to zero
+    rate: float = 2e-3
     batch_tokens: int = 4000
     longest: int = 768
-    bpe_dropout: float = 0.03
+    bpe_dropout: float = 0.06
     seed: int = 1
-    report: int = 100
+    report: int = 50
 
-    def share_at(self, step: int) -> float:
-        """Share of the learning rates: rise, plateau, linear fall."""
-        return min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
+    def rate_at(self, step: int) -> float:
+        """Learning rate: rise, plateau, linear fall."""
+        return self.rate * min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
 
 
 @dataclass
@@ -77,10 +74,10 @@ class Trainer:
         self._compiled = torch.compile(self.model, dynamic=True)
         hidden = [weight for weight in self.master.layers.parameters() if weight.dim() == 2]
         others = [self.master.embedding.weight, *(w for w in self.master.parameters() if w.dim() == 1)]
-        self.optimizers: dict[torch.optim.Optimizer, float] = {
-            torch.optim.Muon(hidden, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"): plan.rate,
-            torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True): plan.embedding_rate,
-        }
+        self.optimizers: tuple[torch.optim.Optimizer, ...] = (
+            torch.optim.Muon(hidden, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+        )
         self._publish()
 
     def step(self, ids: Tensor, weights: Tensor) -> None:
@@ -91,15 +88,27 @@ class Trainer:
         for master, weight in self._pairs:
             master.grad, weight.grad = weight.grad.float(), None
         nn.utils.clip_grad_norm_(self.master.parameters(), 1.0)
-        for optimizer, rate in self.optimizers.items():
+        for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = rate * self.plan.share_at(self.progress.step)
+                group["lr"] = self.plan.rate_at(self.progress.step)
             optimizer.step()
         self._publish()
         self.progress.step += 1
         self.progress.trained_tokens += int((weights >= 0).sum())
         self.progress.losses.append(loss.item())
         self.progress.seconds += time.monotonic() - began
+
+    def row(self, development: float) -> dict[str, object]:
+        """A line of the log; the loss is the mean since the last one."""
+        losses, self.progress.losses = self.progress.losses, []
+        return {
+            "step": self.progress.step,
+            "tokens": self.progress.trained_tokens,
+            "seconds": round(self.progress.seconds),
+            "rate": f"{self.plan.rate_at(self.progress.step):.2e}",
+            "loss": f"{sum(losses) / len(losses):.4f}",
+            "development": f"{development:.3f}",
+        }
 
     def save(self, path: Path) -> None:
         """Write a checkpoint that replaces the last one in one move."""
@@ -110,7 +119,7 @@ class Trainer:
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint, or begin a new log."""
         if not path.exists():
-            LOG.unlink(missing_ok=True)
+            log.begin()
             return
         state = torch.load(path)
         self.master.load_state_dict(state["model"])
@@ -118,7 +127,7 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.progress = Progress(**state["progress"])
         self._publish()
-        _forget_rows_after(self.progress.step, LOG)
+        log.forget_after(self.progress.step)
 
     @torch.no_grad()
     def _publish(self) -> None:
@@ -142,39 +151,10 @@ def _tokenizer(corpus: Corpus, vocab: int) -> Tokenizer:
     return Tokenizer.from_file(str(path))
 
 
-def _report(progress: Progress, rate: float, score: float, path: Path) -> None:
-    mean = sum(progress.losses) / len(progress.losses)
-    row = (
-        progress.step,
-        progress.trained_tokens,
-        round(progress.seconds),
-        f"{rate:.2e}",
-        f"{mean:.4f}",
-        f"{score:.3f}",
-    )
-    progress.losses.clear()
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow(("step", "tokens", "seconds", "rate", "loss", "development"))
-        writer.writerow(row)
-    print("step {} · {} tokens · {} s · rate {} · loss {} · development {}".format(*row), flush=True)
-
-
-def _forget_rows_after(step: int, path: Path) -> None:
-    """Steps after the checkpoint are done again, and logged again."""
-    title, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text(
-        title + "".join(row for row in rows if int(row.partition(",")[0]) <= step), encoding="utf-8"
-    )
-
-
 def _batches(trainer: Trainer, corpus: Corpus, encoder: tokens.Encoder) -> Iterator[tuple[Tensor, Tensor]]:
     plan = trainer.plan
     while trainer.progress.step < plan.steps:
         trainer.save(WORK / "checkpoint.pt")
-        torch.manual_seed(trainer.progress.block)
         yield from block(corpus, encoder, trainer.progress.block, plan.batch_tokens, plan.longest)
         trainer.progress.block += 1
 
@@ -195,8 +175,9 @@ def main() -> None:
             break
         trainer.step(ids, weights)
         if trainer.progress.step % plan.report == 0:
-            score = development_score(trainer.model, encoder, book)
-            _report(trainer.progress, plan.rate * plan.share_at(trainer.progress.step), score, LOG)
+            row = trainer.row(development_score(trainer.model, encoder, book))
+            log.write(row)
+            print(*(f"{name} {value} ·" for name, value in row.items()), flush=True)
     write_model(trainer.master, tokenizer)
 
 
