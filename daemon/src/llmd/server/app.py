@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -25,6 +26,9 @@ REQUEST_ID = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
 
+PREPARED = web.RequestKey("prepared", web.StreamResponse)
+"""Where a request keeps its response once that was begun."""
+
 
 class Door:
     """Checks a request, finds its handler, and turns what went wrong into a reply."""
@@ -39,6 +43,11 @@ class Door:
         started = time.perf_counter()
         try:
             response = await self._answer(request)
+        except asyncio.CancelledError:
+            # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.
+            begun: web.StreamResponse = request.get(PREPARED) or web.Response(status=CLIENT_GONE)
+            _log(request, begun, started)
+            raise
         except LlmdError as error:
             response = problem_of(error).response()
         except ConnectionError:
@@ -48,17 +57,10 @@ class Door:
         except Exception:
             logger.exception("request_failed", extra={"method": request.method, "path": request.path})
             response = problems.INTERNAL.response()
-        elapsed_ms = (time.perf_counter() - started) * 1e3
         if not response.prepared:
             response.headers[REQUEST_ID] = _request_id(request.headers)
-            response.headers["openai-processing-ms"] = f"{elapsed_ms:.0f}"
-        fields = {
-            "request_id": response.headers[REQUEST_ID],
-            "path": request.path,
-            "status": response.status,
-            "ms": round(elapsed_ms, 1),
-        }
-        logger.info("request", extra=fields)
+            response.headers["openai-processing-ms"] = f"{_elapsed_ms(started):.0f}"
+        _log(request, response, started)
         return response
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -88,10 +90,25 @@ class Door:
         """Headers of every reply, streams included."""
         request_id = response.headers.setdefault(REQUEST_ID, _request_id(request.headers))
         response.headers["request-id"] = request_id
+        request[PREPARED] = response
         response.headers["server"] = f"llmd/{self._service.version}"
         origin = request.headers.get("Origin")
         if origin is not None and self._guards.origin_allowed(origin):
             response.headers.update(cors_headers(origin))
+
+
+def _log(request: web.Request, response: web.StreamResponse, started: float) -> None:
+    fields = {
+        "request_id": response.headers.get(REQUEST_ID) or _request_id(request.headers),
+        "path": request.path,
+        "status": response.status,
+        "ms": round(_elapsed_ms(started), 1),
+    }
+    logger.info("request", extra=fields)
+
+
+def _elapsed_ms(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
 
 
 def build_app(service: Service, routes: RouteTable, guards: Guards) -> web.Application:
