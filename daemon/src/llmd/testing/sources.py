@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import Format, TensorRef, Weight, WeightData
+from llmd.models.plain_formats import from_float32
 from llmd.models.quantization import quantize_q8
 
 
@@ -33,7 +34,4 @@ class RandomSource:
 def _convert(values: NDArray[np.float32], name: Format) -> WeightData:
     if name == "q8":
         return quantize_q8(values)
-    if name == "bf16":
-        rounded = values.view(np.uint32) + np.uint32(0x7FFF) + ((values.view(np.uint32) >> 16) & np.uint32(1))
-        return WeightData("bf16", (rounded >> 16).astype(np.uint16))
-    return WeightData(name, values.astype(np.float16 if name == "f16" else np.float32))
+    return WeightData(name, from_float32(values, name))
