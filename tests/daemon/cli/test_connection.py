@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
-from llmd.cli.connection import connect, reached, starting_alone
+from llmd.cli.connection import connect, named, reached, starting_alone
 from llmd.client import Client
 from tests.serving.home import Home
 from tests.serving.running import RunningDaemon
@@ -119,3 +119,11 @@ def test_only_one_of_several_starts_a_daemon(tmp_path: Path) -> None:
         order.append("second")
     other.join()
     assert order == ["first", "second"]
+
+
+def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert named("models/mine") == str(tmp_path / "models" / "mine")
+    assert named("guide") == "guide"
+    assert named("org/name") == "org/name"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llmd.cli.devices import DeviceRow, available_memory_bytes, in_giga, memory, prefill, row_of, told
+from llmd.cli.devices import DeviceRow, in_giga, memory, prefill, row_of, told
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
@@ -95,10 +94,3 @@ def test_cells_are_readable() -> None:
     assert (in_giga(25.04e9), in_giga(None)) == ("25.0", "")
     assert prefill(ROW) == "150.0 GFLOP/s"
     assert told(ROW) == "ok"
-
-
-def test_available_memory_is_what_the_kernel_says(tmp_path: Path) -> None:
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text("MemTotal:       24000000 kB\nMemAvailable:   12000000 kB\n")
-    assert available_memory_bytes(meminfo) == 12_000_000 * 1024
-    assert available_memory_bytes(tmp_path / "nothing") is None

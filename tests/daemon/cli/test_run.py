@@ -14,7 +14,7 @@ import pytest
 
 from llmd.api.errors import DaemonUnreachableError, NotFoundError, RequestError
 from llmd.cli import run as module
-from llmd.cli.run import EXIT_INTERRUPTED, messages_of, named, whole_prompt
+from llmd.cli.run import EXIT_INTERRUPTED, messages_of, whole_prompt
 from llmd.cli.streaming import Printed
 from tests.serving.home import LLMD, Home
 from tests.serving.running import MODEL, RunningDaemon
@@ -153,14 +153,6 @@ def test_an_interrupted_answer_keeps_its_text_and_ends_with_130(
     monkeypatch.setattr(module, "print_answer", interrupted)
     done = asked("run", MODEL, "hello")
     assert (done.code, done.out) == (EXIT_INTERRUPTED, "half\n")
-
-
-def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "models" / "mine").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert named("models/mine") == str(tmp_path / "models" / "mine")
-    assert named("guide") == "guide"
-    assert named("org/name") == "org/name"
 
 
 def test_a_directory_of_this_machine_is_loaded_by_the_daemon(asked: Llmd, daemon: RunningDaemon) -> None:

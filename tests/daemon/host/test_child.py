@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from llmd.api.device import Device, DeviceInfo, DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.plugins import Backend
 from llmd.host.child import answers_to, checked_infos, checked_profile, tried
-from llmd.host.jobs import Began, Described, Failed, Finished, Found, Measure, Measured, Probe
+from llmd.host.jobs import Began, Described, Failed, Finished, Found, Job, Measure, Measured, Probe
 from llmd.host.names import PluginName
 from llmd.host.states import Summary
 from tests.plugin_sites import Site
@@ -49,6 +53,15 @@ def test_measures_a_real_backend_from_outside(site: Site, example: Any) -> None:
     answers = list(answers_to(Measure(plugin, "example", "example", 0.01)))
     (profile,) = (answer.profile for answer in answers if isinstance(answer, Measured))
     assert profile.read_bytes_per_s > 0
+
+
+def test_a_hanging_child_ends_by_itself_when_nobody_is_left_to_end_it(site: Site) -> None:
+    plugin = site.write("made", "while True: pass\n")
+    job = msgspec.json.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=0.5))
+    done = subprocess.run(
+        [sys.executable, "-m", "llmd.host.child"], input=job, capture_output=True, check=False
+    )
+    assert done.returncode == -signal.SIGALRM
 
 
 def test_a_plugin_that_cannot_be_described_fails_with_its_mend(site: Site) -> None:

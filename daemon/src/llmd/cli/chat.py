@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llmd.cli.connection import connect
+from llmd.cli.connection import connect, named
 from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
-from llmd.cli.run import named
 from llmd.cli.settings import client_options, read_settings
 from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
 

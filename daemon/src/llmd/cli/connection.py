@@ -1,4 +1,4 @@
-"""Finds the daemon, or starts one."""
+"""Finds the daemon, or starts one; and how a model is named to it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def reached(client: Client) -> Client:
     """
     _ = client.address
     return client
+
+
+def named(model: str) -> str:
+    """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
+    path = Path(model).expanduser()
+    return str(path.resolve()) if ("/" in model or model in {".", ".."}) and path.is_dir() else model
 
 
 @contextmanager

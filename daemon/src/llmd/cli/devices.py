@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import msgspec
 
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import PluginError
+from llmd.api.machine import available_bytes
 from llmd.cli.composition import build_benchmarks, build_host
 from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.host.benchmarks import Benchmarks
@@ -88,7 +88,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         kind=device.info.kind,
         description=device.info.description,
         memory_bytes=device.info.memory_bytes,
-        free_bytes=available_memory_bytes() if device.info.kind == "cpu" else None,
+        free_bytes=available_bytes() if device.info.kind == "cpu" else None,
         read_bytes_per_s=profile.read_bytes_per_s if profile else None,
         decode_bytes_per_s=dict(profile.decode_bytes_per_s) if profile else {},
         prefill_flops_per_s=profile.prefill_flops_per_s if profile else None,
@@ -97,15 +97,6 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         reason=device.reason or trouble,
         mend=device.mend,
     )
-
-
-def available_memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """What this machine could still give, or None where the kernel does not say."""
-    try:
-        lines = meminfo.read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _measured(device: DeviceState, benchmarks: Benchmarks) -> tuple[DeviceProfile | None, str]:

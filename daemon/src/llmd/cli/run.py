@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-from llmd.cli.connection import connect
+from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.output import show_json
@@ -107,12 +107,6 @@ def messages_of(system: str | None, prompt: str) -> list[dict[str, str]]:
     """A conversation of one question."""
     instructions = [{"role": "system", "content": system}] if system else []
     return [*instructions, {"role": "user", "content": prompt}]
-
-
-def named(model: str) -> str:
-    """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
-    path = Path(model).expanduser()
-    return str(path.resolve()) if ("/" in model or model in {".", ".."}) and path.is_dir() else model
 
 
 def members_of(model: str, printed: Printed) -> dict[str, Any]:

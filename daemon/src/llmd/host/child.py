@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import resource
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ def main() -> None:
     """Do the job of standard input. Never returns: a driver's clean-up at exit must not undo the result."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # its default action ends a hanging driver too
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
         for answer in answers_to(job.task):

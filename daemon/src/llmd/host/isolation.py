@@ -16,6 +16,8 @@ from llmd.api.errors import PluginError
 from llmd.host.jobs import Answer, Began, Failed, Finished, Job, Measure, Probe
 
 STDERR_TAIL_BYTES = 4096
+# How long after its time limit a child ends by itself, where this process was killed and nobody else ends it.
+ORPHAN_S = 5.0
 
 
 def run_isolated(task: Probe | Measure, time_limit_s: float) -> list[Answer]:
@@ -24,7 +26,7 @@ def run_isolated(task: Probe | Measure, time_limit_s: float) -> list[Answer]:
     Raises:
         PluginError: the child crashed, hung, raised, or answered what is no answer; the message says which.
     """
-    job = msgspec.json.encode(Job(task, tuple(sys.path)))
+    job = msgspec.json.encode(Job(task, tuple(sys.path), time_limit_s + ORPHAN_S))
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],

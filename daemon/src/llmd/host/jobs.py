@@ -31,10 +31,11 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a child reads: its task, and the search path of the process that started it."""
+    """What a child reads: its task, the search path of the process that started it, and when to end by itself."""
 
     task: Probe | Measure
     search_path: tuple[str, ...]
+    alarm_s: float
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from llmd.api import DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
 from llmd.api.errors import DeviceError
+from llmd.api.machine import available_bytes, cpu_name, num_threads
 from llmd.api.ops import OP_KINDS
 from llmd_backend_cpu import _ext
-from llmd_backend_cpu.machine import available_bytes, cpu_name, num_threads
 from llmd_backend_cpu.parts import CpuParts, load_parts
 
 _FORMATS = ("f32", "f16", "bf16", "q8")

@@ -9,8 +9,8 @@ import numpy as np
 
 from llmd.api import KVDtype, Program, Progress, StageLimits, TensorSource, Weight, WeightData, encode
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
-from llmd_backend_cpu.machine import available_bytes
 from llmd_backend_cpu.stage import CpuStage
 
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}

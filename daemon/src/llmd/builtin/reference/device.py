@@ -9,12 +9,12 @@ import numpy as np
 
 from llmd.api.device import DeviceInfo, DeviceProfile, KVDtype, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.machine import available_bytes
 from llmd.api.ops import OP_KINDS
 from llmd.api.program import Program
 from llmd.api.tensors import PLAIN_FORMATS, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.kv import block_bytes
-from llmd.builtin.reference.memory import available_bytes
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
 

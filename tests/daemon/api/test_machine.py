@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd_backend_cpu.machine import available_bytes, cpu_name, num_threads
+from llmd.api.machine import available_bytes, cpu_name, num_threads
 
 GIB = 1 << 30
 

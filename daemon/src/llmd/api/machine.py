@@ -1,4 +1,7 @@
-"""What this machine gives a process: processors, memory, and its name. Linux; elsewhere the plain answers."""
+"""What this machine gives a process: processors, memory, and its name. For devices that live in main memory.
+
+Read from Linux; elsewhere the plain answers.
+"""
 
 from __future__ import annotations
 
