@@ -57,4 +57,8 @@ def files_below(entry: Path) -> list[Path]:
     if not entry.is_dir():
         return [entry]
     leavings = {"__pycache__", "build", "dist"}
-    return [path for path in entry.rglob("*") if path.is_file() and not leavings.intersection(path.parts)]
+    return [
+        path
+        for path in entry.rglob("*")
+        if path.is_file() and not leavings.intersection(path.relative_to(entry).parts)
+    ]

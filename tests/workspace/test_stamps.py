@@ -77,6 +77,15 @@ def test_leavings_of_a_build_do_not_count_as_change(step: Step, inputs: Path) ->
     assert run(step, inputs) == 1
 
 
+def test_a_workspace_below_a_folder_called_build_is_read_all_the_same(tmp_path: Path) -> None:
+    inputs, step = tmp_path / "build" / "llmd", Step(tmp_path / "made")
+    inputs.mkdir(parents=True)
+    (inputs / "a").write_text("1")
+    run(step, inputs)
+    (inputs / "a").write_text("2")
+    assert run(step, inputs) == 2
+
+
 def test_failed_step_runs_again(step: Step, inputs: Path) -> None:
     def fail() -> None:
         step()
