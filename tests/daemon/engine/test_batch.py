@@ -41,3 +41,9 @@ def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
 def test_a_step_of_prefill_alone_selects_nothing() -> None:
     selection, ending = build_selection(build_step(CHUNKS[1:2], TABLES), CHUNKS[1:2])
     assert (selection.num_rows, ending, selection.raw_top) == (0, [], 0)
+
+
+def test_a_request_too_cold_to_draw_passes_a_temperature_that_float32_holds() -> None:
+    chunks = [Chunk(sequence(1, 5, temperature=1e-50), 4, 1)]
+    selection, _ = build_selection(build_step(chunks, (np.zeros((1, 4), np.int32),)), chunks)
+    assert selection.temperatures.tolist() == [1.0]

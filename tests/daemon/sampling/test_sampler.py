@@ -23,7 +23,7 @@ def make_row(seed: int, spread: float = 2.0) -> np.ndarray:
 def closed_form(row: np.ndarray, params: SamplingParams) -> np.ndarray:
     """The distribution over the vocabulary, by the definition of each filter in turn."""
     order = np.argsort(-row, kind="stable")
-    p = np.exp(row[order].astype(np.float64) / params.temperature)
+    p = np.exp((row[order].astype(np.float64) - row.max()) / params.temperature)
     p /= p.sum()
     keep = np.ones(VOCAB, bool)
     if params.top_k:
@@ -128,3 +128,35 @@ def test_choices_of_a_request_draw_different_tokens() -> None:
     row = make_row(5)
     drawn = {choice: draw_from(row, SamplingParams(seed=9, choice=choice), 0)[0] for choice in range(12)}
     assert len(set(drawn.values())) > 3
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1e-3, 0.3])
+def test_a_log_sum_exp_of_float32_never_lets_a_token_without_probability_through(temperature: float) -> None:
+    row = make_row(6)
+    order = np.argsort(-row, kind="stable")[:64].astype(np.int32)
+    params = SamplingParams(seed=2, temperature=temperature)
+    scaled = row.astype(np.float64) / temperature
+    lse = float(np.log(np.exp(scaled - scaled.max()).sum()) + scaled.max())
+    rounding = max(1e-3, float(np.spacing(np.float32(lse))))
+    expected = closed_form(row, params)
+    for error in (-rounding, rounding):
+        drawn = {draw(order, row[order], lse + error, params, place, lambda: row) for place in range(2000)}
+        assert all(expected[token] > 1e-12 for token in drawn)
+
+
+def test_so_cold_that_only_ties_could_be_drawn_is_greedy() -> None:
+    row = make_row(7)
+    row[[90, 7]] = 20.0
+    order = np.argsort(-row, kind="stable")[:64].astype(np.int32)
+    for temperature in (1e-6, 1e-50, 1e-310):
+        params = SamplingParams(seed=1, temperature=temperature)
+        assert {draw(order, row[order], 0.0, params, place, lambda: row) for place in range(20)} == {7}
+
+
+@pytest.mark.parametrize("logit", [np.nan, np.inf])
+@pytest.mark.parametrize("changes", [{}, {"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.1}], ids=str)
+def test_a_row_that_is_not_finite_gives_its_best_candidate(logit: float, changes: dict[str, Any]) -> None:
+    row = np.full(VOCAB, logit, np.float32)
+    order = np.arange(64, dtype=np.int32)
+    drawn = draw(order, row[order], float(logit), SamplingParams(seed=1, **changes), 0, lambda: row)
+    assert drawn == 0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.step import Selection, Step
+from llmd.sampling.sampler import is_greedy
 from llmd.scheduler.fifo import Chunk
 
 _NO_COPIES = np.zeros((0, 3), np.int32)
@@ -51,8 +52,9 @@ def select_rows(
 def build_selection(step: Step, chunks: Sequence[Chunk]) -> tuple[Selection, list[Chunk]]:
     """Select the last row of each chunk that ends its sequence; return those chunks in the order of the rows."""
     ending = [(chunk, row - 1) for chunk, row in zip(chunks, step.row_offsets[1:], strict=True) if chunk.ends]
-    temperatures = [chunk.sequence.sampling.temperature or 1.0 for chunk, _ in ending]
-    wanted = (chunk.sequence.sampling.logprobs or 0 for chunk, _ in ending)
+    sampling = [chunk.sequence.sampling for chunk, _ in ending]
+    temperatures = [1.0 if is_greedy(params) else params.temperature for params in sampling]
+    wanted = (params.logprobs or 0 for params in sampling)
     selection = select_rows(
         np.array([row for _, row in ending], np.int32),
         np.array(temperatures, np.float32),

@@ -6,6 +6,7 @@ Candidates are the K best of the whole row. Whatever can be decided inside their
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,9 +16,17 @@ from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.sampling.philox import uniform
 
+LEAST_TEMPERATURE = 1e-5
+"""Colder requests are greedy: only equal logits would be left to draw from, and float32 holds no logit divided by less."""
+
 Float64 = NDArray[np.float64]
 FetchRow = Callable[[], NDArray[np.float32]]
 """Returns the row's full edited logits float32 ``[vocab]``."""
+
+
+def is_greedy(params: SamplingParams) -> bool:
+    """Whether the best token is taken, without a draw."""
+    return params.temperature < LEAST_TEMPERATURE
 
 
 def draw(
@@ -31,23 +40,29 @@ def draw(
     """Return the token at ``position``.
 
     ``ids`` and ``edited`` are the candidates, best first; ``logsumexp`` is that of ``edited / temperature`` over
-    the vocabulary.
+    the vocabulary. Where it is not finite, neither is a logit: there is no distribution, and the best is taken.
     """
-    if params.temperature == 0:
+    if is_greedy(params) or not math.isfinite(logsumexp):
         return int(ids[0])
     u = uniform(params.seed, position, params.choice, Purpose.SAMPLE)
-    chosen = _pick(_probabilities(edited, params, logsumexp), params, u, complete=False)
+    chosen = _pick(_probabilities(edited, params.temperature, logsumexp), params, u, complete=False)
     if chosen is not None:
         return int(ids[chosen])
     row = fetch_row()
     order = np.argsort(-row, kind="stable")
-    chosen = _pick(_probabilities(row[order], params, logsumexp), params, u, complete=True)
+    best = row[order]
+    # Not the device's log-sum-exp: it is rounded to float32, and the worst token would get what the row lacks to 1.
+    whole = _probabilities(best, params.temperature, float(best[0]) / params.temperature)
+    chosen = _pick(whole, params, u, complete=True)
     assert chosen is not None, "the full row always holds the draw"
     return int(order[chosen])
 
 
-def _probabilities(edited: NDArray[np.float32], params: SamplingParams, logsumexp: float) -> Float64:
-    return np.exp(edited.astype(np.float64) / params.temperature - logsumexp)
+def _probabilities(best: NDArray[np.float32], temperature: float, logsumexp: float) -> Float64:
+    """Probabilities of the best tokens; where ``logsumexp`` is too small for them, their shares."""
+    probabilities = np.exp(best.astype(np.float64) / temperature - logsumexp)
+    shares: Float64 = probabilities / max(1.0, float(np.sum(probabilities)))
+    return shares
 
 
 def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete: bool) -> int | None:
@@ -61,11 +76,10 @@ def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete:
     if not complete and _cuts_beyond(params, len(probabilities), cut_known=bool(bounds)):
         return None
     kept = min(bounds, default=len(probabilities))
-    mass = float(np.sum(probabilities[:kept])) if bounds else 1.0
-    index = int(np.searchsorted(np.cumsum(probabilities[:kept]), u * mass, side="right"))
-    if index < kept:
-        return index
-    return kept - 1 if complete or bounds else None
+    reached = np.cumsum(probabilities[:kept])
+    mass = float(reached[-1]) if complete or bounds else 1.0
+    index = int(np.searchsorted(reached, u * mass, side="right"))
+    return index if index < kept else None
 
 
 def _cuts_beyond(params: SamplingParams, count: int, *, cut_known: bool) -> bool:
