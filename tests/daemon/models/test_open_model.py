@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from llmd.api import Architecture, CheckpointError, NotFoundError, UnsupportedModelError
+from llmd.api import Architecture, CheckpointError, ModelError, NotFoundError, UnsupportedModelError
+from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.open_model import architecture_names, find_architecture, open_model
 from tests.corrupt import small_model
 from tests.corrupt.untouchable import map_untouchable
@@ -41,6 +42,16 @@ def test_notices_of_checkpoint_and_plan_come_together(
     opened = open_model(model_directory, architectures)
     with opened.checkpoint:
         assert len(opened.notices) == 2
+
+
+@pytest.mark.parametrize("field", ["hidden_size", "hidden_act"])
+def test_what_an_architecture_refuses_is_named_with_its_file(field: str, model_directory: Path) -> None:
+    builtin = {name: known for known in llmd_architectures() for name in known.names}
+    small_model.write_config(model_directory, **{field: "mish"})
+    with pytest.raises(ModelError) as caught:
+        open_model(model_directory, builtin)
+    assert caught.value.message.startswith(f"{model_directory}/config.json: {field} is 'mish'")
+    assert caught.value.hint
 
 
 def test_files_are_closed_when_plan_and_checkpoint_disagree(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.errors import CheckpointError, UnsupportedModelError
+from llmd.api.errors import CheckpointError, ModelError, UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.checkpoint import Checkpoint
@@ -46,7 +46,7 @@ def open_model(
     config = read_config(directory)
     architecture = find_architecture(config, architectures, file=str(directory / CONFIG_FILE))
     _refuse_quantized(config, directory)
-    plan = architecture.plan(config, context_len)
+    plan = _plan(architecture, config, context_len, directory / CONFIG_FILE)
     checkpoint = Checkpoint.open(directory, mapper=mapper)
     try:
         notices = checkpoint.notices + check_plan(plan, checkpoint)
@@ -93,6 +93,20 @@ def architecture_names(config: Config) -> tuple[str, ...]:
         return tuple(name for name in stated if isinstance(name, str))
     model_type = config.get("model_type")
     return (model_type,) if isinstance(model_type, str) else ()
+
+
+def _plan(architecture: Architecture, config: Config, context_len: int | None, path: Path) -> ModelPlan:
+    """The plan. An architecture sees the values alone: its errors are given the file that these are from."""
+    try:
+        return architecture.plan(config, context_len)
+    except CheckpointError as error:
+        raise CheckpointError(_without_file(error), file=str(path), hint=error.hint) from error
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{path}: {_without_file(error)}", hint=error.hint) from error
+
+
+def _without_file(error: ModelError) -> str:
+    return error.message.removeprefix(f"{CONFIG_FILE}: ")
 
 
 def _refuse_quantized(config: Config, directory: Path) -> None:
