@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +10,18 @@ from pathlib import Path
 import pytest
 
 DEMO = Path(__file__).parents[2] / "tools" / "demo.py"
+NOBODY = "http://127.0.0.1:9"
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it as in a network behind a proxy, which cannot reach this machine."""
     return subprocess.run(
         [sys.executable, DEMO, *arguments],
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
+        env=os.environ | {"http_proxy": NOBODY},
     )
 
 
