@@ -12,6 +12,7 @@ from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.chain import Chain
 from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
 from llmd.engine.kv_budget import plan_kv
+from llmd.engine.loading import MIN_OUTPUTS
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -33,8 +34,9 @@ def make_core() -> MakeCore:
     ) -> EngineCore:
         plan = TinyModel(context_len=context_len).plan()
         device = device or ReferenceDevice()
-        limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=16)
-        stage_limits = StageLimits(slots + CHUNK_LEN, slots + 1, 16, "f32")
+        outputs = max(MIN_OUTPUTS, slots)
+        limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=outputs)
+        stage_limits = StageLimits(slots + CHUNK_LEN, slots + 1, outputs, "f32")
         bounds = (0, *cuts, len(plan.parts))
         programs = [
             lower(plan, first, last, format_of=lambda _kind, _ref: "f32")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from llmd.api import DeviceError, MemoryBudgetError, RequestError
 from llmd.api.messages import SamplingParams, StopParams, Submit, TokenOutput
 from llmd.engine.core import EngineCore
+from llmd.sampling.sampler import draw
 from llmd.testing.plans import TinyModel
 
 MakeCore = Callable[..., EngineCore]
@@ -36,7 +39,12 @@ def submit(
 def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
     for request in requests:
         core.submit(request)
-    tokens: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}
+    return finish(core)
+
+
+def finish(core: EngineCore) -> dict[int, list[TokenOutput]]:
+    """The tokens that all requests still get."""
+    tokens: defaultdict[int, list[TokenOutput]] = defaultdict(list)
     while core.busy:
         for token in core.step().tokens:
             tokens[token.request_id].append(token)
@@ -147,11 +155,13 @@ def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None
     ("request_", "message"),
     [
         (submit(1, 0), "no tokens"),
+        (submit(1, 5, max_tokens=0), "0 tokens are asked for"),
+        (submit(1, 5, max_tokens=2, output=(7, 8)), "has as many"),
         (submit(1, 500, max_tokens=13), "context of 512"),
         (Submit(1, (131,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
         (Submit(1, (-1,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
     ],
-    ids=["empty", "too long", "beyond the vocabulary", "negative"],
+    ids=["empty", "nothing to do", "already complete", "too long", "beyond the vocabulary", "negative"],
 )
 def test_a_request_that_can_never_run_is_refused(make_core: MakeCore, request_: Submit, message: str) -> None:
     core = make_core()
@@ -174,12 +184,8 @@ def test_requests_wait_for_blocks_where_the_pool_holds_one_at_a_time(make_core: 
         small.submit(request)
     small.step()
     assert small.report().waiting > 0
-    small_tokens: dict[int, list[int]] = {}
-    while small.busy:
-        for token in small.step().tokens:
-            small_tokens.setdefault(token.request_id, []).append(token.token)
-    large_tokens = run(large, *requests)
-    assert all(ids(large_tokens[n])[-len(small_tokens[n]) :] == small_tokens[n] for n in small_tokens)
+    small_tokens, large_tokens = finish(small), run(large, *requests)
+    assert all(ids(large_tokens[n])[-len(found) :] == ids(found) for n, found in small_tokens.items())
 
 
 def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
@@ -203,9 +209,38 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
     assert tokens == expected
 
 
+def test_a_step_that_fails_between_two_draws_loses_no_token(
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = (submit(1, 5, max_tokens=1), submit(2, 1, max_tokens=3), submit(3, 1, max_tokens=3))
+    expected = {key: ids(tokens) for key, tokens in run(make_core(), *requests).items()}
+    core = make_core()
+    draws = itertools.count()
+
+    def fail_at_the_third(*arguments: object) -> int:
+        if next(draws) == 2:
+            raise DeviceError("lost")
+        return draw(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("llmd.engine.core.draw", fail_at_the_third)
+    for request in requests:
+        core.submit(request)
+    with pytest.raises(DeviceError, match="lost"):
+        core.step()
+    assert {key: ids(tokens) for key, tokens in finish(core).items()} == expected
+
+
+def test_forward_keeps_to_the_chunks_that_blocks_were_promised_for(make_core: MakeCore) -> None:
+    tokens = np.array(prompt(1, 400), np.int32)
+    many_slots = make_core(slots=320, budget_bytes=1 << 22)
+    assert np.array_equal(many_slots.forward(tokens), make_core().forward(tokens))
+
+
 def test_forward_refuses_what_does_not_fit(make_core: MakeCore) -> None:
     core = make_core()
     with pytest.raises(RequestError, match="no tokens"):
         core.forward(np.zeros(0, np.int32))
     with pytest.raises(RequestError, match="513 prompt tokens"):
         core.forward(np.zeros(513, np.int32))
+    with pytest.raises(RequestError, match="vocabulary has"):
+        core.forward(np.array([1 << 40]))

@@ -92,7 +92,7 @@ class EngineCore:
         """Run one step; returns the tokens it gave.
 
         Raises:
-            DeviceError: a device failed. Lengths of all sequences are as before.
+            DeviceError: a device failed. Tokens and lengths of all sequences are as before.
         """
         began = time.perf_counter()
         started = self._scheduler.admit(lambda s: self._pager.admit(s.request_id, s.total_len))
@@ -103,13 +103,16 @@ class EngineCore:
         selection, ending = build_selection(step, chunks)
         with self._chain.submit(step, selection) as flight:
             result = flight.wait()
-            for chunk in chunks:
-                self._pager.advance(chunk.sequence.request_id, chunk.count)
-            tokens = tuple(self._draw(flight, result, row, chunk) for row, chunk in enumerate(ending))
+            drawn = [_draw(flight, result, row, chunk.sequence) for row, chunk in enumerate(ending)]
+        for chunk in chunks:
+            self._pager.advance(chunk.sequence.request_id, chunk.count)
+        tokens = tuple(
+            self._append(chunk.sequence, *found) for chunk, found in zip(ending, drawn, strict=True)
+        )
         self._count(chunks, len(tokens), time.perf_counter() - began)
         return Output(tokens, tuple(s.request_id for s in started))
 
-    def forward(self, token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
+    def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
 
         Raises:
@@ -123,7 +126,7 @@ class EngineCore:
                 hint="wait for running requests, or raise the budget",
             )
         try:
-            size = self._limits.max_outputs
+            size = min(self._limits.max_outputs, CHUNK_LEN)
             return np.concatenate(
                 [self._forward_chunk(token_ids[at : at + size]) for at in range(0, len(token_ids), size)]
             )
@@ -151,7 +154,7 @@ class EngineCore:
     def close(self) -> None:
         self._chain.close()
 
-    def _forward_chunk(self, token_ids: NDArray[np.int32]) -> NDArray[np.float32]:
+    def _forward_chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         start = self._pager.length(_FORWARD_ID)
         tokens = [0] * start + token_ids.tolist()  # only those from ``start`` on are read
         sequence = Sequence(
@@ -165,26 +168,21 @@ class EngineCore:
             self._pager.advance(_FORWARD_ID, len(token_ids))
             return flight.raw_rows(rows).copy()
 
-    def _draw(self, flight: Flight, result: StepResult, row: int, chunk: Chunk) -> TokenOutput:
-        sequence = chunk.sequence
-        token = draw(
-            result.ids[row],
-            result.edited[row],
-            float(result.edited_logsumexp[row]),
-            sequence.sampling,
-            len(sequence.tokens),
-            lambda: flight.edited_row(row),
-        )
-        logprobs = _logprobs(flight, result, row, token, sequence.sampling.logprobs)
+    def _append(self, sequence: Sequence, token: int, logprobs: Logprobs | None) -> TokenOutput:
         finish = sequence.append(token)
         if finish is not None:
             self.cancel(sequence.request_id)
         return TokenOutput(sequence.request_id, token, None if finish is None else str(finish), logprobs)
 
     def _check(self, sequence: Sequence) -> None:
-        self._check_tokens(
-            sequence.tokens, sequence.prompt_len + sequence.stop.max_tokens - len(sequence.tokens)
-        )
+        max_new = sequence.total_len - len(sequence.tokens)
+        if max_new < 1:
+            raise RequestError(
+                f"{sequence.stop.max_tokens} tokens are asked for, and the request has as many",
+                param="max_tokens",
+                hint="ask for at least one more token",
+            )
+        self._check_tokens(sequence.tokens, max_new)
         if not self._pager.fits_ever(sequence.total_len):
             raise MemoryBudgetError(
                 f"prompt and max_tokens together are {sequence.total_len} tokens, the KV pool holds"
@@ -195,7 +193,7 @@ class EngineCore:
     def _check_tokens(self, tokens: list[int], max_new: int) -> None:
         if not tokens:
             raise RequestError("the prompt has no tokens", param="prompt", hint="send at least one token")
-        if max_new < 0 or len(tokens) + max_new > self._limits.context_len:
+        if len(tokens) + max_new > self._limits.context_len:
             raise RequestError(
                 f"{len(tokens)} prompt tokens and {max_new} new ones do not fit a context of"
                 f" {self._limits.context_len}",
@@ -220,6 +218,19 @@ class EngineCore:
             counters.prefill_s += elapsed_s
         else:
             counters.decode_s += elapsed_s
+
+
+def _draw(flight: Flight, result: StepResult, row: int, sequence: Sequence) -> tuple[int, Logprobs | None]:
+    """The next token of a sequence, which is left as it was."""
+    token = draw(
+        result.ids[row],
+        result.edited[row],
+        float(result.edited_logsumexp[row]),
+        sequence.sampling,
+        len(sequence.tokens),
+        lambda: flight.edited_row(row),
+    )
+    return token, _logprobs(flight, result, row, token, sequence.sampling.logprobs)
 
 
 def _logprobs(

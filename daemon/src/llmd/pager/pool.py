@@ -35,6 +35,7 @@ class BlockPool:
 
     def take_reserved(self) -> int:
         """Hand out one promised block."""
+        assert self.reserved > 0, "a block taken that nobody was promised"
         self.reserved -= 1
         return self._free.pop()
 

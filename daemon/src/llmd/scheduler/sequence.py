@@ -33,7 +33,7 @@ class Sequence(msgspec.Struct):
 
     @property
     def total_len(self) -> int:
-        """The most tokens whose keys and values it ever needs (the last token is never fed back)."""
+        """Tokens that it has at the end; keys and values of all but the last are needed."""
         return self.prompt_len + self.stop.max_tokens
 
     def append(self, token: int) -> Finish | None:
