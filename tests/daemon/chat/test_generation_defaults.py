@@ -18,6 +18,12 @@ def test_absent_file_sets_nothing(tmp_path: Path) -> None:
     assert read_generation_defaults(tmp_path) == GenerationDefaults()
 
 
+def test_a_link_that_leads_nowhere_is_not_an_absent_file(tmp_path: Path) -> None:
+    (tmp_path / "generation_config.json").symlink_to("absent")
+    with pytest.raises(ModelError, match="the file is missing"):
+        read_generation_defaults(tmp_path)
+
+
 def test_values_are_taken_and_others_ignored(tmp_path: Path) -> None:
     values = {
         "temperature": 0.6,

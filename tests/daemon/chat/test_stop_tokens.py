@@ -26,6 +26,7 @@ def test_end_tokens_of_all_files_stop(tmp_path: Path, load: Load) -> None:
 
 
 def test_tokenizer_alone_says_where_answers_end(tmp_path: Path, load: Load) -> None:
+    write(tmp_path, "config.json", {})
     assert stop_token_ids(tmp_path, load("tiktoken_llama3")) == (361,)
 
 

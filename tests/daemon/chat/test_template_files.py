@@ -55,6 +55,13 @@ def test_model_without_template_points_to_completions(found: Found) -> None:
     assert "/v1/completions" in caught.value.hint
 
 
+def test_a_template_that_is_a_link_to_nowhere_is_not_passed_over(tmp_path: Path, found: Found) -> None:
+    write_config(tmp_path, "configured")
+    (tmp_path / "chat_template.jinja").symlink_to("absent")
+    with pytest.raises(TemplateError, match=r"chat_template\.jinja: the file is missing"):
+        found()
+
+
 def test_named_templates_without_default_are_refused(tmp_path: Path, found: Found) -> None:
     write_config(tmp_path, [{"name": "rag", "template": "x"}])
     with pytest.raises(TemplateError, match=r"named \['rag'\], but no 'default'"):

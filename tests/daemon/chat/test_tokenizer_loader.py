@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,5 +73,12 @@ def test_tokenizer_model_that_is_neither_form_is_refused(tmp_path: Path, content
 
 def test_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").mkdir()
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json cannot be read"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: not a regular file"):
         load_tokenizer(tmp_path)
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(copy: Callable[[str], Path]) -> None:
+    directory = copy("vocab_merges_gpt2")
+    (directory / "tokenizer.json").symlink_to("absent")
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: the file is missing"):
+        load_tokenizer(directory)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import CheckpointError
-from llmd.models.files import file_size, open_file, read_bytes
+from llmd.models.files import file_size, is_named, open_file, read_bytes
 
 
 def test_reads_a_whole_file(tmp_path: Path) -> None:
@@ -20,6 +20,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         open_file(tmp_path / "absent")
     assert caught.value.file == str(tmp_path / "absent")
     assert caught.value.hint
+
+
+def test_a_link_has_its_name_wherever_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "long").symlink_to("x" * 300)
+    assert [is_named(tmp_path / name) for name in ("link", "long", "absent")] == [True, True, False]
 
 
 def test_a_dangling_link_is_a_missing_file(tmp_path: Path) -> None:

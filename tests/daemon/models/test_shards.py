@@ -122,3 +122,16 @@ def test_a_directory_without_weights_says_what_it_lacks(tmp_path: Path) -> None:
 def test_a_dangling_link_is_left_to_be_reported_by_name(tmp_path: Path) -> None:
     (tmp_path / SINGLE).symlink_to("nowhere")
     assert find_shards(tmp_path).paths == (tmp_path / SINGLE,)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "x" * 300])
+def test_a_shard_that_is_such_a_link_is_too(tmp_path: Path, target: str) -> None:
+    (tmp_path / SHARDS[0]).symlink_to(target)
+    write_index(tmp_path, {"a": SHARDS[0]})
+    assert find_shards(tmp_path).paths == (tmp_path / SHARDS[0],)
+
+
+def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="cannot be listed: No such file") as caught:
+        find_shards(tmp_path / "absent")
+    assert caught.value.file == str(tmp_path / "absent")

@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.api.errors import ModelError
 from llmd.chat.json_file import read_json
+from llmd.models.files import is_named
 
 _Positive = Annotated[float, msgspec.Meta(ge=0.0)]
 _Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -47,7 +48,7 @@ def read_generation_defaults(directory: Path) -> GenerationDefaults:
         ModelError: the file cannot be read, or a value has the wrong type or range.
     """
     path = directory / "generation_config.json"
-    if not path.exists():
+    if not is_named(path):
         return GenerationDefaults()
     file = read_json(path, _File, error=ModelError)
     return GenerationDefaults(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from llmd.api.errors import ModelError
+from llmd.api.errors import CheckpointError, ModelError
+from llmd.models.files import is_named, read_bytes
 
 T = TypeVar("T")
 
@@ -18,17 +20,9 @@ MAX_FILE_BYTES = 512 << 20
 def read_file(path: Path, *, error: type[ModelError]) -> bytes:
     """The whole file; ``error`` if it cannot be read or is larger than any tokenizer."""
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise error(
-                f"{path} has {size} bytes, more than {MAX_FILE_BYTES}",
-                hint="this is not a tokenizer file; copy the right one into the model directory",
-            )
-        return path.read_bytes()
-    except OSError as exc:
-        raise error(
-            f"{path} cannot be read: {exc.strerror}", hint="check the file and its permissions"
-        ) from exc
+        return read_bytes(path, max_bytes=MAX_FILE_BYTES)
+    except CheckpointError as exc:
+        raise error(exc.message, hint=exc.hint) from exc
 
 
 def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelError]) -> T:
@@ -36,10 +30,22 @@ def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelEr
     try:
         return msgspec.json.decode(content, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise error(
-            f"{path} does not have the expected form: {exc}",
-            hint="the file may be damaged or truncated; copy the model directory again",
-        ) from exc
+        raise _misshapen(path, exc, error) from exc
+
+
+def convert_json(path: Path, values: Mapping[str, Any], form: type[T], *, error: type[ModelError]) -> T:
+    """The object ``values``, which ``path`` holds, as ``form``; ``error`` as `parse_json`."""
+    try:
+        return msgspec.convert(values, form, str_keys=True)
+    except msgspec.ValidationError as exc:
+        raise _misshapen(path, exc, error) from exc
+
+
+def _misshapen(path: Path, reason: Exception, error: type[ModelError]) -> ModelError:
+    return error(
+        f"{path} does not have the expected form: {reason}",
+        hint="the file may be damaged or truncated; copy the model directory again",
+    )
 
 
 def read_json(path: Path, form: type[T], *, error: type[ModelError]) -> T:
@@ -48,4 +54,4 @@ def read_json(path: Path, form: type[T], *, error: type[ModelError]) -> T:
 
 def read_json_object(path: Path, *, error: type[ModelError]) -> dict[str, Any]:
     """The file's object, empty where the file does not exist."""
-    return read_json(path, dict[str, Any], error=error) if path.exists() else {}
+    return read_json(path, dict[str, Any], error=error) if is_named(path) else {}

@@ -8,11 +8,12 @@ import msgspec
 
 from llmd.api.errors import ModelError, RequestError, TemplateError
 from llmd.chat.generation_defaults import TokenId, listed_ids, read_generation_defaults
-from llmd.chat.json_file import read_json
+from llmd.chat.json_file import convert_json
 from llmd.chat.special_tokens import SpecialTokenSplitter
 from llmd.chat.template_files import ChatTemplate
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
+from llmd.models.config_file import CONFIG_FILE, read_config
 
 _ANSWER = "llmd-answer"
 
@@ -32,8 +33,8 @@ def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
     Raises:
         ModelError: a file cannot be read, or ``eos_token_id`` is neither an id nor a list of ids.
     """
-    path = directory / "config.json"
-    config = read_json(path, _ModelConfig, error=ModelError) if path.exists() else _ModelConfig()
+    values = read_config(directory)
+    config = convert_json(directory / CONFIG_FILE, values, _ModelConfig, error=ModelError)
     text = config.text_config or _TextConfig()
     configured = listed_ids(config.eos_token_id) + listed_ids(text.eos_token_id)
     ids = read_generation_defaults(directory).eos_ids + configured + tokenizer.eos_ids

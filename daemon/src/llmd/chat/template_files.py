@@ -10,6 +10,7 @@ from llmd.api.errors import TemplateError
 from llmd.chat.json_file import read_file, read_json
 from llmd.chat.tokenizer import Tokenizer
 from llmd.chat.tokenizer_config import read_tokenizer_config
+from llmd.models.files import is_named
 
 
 class ChatTemplate(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
 def _jinja_files(directory: Path) -> dict[str, str]:
     named = {path.stem: path for path in sorted((directory / "additional_chat_templates").glob("*.jinja"))}
     path = directory / "chat_template.jinja"
-    paths = {**named, "default": path} if path.exists() else named
+    paths = {**named, "default": path} if is_named(path) else named
     return {name: _read_text(path) for name, path in paths.items()}
 
 
@@ -83,7 +84,7 @@ def _read_text(path: Path) -> str:
 
 
 def _json_file(path: Path) -> dict[str, str]:
-    if not path.exists():
+    if not is_named(path):
         return {}
     template = read_json(path, _File, error=TemplateError).chat_template
     if isinstance(template, str):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import TokenizerError
-from llmd.chat.json_file import read_json, read_json_object
+from llmd.chat.json_file import convert_json, read_json_object
 
 _NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -71,7 +71,7 @@ def read_tokenizer_config(directory: Path) -> TokenizerConfig:
     """
     path = directory / "tokenizer_config.json"
     values = read_json_object(path, error=TokenizerError)
-    config = read_json(path, _ConfigFile, error=TokenizerError) if values else _ConfigFile()
+    config = convert_json(path, values, _ConfigFile, error=TokenizerError)
     map_path = directory / "special_tokens_map.json"
     named = _named(map_path, read_json_object(map_path, error=TokenizerError)) | _named(path, values)
     tokenizer_class = (config.tokenizer_class or "").removesuffix("Fast")
@@ -115,9 +115,9 @@ def _text(path: Path, key: str, value: Any) -> str:
 
 def _older_added_tokens(directory: Path, named: dict[str, str | list[str]]) -> dict[int, AddedToken]:
     path = directory / "added_tokens.json"
-    if not path.exists():
-        return {}
-    ids = read_json(path, dict[str, int], error=TokenizerError)
+    ids = convert_json(
+        path, read_json_object(path, error=TokenizerError), dict[str, int], error=TokenizerError
+    )
     if len(set(ids.values())) != len(ids):
         raise TokenizerError(f"{path} gives one id to several tokens", hint="copy the model directory again")
     special = TokenizerConfig(named=named).special_texts

@@ -12,6 +12,7 @@ from llmd.chat.tiktoken_tokenizer import load_tiktoken, looks_like_tiktoken
 from llmd.chat.tokenizer import Tokenizer
 from llmd.chat.tokenizer_config import TokenizerConfig, read_tokenizer_config
 from llmd.chat.tokenizer_json import load_tokenizer_json
+from llmd.models.files import is_named
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
@@ -23,11 +24,11 @@ def load_tokenizer(directory: Path) -> Tokenizer:
         TokenizerError: files are missing, damaged or contradict each other; the message names the file.
     """
     config = read_tokenizer_config(directory)
-    if (directory / "tokenizer.json").exists():
+    if is_named(directory / "tokenizer.json"):
         return load_tokenizer_json(directory / "tokenizer.json", config)
-    if (directory / "vocab.json").exists():
+    if is_named(directory / "vocab.json"):
         return load_vocab_and_merges(directory / "vocab.json", directory / "merges.txt", config)
-    if (directory / "tokenizer.model").exists():
+    if is_named(directory / "tokenizer.model"):
         return _load_model_file(directory / "tokenizer.model", config)
     raise TokenizerError(
         f"{directory} has no tokenizer",

@@ -10,6 +10,27 @@ from typing import BinaryIO
 from llmd.api.errors import CheckpointError
 
 
+def is_named(path: Path) -> bool:
+    """Whether something of that name lies there, if only a link that leads nowhere: opening it says so."""
+    return os.path.lexists(path)
+
+
+def list_names(directory: Path) -> list[str]:
+    """The names of what lies in a directory, sorted.
+
+    Raises:
+        CheckpointError: there is no such directory, or it may not be read.
+    """
+    try:
+        return sorted(entry.name for entry in directory.iterdir())
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot be listed: {error.strerror}",
+            file=str(directory),
+            hint="check the path and its permissions",
+        ) from error
+
+
 def open_file(path: Path) -> BinaryIO:
     """Open a regular file for reading; a device or pipe is refused before it could block.
 
@@ -44,11 +65,10 @@ def read_bytes(path: Path, *, max_bytes: int) -> bytes:
         CheckpointError: as `open_file`; the file is too large.
     """
     with open_file(path) as file:
-        content = file.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise CheckpointError(
-            f"larger than the {max_bytes} bytes that such a file may have",
-            file=str(path),
-            hint="this is another kind of file; copy the right one from where the model came from",
-        )
-    return content
+        if file_size(file) > max_bytes:
+            raise CheckpointError(
+                f"larger than the {max_bytes} bytes that such a file may have",
+                file=str(path),
+                hint="this is another kind of file; copy the right one from where the model came from",
+            )
+        return file.read(max_bytes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import reprlib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import CheckpointError
+from llmd.models.files import is_named, list_names
 from llmd.models.json_file import DAMAGED, read_object
 
 SINGLE_FILE = "model.safetensors"
@@ -41,10 +41,10 @@ def find_shards(directory: Path) -> Shards:
         CheckpointError: there are none, they are of another kind, or the index cannot be followed.
     """
     single = directory / SINGLE_FILE
-    if os.path.lexists(single):  # a dangling link is reported when it is opened
+    if is_named(single):
         return Shards(single, (single,))
     index = directory / INDEX_FILE
-    if os.path.lexists(index):
+    if is_named(index):
         return _read_index(index)
     raise _no_weights(directory)
 
@@ -59,7 +59,7 @@ def _read_index(path: Path) -> Shards:
     names = dict.fromkeys(weight_map.values())
     paths = tuple(path.parent / name for name in names)
     for shard in paths:
-        if not shard.exists():
+        if not is_named(shard):
             raise CheckpointError(
                 f"names the shard {shard.name}, which is missing",
                 file=str(path),
@@ -86,7 +86,7 @@ def _total_bytes(metadata: Any) -> int | None:
 
 def _no_weights(directory: Path) -> CheckpointError:
     """What lies there instead decides what to do about it."""
-    found = sorted(entry.name for entry in directory.iterdir())
+    found = list_names(directory)
     shards = [name for name in found if name.endswith(".safetensors")]
     if len(shards) > 1:
         return CheckpointError(
