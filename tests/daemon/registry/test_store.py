@@ -41,6 +41,14 @@ def test_a_model_may_be_a_link(store: Store, models: Path) -> None:
     assert "linked" in names(store)
 
 
+def test_a_link_that_cannot_be_followed_hides_no_model(store: Store, models: Path) -> None:
+    (models / "lost").symlink_to("x" * 300)
+    (models / "smol" / "config.json").unlink()
+    (models / "smol" / "config.json").symlink_to("x" * 300)
+    assert names(store) == ["guide", "org/tiny", "smaller", "smol"]
+    assert "config.json: cannot be read" in store.find("smol", allow_path=False).reason
+
+
 def test_a_broken_model_is_listed_with_its_reason(store: Store, models: Path) -> None:
     (models / "smol" / "model.safetensors").write_bytes(b"not a model")
     (models / "org" / "tiny" / "config.json").unlink()

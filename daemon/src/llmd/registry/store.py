@@ -75,20 +75,31 @@ def _model_directories(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _subdirectories(directory: Path) -> list[Path]:
+    return [entry for entry in _entries(directory) if entry.name[0] != "." and _is_directory(entry)]
+
+
+def _is_model(directory: Path) -> bool:
+    return any(entry.match(pattern) for entry in _entries(directory) for pattern in MODEL_FILES)
+
+
+def _entries(directory: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in directory.iterdir() if entry.is_dir() and entry.name[0] != ".")
+        return sorted(directory.iterdir())
     except OSError:  # not there yet, or not for us to read
         return []
 
 
-def _is_model(directory: Path) -> bool:
-    return any(True for pattern in MODEL_FILES for _ in directory.glob(pattern))
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a link into what is not for us to read, or of a name that is too long
+        return False
 
 
 def _as_directory(name: str) -> Path | None:
     try:
         path = Path(name).expanduser().resolve()
-        return path if name and path.is_dir() else None
+        return path if name and _is_directory(path) else None
     except (OSError, RuntimeError, ValueError):  # too long for a path, no such home, a null byte
         return None
 
