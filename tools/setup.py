@@ -1,7 +1,7 @@
 """``make setup``: everything that building and testing llmd needs, from a bare system Python.
 
-Runs on the system's Python with the standard library alone, after ``tools.system_packages``. Steps whose inputs have not changed are
-passed over, so a second run takes well under a second and needs no network.
+Runs on the system's Python with the standard library alone, after ``tools.system_packages``. Steps whose inputs have
+not changed are passed over, so a second run takes well under a second and needs no network.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ ENVIRONMENT = ROOT / ".venv"
 
 def main() -> None:
     """Bring the workspace up to date."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - the very check that the target version rests on
-        raise SystemExit(
-            f"setup: llmd needs Python 3.11 or newer, {sys.executable} is {sys.version.split()[0]}"
-        )
     # uv takes the Python that is here, and trusts the certificates that the system trusts.
     os.environ |= {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(ENVIRONMENT)}
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
@@ -37,16 +33,24 @@ def main() -> None:
             make_environment()
             fill_wheelhouse()
         except subprocess.CalledProcessError as error:
-            raise SystemExit(
-                f"setup: `{' '.join(map(str, error.cmd))}` ended with {error.returncode}"
-            ) from None
+            raise SystemExit(explain(error)) from None
+
+
+def explain(error: subprocess.CalledProcessError) -> str:
+    """The message for a user whose set-up was ended by a tool that has already said why, in its own words."""
+    command = " ".join(map(str, error.cmd))
+    return (
+        f"setup: `{command}` ended with {error.returncode}, for the reason above\n"
+        "Packages that cannot be found mean that no package index can be reached: pip and uv ask pypi.org, or what\n"
+        "PIP_INDEX_URL and UV_DEFAULT_INDEX name, through the proxy that HTTPS_PROXY names."
+    )
 
 
 def make_environment() -> None:
     """Install uv, and with it ``.venv``."""
     python = f"{sys.version} {sys.base_prefix}"
     native = ROOT / "plugins" / "backend_cpu"
-    Stamps(TOOLS).run("uv", [], install_uv, facts=python + UV)
+    Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
     Stamps(ENVIRONMENT).run(
         "environment", [*locked(), native / "CMakeLists.txt", native / "csrc"], sync, facts=python
     )
@@ -68,8 +72,12 @@ def locked() -> list[Path]:
 
 
 def install_uv() -> None:
-    """Make the private environment that holds uv: a bare Debian has no pip and guards its own packages."""
-    shutil.rmtree(TOOLS, ignore_errors=True)
+    """Make the private environment that holds uv: a bare Debian has no pip and guards its own packages.
+
+    ``.venv`` goes with the old one: where the workspace was moved, no script of either finds its interpreter.
+    """
+    for stale in (TOOLS, ENVIRONMENT):
+        shutil.rmtree(stale, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(TOOLS)], check=True)
     subprocess.run([str(TOOLS / "bin" / "pip"), "install", "-qq", UV], check=True)
 

@@ -1,6 +1,6 @@
 """What the workspace needs from the operating system, and how to get it on Debian and its children.
 
-A process of its own: apt may replace the very Python that runs it.
+A process of its own: apt may replace the very Python that runs it. Written so that a Python that is too old says so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+OLDEST_PYTHON = (3, 11)
+
 
 @dataclass(frozen=True)
 class SystemPackage:
@@ -29,10 +31,12 @@ class SystemPackage:
 
 def needed() -> list[SystemPackage]:
     """The packages that the workspace uses on this machine."""
+    # Named by version: `python3-venv` serves the system's Python alone, PYTHON may name another.
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     header = Path(sysconfig.get_path("include")) / "Python.h"
     packages = [
-        SystemPackage("python3-venv", importlib.util.find_spec("ensurepip") is not None, "environments"),
-        SystemPackage("python3-dev", header.exists(), "the headers of the CPU backend"),
+        SystemPackage(f"{python}-venv", importlib.util.find_spec("ensurepip") is not None, "environments"),
+        SystemPackage(f"{python}-dev", header.exists(), "the headers of the CPU backend"),
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
         SystemPackage("curl", shutil.which("curl") is not None, "running an example", is_required=False),
     ]
@@ -49,8 +53,10 @@ def needed() -> list[SystemPackage]:
 def main() -> None:
     """Install what is missing where that is permitted.
 
-    Ends with 1 when a required package is missing and must be installed by hand; the message says how.
+    Ends with 1 when a required package is missing and must be installed by hand, or Python is too old; the message
+    says what mends it.
     """
+    check_python(sys.version_info[:3])
     apt = apt_command()
     if apt is not None and missing():
         install(apt, missing())
@@ -58,6 +64,16 @@ def main() -> None:
     if still_missing:
         print(explain(still_missing), file=sys.stderr)
     sys.exit(any(package.is_required for package in still_missing))
+
+
+def check_python(version: tuple[int, ...]) -> None:
+    """Ends with a message where this Python is older than llmd needs."""
+    if version < OLDEST_PYTHON:
+        oldest, found = (".".join(map(str, numbers)) for numbers in (OLDEST_PYTHON, version))
+        sys.exit(
+            f"setup: llmd needs Python {oldest} or newer, {sys.executable} is {found}\n"
+            f"Install a newer one and name it:  make PYTHON=python{oldest} setup"
+        )
 
 
 def missing() -> list[SystemPackage]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 
 import pytest
 
 from tools import system_packages
-from tools.system_packages import SystemPackage, apt_command, explain, main
+from tools.system_packages import SystemPackage, apt_command, check_python, explain, main, needed
 
 COMPILER = SystemPackage("g++", is_present=False, purpose="compiling")
 EMULATOR = SystemPackage("qemu-user", is_present=False, purpose="emulating", is_required=False)
@@ -41,6 +42,25 @@ def test_message_names_every_missing_package_and_the_command() -> None:
     assert "sudo apt-get install g++ qemu-user" in message
     assert "needed for compiling" in message
     assert "optional, for emulating" in message
+
+
+def test_packages_are_those_of_the_python_that_runs() -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert {f"python{version}-venv", f"python{version}-dev"} <= {package.name for package in needed()}
+
+
+def test_an_old_python_is_refused_before_anything_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Machine(monkeypatch, COMPILER, apt=["apt-get"])
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13, "final", 0))
+    message = str(exit_status())
+    assert "Python 3.11 or newer" in message
+    assert "is 3.10.13" in message
+    assert "make PYTHON=python3.11 setup" in message
+
+
+def test_python_may_be_new() -> None:
+    check_python((3, 11, 0))
+    check_python((3, 13, 1))
 
 
 def test_missing_compiler_ends_set_up(

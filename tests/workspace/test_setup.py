@@ -1,0 +1,77 @@
+"""Set-up makes its environments anew where they cannot work any more, and says what may mend a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import setup
+
+
+class Workspace:
+    """A workspace whose set-up makes folders and counts, instead of installing."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps: list[str] = []
+        self._monkeypatch = monkeypatch
+        monkeypatch.setattr(setup, "install_uv", lambda: self._make("uv", setup.TOOLS))
+        monkeypatch.setattr(setup, "sync", lambda: self._make("environment", setup.ENVIRONMENT))
+        monkeypatch.setattr(setup, "locked", list)
+        self.lie_at(root)
+
+    def lie_at(self, root: Path) -> None:
+        for name, path in (("ROOT", root), ("TOOLS", root / ".tools"), ("ENVIRONMENT", root / ".venv")):
+            self._monkeypatch.setattr(setup, name, path)
+        native = root / "plugins" / "backend_cpu"
+        native.mkdir(parents=True, exist_ok=True)
+        (native / "CMakeLists.txt").touch()
+        (native / "csrc").mkdir(exist_ok=True)
+
+    def _make(self, step: str, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.steps.append(step)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace in a folder that can be moved."""
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    return Workspace(tmp_path / "here", monkeypatch)
+
+
+def test_environments_are_made_once(workspace: Workspace) -> None:
+    setup.make_environment()
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment"]
+
+
+def test_a_moved_workspace_makes_its_environments_anew(workspace: Workspace, tmp_path: Path) -> None:
+    setup.make_environment()
+    (tmp_path / "here").rename(tmp_path / "there")
+    workspace.lie_at(tmp_path / "there")
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment"] * 2
+
+
+def test_new_tools_leave_no_old_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = [tmp_path / ".tools", tmp_path / ".venv"]
+    for folder in stale:
+        folder.mkdir()
+    monkeypatch.setattr(setup, "TOOLS", stale[0])
+    monkeypatch.setattr(setup, "ENVIRONMENT", stale[1])
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    setup.install_uv()
+    assert not any(folder.exists() for folder in stale)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_tool_that_fails_is_named_with_what_may_mend_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "sync", lambda: subprocess.run(["false", "--now"], check=True))
+    with pytest.raises(SystemExit) as ended:
+        setup.main()
+    message = str(ended.value.code)
+    assert "`false --now` ended with 1" in message
+    assert "PIP_INDEX_URL" in message
