@@ -8,18 +8,53 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")])
+FOLDERS = ("bench", "daemon", "docs", "examples", "guide", "plugins", "tests")
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(
+            document
+            for folder in FOLDERS
+            for document in (ROOT / folder).rglob("*.md")
+            if "build" not in document.relative_to(ROOT).parts
+        ),
+    ]
+)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+PLACE = re.compile(r"`([a-z_0-9.-]+/[a-z_0-9./-]*)`")
+"""A path in code, without capitals: those stand for what the reader fills in."""
+PACKAGES = ("", "daemon/src", "daemon/src/llmd")
+MADE = (".tools/", ".venv/", "wheelhouse/")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def relative(document: Path) -> str:
+    return str(document.relative_to(ROOT))
+
+
+def exists(place: str, document: Path) -> bool:
+    """Whether a path means something beside its document, in the workspace or in the daemon's package."""
+    folders = (document.parent, *(ROOT / package for package in PACKAGES))
+    return place.startswith(MADE) or any((folder / place).exists() for folder in folders)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
 def test_relative_links_lead_to_files(document: Path) -> None:
     targets = LINK.findall(document.read_text())
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
-def test_links_are_found_in_the_readme() -> None:
+@pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
+def test_paths_in_code_lead_to_files(document: Path) -> None:
+    places = PLACE.findall(document.read_text())
+    assert [place for place in places if not exists(place, document)] == []
+
+
+def test_links_and_paths_are_found() -> None:
     assert "docs/architecture.md" in LINK.findall((ROOT / "README.md").read_text())
+    contributing = ROOT / "CONTRIBUTING.md"
+    assert "tests/serving/" in PLACE.findall(contributing.read_text())
+    assert exists("llmd/pager/pool.py", contributing)
+    assert not exists("llmd/pager/gone.py", contributing)
 
 
 def test_readme_stays_short() -> None:
