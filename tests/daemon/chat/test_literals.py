@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llmd.api.errors import RequestError
 from llmd.chat.literals import LiteralSwap, RenderedPrompt, Segment
 
 SPECIALS = frozenset({"<|end|>", "<s>", "</think>"})
@@ -25,6 +27,13 @@ def test_placeholder_has_the_length_and_survives_what_templates_do() -> None:
     assert len(hidden) == len(text)
     assert swap.reveal(hidden.strip().upper()).text == "<|end|>X"
     assert swap.reveal(hidden[:4]).segments == (Segment(" "), Segment("<|e", True))
+
+
+def test_text_that_leaves_no_placeholders_is_refused() -> None:
+    private = "".join(map(chr, range(0xF0003, 0x10FFFE)))
+    assert LiteralSwap({"<s>"}, private, "<s>").hide("<s>") == "\U000f0000\U000f0001\U000f0002"
+    with pytest.raises(RequestError, match="all characters that could stand for them"):
+        LiteralSwap({"<s>"}, "", f"<s>\U000f0000{private}")
 
 
 def test_escaped_placeholder_is_revealed() -> None:
@@ -72,6 +81,7 @@ def test_text_without_special_texts_is_left_alone() -> None:
     assert round_trip("") == RenderedPrompt(())
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["<", "s", ">", "<s>", "<|end|>", "|", "\U000f0000", "\U000f0001", "é"])).map(
         "".join

@@ -64,6 +64,9 @@ def test_reasoning_is_found_under_each_of_its_names(key: str) -> None:
         ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0]"),
         ({"role": "user", "content": ["text"]}, "messages[0].content[0]"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0]"),
+        ({"role": "user", "content": [{"type": ["text"]}]}, "messages[0].content[0]"),
+        ({"role": "tool", "tool_call_id": ["call_1"]}, "messages[0].tool_call_id"),
+        ({"role": "assistant", "tool_calls": [{**CALL, "id": {}}]}, "messages[0].tool_calls[0].id"),
         ({"role": "assistant", "tool_calls": {}}, "messages[0].tool_calls"),
         ({"role": "assistant", "tool_calls": [{}]}, "messages[0].tool_calls[0]"),
         (

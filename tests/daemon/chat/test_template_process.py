@@ -56,6 +56,17 @@ def test_process_that_cannot_start_is_lost(program: str, monkeypatch: pytest.Mon
         TemplateProcess(memory_bytes=MEMORY_BYTES)
 
 
+def test_process_that_sends_what_is_no_answer_is_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    babbler = tmp_path / "babbler"
+    babbler.write_text("#!/bin/sh\nprintf '\\001\\000\\000\\000x'\n")
+    babbler.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(babbler))
+    with pytest.raises(WorkerLostError, match="no answer"):
+        TemplateProcess(memory_bytes=MEMORY_BYTES)
+
+
 def test_process_has_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLMD_API_KEY", "secret")
     process = TemplateProcess(memory_bytes=MEMORY_BYTES)

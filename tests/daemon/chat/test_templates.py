@@ -54,6 +54,21 @@ def test_system_text_that_a_template_refuses_is_folded_in(
     assert all(system in text for system in systems)
 
 
+def test_values_nested_too_deeply_are_refused(renderer: TemplateRenderer) -> None:
+    nested: Any = "hello"
+    for _ in range(5000):
+        nested = [nested]
+    with pytest.raises(RequestError, match="nested too deeply"):
+        renderer.render(ECHO, [{**HELLO[0], "more": nested}])
+
+
+@pytest.mark.parametrize("source", ["{{ raise_exception('x' * 100000) }}", "{{ messages['y' * 100000].z }}"])
+def test_reason_of_a_template_is_cut(source: str, renderer: TemplateRenderer) -> None:
+    with pytest.raises((RequestError, TemplateError)) as caught:
+        renderer.render(ChatTemplate({"default": source}), HELLO)
+    assert 1000 < len(caught.value.message) < 1100
+
+
 def test_refusal_of_a_template_is_the_clients_mistake(renderer: TemplateRenderer) -> None:
     with pytest.raises(RequestError, match="user and assistant must take turns") as caught:
         renderer.render(family("llama2"), [*HELLO, *HELLO])

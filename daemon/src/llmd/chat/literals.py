@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
 
+from llmd.api.errors import RequestError
 from llmd.chat.special_tokens import any_of
 
 _PRIVATE = re.compile("[\U000f0000-\U0010ffff]")
@@ -44,12 +46,19 @@ class LiteralSwap:
     """One render's placeholders: `hide` in all that goes into the template, then `reveal` in what comes out."""
 
     def __init__(self, special_texts: Collection[str], template: str, inputs: Any) -> None:
+        """Raises `RequestError` where ``inputs`` leave no characters for placeholders."""
         self._specials = any_of(special_texts)
         strings = list(_strings(inputs))
         found = {match for text in strings for match in self._specials.findall(text)}
         taken = {char for text in (template, *strings) for char in _PRIVATE.findall(text)} if found else set()
         free = (chr(code) for code in range(_FIRST, _LAST + 1) if chr(code) not in taken)
-        self._placeholders = {text: "".join(next(free) for _ in text) for text in sorted(found)}
+        self._placeholders = {text: "".join(islice(free, len(text))) for text in sorted(found)}
+        if any(len(signs) < len(text) for text, signs in self._placeholders.items()):
+            raise RequestError(
+                "the messages hold special tokens and all characters that could stand for them",
+                param="messages",
+                hint="leave out characters of the private planes, from U+F0000 on",
+            )
         self._originals = {
             ord(sign): char
             for text, signs in self._placeholders.items()

@@ -30,17 +30,22 @@ def prepare_messages(messages: Sequence[Mapping[str, Any]], *, keep_developer: b
     prepared = [
         _prepare(message, f"messages[{place}]", keep_developer) for place, message in enumerate(messages)
     ]
+    _name_answers(prepared)
+    return prepared
+
+
+def _name_answers(messages: list[Message]) -> None:
+    """Give each message of a tool the name of what was called."""
     names = {
         call["id"]: call["function"].get("name")
-        for m in prepared
+        for m in messages
         for call in m.get("tool_calls", ())
         if "id" in call
     }
-    for message in prepared:
+    for message in messages:
         name = names.get(message.get("tool_call_id"))
         if message["role"] == "tool" and name is not None:
             message.setdefault("name", name)
-    return prepared
 
 
 def foldings(messages: list[Message]) -> Iterator[list[Message]]:
@@ -72,6 +77,7 @@ def _prepare(message: Any, param: str, keep_developer: bool) -> Message:  # noqa
             f"the role is {role!r}", param=f"{param}.role", hint="use system, user, assistant or tool"
         )
     roles = {"function": "tool"} if keep_developer else {"function": "tool", "developer": "system"}
+    _check_id(message.get("tool_call_id"), f"{param}.tool_call_id")
     kept = {key: value for key, value in message.items() if key not in _REASONING_KEYS and value is not None}
     prepared = {
         **kept,
@@ -98,7 +104,7 @@ def _text(content: Any, param: str) -> str:
 
 def _part_text(part: Any, param: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
-    text = part.get(_TEXT_PARTS[kind]) if kind in _TEXT_PARTS else None
+    text = part.get(_TEXT_PARTS.get(kind)) if isinstance(kind, str) else None
     if not isinstance(text, str):
         raise RequestError(
             f"a part of type {kind!r} is not text", param=param, hint="this model reads only text parts"
@@ -118,8 +124,18 @@ def _tool_call(call: Any, param: str) -> dict[str, Any]:
         raise RequestError(
             "a tool call has no function", param=param, hint="send the tool call that the answer held"
         )
+    _check_id(call.get("id"), f"{param}.id")
     arguments = _arguments(function.get("arguments"), f"{param}.function.arguments")
     return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _check_id(value: Any, param: str) -> None:
+    if value is not None and not isinstance(value, str):
+        raise RequestError(
+            f"the id of a tool call is a {type(value).__name__}",
+            param=param,
+            hint="send the id that the answer held",
+        )
 
 
 def _arguments(arguments: Any, param: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
 import llmd
 from llmd.chat.template_frames import (
     HEADER_BYTES,
@@ -85,7 +87,11 @@ class TemplateProcess:
         size = int.from_bytes(self._receive_exactly(HEADER_BYTES, deadline), "little")
         if size > MAX_FRAME_BYTES:
             return Failed("memory", f"the rendered prompt has {size} bytes, more than {MAX_FRAME_BYTES}")
-        return unpack_reply(self._receive_exactly(size, deadline))
+        payload = self._receive_exactly(size, deadline)
+        try:
+            return unpack_reply(payload)
+        except msgspec.DecodeError as exc:
+            raise WorkerLostError("the template process sent what is no answer") from exc
 
     def _receive_exactly(self, size: int, deadline: float) -> bytes:
         parts = bytearray()

@@ -22,6 +22,8 @@ from llmd.chat.template_process import TemplateProcess, WorkerLostError
 TIME_LIMIT_S = 2.0
 # Address space, not resident memory; the process itself maps about 60 MB.
 MEMORY_LIMIT_BYTES = 512 << 20
+# A template's own words go into an error: no more of them than somebody would read.
+MAX_REASON_LEN = 1000
 
 # Marks the end of an answer that is to be continued. Not a character, so that no text has it.
 _CONTINUE = "\ufdd0"
@@ -103,7 +105,14 @@ class TemplateRenderer:
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
             **_checked(extra or {}),
         }
-        text, swap = self._first_accepted(template, source, foldings(prepared), variables)
+        try:
+            text, swap = self._first_accepted(template, source, foldings(prepared), variables)
+        except RecursionError as exc:
+            raise RequestError(
+                "the messages or variables are nested too deeply",
+                param="messages",
+                hint="send flatter objects",
+            ) from exc
         return swap.reveal(_up_to_mark(text) if continue_final_message else text)
 
     def _first_accepted(
@@ -122,7 +131,7 @@ class TemplateRenderer:
     def _render(self, source: str, variables: dict[str, Any]) -> str:
         try:
             frame = pack(RenderJob(source, variables, self._clock().isoformat()))
-        except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
+        except (OverflowError, UnicodeEncodeError) as exc:
             raise RequestError(
                 f"the messages hold a value that cannot be rendered: {exc}",
                 param="messages",
@@ -132,13 +141,14 @@ class TemplateRenderer:
             reply = self._exchange(frame)
         if not isinstance(reply, Failed):
             return reply.text
+        reason = reply.message[:MAX_REASON_LEN]
         if reply.kind == "refused":
             raise TemplateRefusedError(
-                f"the model's chat template refuses the messages: {reply.message}",
+                f"the model's chat template refuses the messages: {reason}",
                 param="messages",
                 hint="order the messages as the template asks",
             )
-        raise TemplateError(f"the chat template failed: {reply.message}", hint=_MENDS[reply.kind])
+        raise TemplateError(f"the chat template failed: {reason}", hint=_MENDS[reply.kind])
 
     def _exchange(self, frame: bytes) -> Rendered | Failed:
         try:
