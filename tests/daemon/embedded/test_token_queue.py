@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmd.api.errors import LlmdError, RequestError
-from llmd.api.messages import Load, SamplingParams, StopParams
+from llmd.api.messages import Load, Output, SamplingParams, StopParams
 from llmd.embedded.opening import load_stored, user_directories
 from llmd.embedded.token_queue import TokenQueue
 
@@ -67,6 +67,46 @@ def test_a_cancelled_request_is_freed_and_a_refused_one_leaves_nothing(queue: To
         queue.submit((), GREEDY, StopParams(max_tokens=1))
     report = queue.report()
     assert (report.running, report.waiting, report.kv_blocks_used) == (0, 0, 0)
+
+
+def test_who_waits_comes_before_who_has_just_had_a_turn(
+    queue: TokenQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core, seen = queue._core, list[int]()
+    step, other = core.step, threading.Thread(target=tokens_of, args=(queue, (4, 5)), name="the other caller")
+
+    def step_while_the_other_waits() -> Output:
+        report = core.report()
+        seen.append(report.running + report.waiting)
+        if len(seen) == 1:
+            other.start()
+            while not queue._door.locked():
+                pass
+        return step()
+
+    monkeypatch.setattr(core, "step", step_while_the_other_waits)
+    tokens_of(queue, (1, 2, 3))
+    other.join()
+    assert seen[:2] == [1, 2]
+
+
+def test_a_stream_that_is_collected_within_a_step_is_freed_after_it(
+    queue: TokenQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandoned = queue.submit((1, 2), GREEDY, StopParams(max_tokens=30))
+    queue.next(abandoned)
+    core = queue._core
+    step = core.step
+
+    def step_while_collecting() -> Output:
+        queue.cancel(abandoned)
+        return step()
+
+    monkeypatch.setattr(core, "step", step_while_collecting)
+    alone = tokens_of(queue, (1, 2, 3))
+    monkeypatch.undo()
+    assert alone == tokens_of(queue, (1, 2, 3))
+    assert queue.report().kv_blocks_used == 0
 
 
 def test_forward_runs_between_steps(queue: TokenQueue) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ class TokenQueue:
     def __init__(self, core: EngineCore) -> None:
         self._open_core: EngineCore | None = core
         self._turn = threading.Lock()
+        self._door = threading.Lock()
+        self._cancelled: deque[int] = deque()
         self._ids = itertools.count()
         self._waiting: dict[int, deque[TokenOutput]] = {}
 
@@ -33,7 +37,7 @@ class TokenQueue:
             RequestError: it could never run.
             MemoryBudgetError: the KV pool is too small for it.
         """
-        with self._turn:
+        with self._taken():
             request_id = next(self._ids)
             self._core.submit(Submit(request_id, prompt, sampling, stop))
             self._waiting[request_id] = deque()
@@ -45,41 +49,66 @@ class TokenQueue:
         Raises:
             DeviceError: a device failed.
         """
-        with self._turn:
-            core = self._core
-            while not self._waiting[request_id]:
-                self._hand_out(core.step())
-            return self._waiting[request_id].popleft()
+        while True:
+            with self._taken():
+                core = self._core
+                if not self._waiting[request_id]:
+                    self._hand_out(core.step())
+                if self._waiting[request_id]:
+                    return self._waiting[request_id].popleft()
 
     def cancel(self, request_id: int) -> None:
-        """Forget a request, also one that has ended."""
-        with self._turn:
-            self._waiting.pop(request_id, None)
-            if self._open_core is not None:
-                self._open_core.cancel(request_id)
+        """Forget a request, also one that has ended; during another's turn, before the next one.
 
-    def forward(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        Never waits: the garbage collector ends abandoned streams wherever it runs, also within a step.
+        """
+        self._cancelled.append(request_id)
+        if self._turn.acquire(blocking=False):
+            try:
+                self._forget_cancelled()
+            finally:
+                self._turn.release()
+
+    def forward(self, ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """As `EngineCore.forward`, between two steps."""
-        with self._turn:
+        with self._taken():
             return self._core.forward(ids)
 
     def report(self) -> Report:
-        with self._turn:
+        with self._taken():
             return self._core.report()
 
     def reset_counters(self) -> None:
-        with self._turn:
+        with self._taken():
             self._core.reset_counters()
 
     def close(self) -> None:
         """Stop using the core, after the step that runs."""
-        with self._turn:
+        with self._taken():
             self._open_core = None
 
     def check_open(self) -> None:
         """Raises `LlmdError` where it is closed."""
-        with self._turn:
+        with self._taken():
             _ = self._core
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """One turn. Whoever waits for it holds the door, so that nobody who has just had one is first again."""
+        with self._door:
+            self._turn.acquire()
+        try:
+            self._forget_cancelled()
+            yield
+        finally:
+            self._turn.release()
+
+    def _forget_cancelled(self) -> None:
+        while self._cancelled:
+            request_id = self._cancelled.popleft()
+            self._waiting.pop(request_id, None)
+            if self._open_core is not None:
+                self._open_core.cancel(request_id)
 
     @property
     def _core(self) -> EngineCore:
