@@ -47,6 +47,16 @@ def test_the_callback_ends_the_answer_by_returning_false(engine: Engine) -> None
     assert engine.stats().running == 0
 
 
+def test_what_the_callback_raises_ends_the_answer(engine: Engine) -> None:
+    def fail(*_token: object) -> None:
+        raise KeyError("the caller's own")
+
+    with pytest.raises(KeyError, match="the caller's own") as caught:
+        engine.generate(QUESTION, fail, temperature=0)
+    assert caught.tb is not None  # a traceback that is kept keeps the stream too
+    assert (engine.stats().running, engine.stats().kv_blocks_used) == (0, 0)
+
+
 def test_none_is_not_false(engine: Engine) -> None:
     assert engine.generate(QUESTION, lambda *_: None, max_tokens=3, temperature=0).output_tokens == 3
 
@@ -143,7 +153,12 @@ def test_a_closed_engine_says_so(directory: Path) -> None:
 
 
 def test_a_prompt_that_cannot_run_is_refused(engine: Engine) -> None:
-    with pytest.raises(RequestError, match="vocabulary"):
-        engine.forward([100_000])
+    for ids in ([100_000], [1 << 40]):
+        with pytest.raises(RequestError, match="vocabulary"):
+            engine.forward(ids)
+    for words in ([1.5, 2.0], ["hello"], [[1, 2]]):
+        for ask in (engine.forward, engine.generate):
+            with pytest.raises(RequestError, match="token ids"):
+                ask(words)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="no tokens"):
         engine.generate([])

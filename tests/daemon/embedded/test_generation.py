@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmd.api.errors import ContextLengthError, RequestError
 from llmd.embedded.engine import Engine
+from llmd.embedded.generated import GenerationOptions
 
 QUESTION = "hello"
 CHAT = "<s><|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
@@ -27,6 +29,21 @@ def test_system_stands_before_a_question_and_nothing_else(engine: Engine) -> Non
     assert told.prompt_tokens > plain.prompt_tokens
     with pytest.raises(RequestError, match="question alone"):
         engine.generate([1, 2], system="be brief")
+
+
+def test_numpys_integers_are_token_ids_too(engine: Engine) -> None:
+    ids = engine.tokenize(CHAT)
+    expected = engine.generate(ids, max_tokens=3, temperature=0).token_ids
+    given: Any
+    for given in (np.array(ids), list(np.array(ids, np.int32))):
+        assert engine.generate(given, max_tokens=3, temperature=0).token_ids == expected
+
+
+def test_none_leaves_every_option_as_it_was(engine: Engine) -> None:
+    unset: dict[str, Any] = dict.fromkeys(GenerationOptions.__annotations__)
+    unset["seed"] = 1
+    answer = engine.generate(QUESTION, **unset)
+    assert answer.token_ids == engine.generate(QUESTION, seed=1).token_ids
 
 
 def test_a_seed_repeats_an_answer(engine: Engine) -> None:
@@ -86,7 +103,15 @@ def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"temperature": 3.0}, {"top_p": 0.0}, {"min_p": 2.0}, {"top_k": -1}, {"max_tokens": 0}, {"stop": [""]}],
+    [
+        {"temperature": 3.0},
+        {"top_p": 0.0},
+        {"min_p": 2.0},
+        {"top_k": -1},
+        {"max_tokens": 0},
+        {"stop": [""]},
+        {"stop": ""},
+    ],
 )
 def test_options_out_of_range_are_refused(engine: Engine, options: dict[str, object]) -> None:
     with pytest.raises(RequestError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -25,7 +25,7 @@ from llmd.embedded.generated import (
     GenerationOptions,
     Prompt,
 )
-from llmd.embedded.generation import check_names, encode, generate
+from llmd.embedded.generation import check_names, encode, generate, token_ids
 from llmd.embedded.opening import find_model, load_stored, user_directories
 from llmd.embedded.token_queue import TokenQueue
 from llmd.engine.loading import LoadedModel
@@ -125,8 +125,8 @@ class Engine:
     ) -> Generated:
         """Answer a question or a conversation, or continue token ids.
 
-        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False. Raw text is
-        continued as ``generate(engine.tokenize(text))``.
+        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False; what it raises
+        ends it too, and is raised here. Raw text is continued as ``generate(engine.tokenize(text))``.
 
         Raises:
             RequestError: an option or message cannot be used; `ContextLengthError` where the prompt is too long.
@@ -136,12 +136,12 @@ class Engine:
         ids = self._encode(prompt, options)
         tokens: list[GeneratedToken] = []
         times: list[float] = []
-        stream = self._generate(ids, options)
-        for token in stream:
-            times.append(time.perf_counter())
-            tokens.append(token)
-            if callback is not None and callback(token.text, token.id, token.logprob) is False:
-                stream.close()
+        with closing(self._generate(ids, options)) as stream:
+            for token in stream:
+                times.append(time.perf_counter())
+                tokens.append(token)
+                if callback is not None and callback(token.text, token.id, token.logprob) is False:
+                    break
         return _whole(len(ids), tokens, times)
 
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Generator[GeneratedToken]:
@@ -166,7 +166,7 @@ class Engine:
             RequestError: no ids, too many, or one outside the vocabulary.
             MemoryBudgetError: running requests hold the KV blocks that this needs.
         """
-        return self._queue.forward(np.asarray(ids, np.int32))
+        return self._queue.forward(np.asarray(token_ids(ids), np.int64))
 
     def stats(self) -> Report:
         """Counters since loading or `reset_stats`, and what runs now. Times in seconds."""

@@ -30,7 +30,7 @@ class GenerationOptions(TypedDict, total=False):
     top_p: float | None
     min_p: float | None
     seed: int | None
-    stop: str | Sequence[str]
+    stop: str | Sequence[str] | None
     system: str | None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import operator
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
@@ -32,9 +33,25 @@ def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[
             param="system",
             hint='begin the conversation with {"role": "system", "content": …}',
         )
-    if prompt and not isinstance(prompt[0], int):
+    if len(prompt) and isinstance(prompt[0], Mapping):
         return text.encode_chat(ChatPrompt(cast("Sequence[dict[str, Any]]", prompt)))
-    return tuple(cast("Sequence[int]", prompt))
+    return token_ids(cast("Sequence[int]", prompt))
+
+
+def token_ids(given: Sequence[int]) -> tuple[int, ...]:
+    """Token ids as Python's integers; the caller's may be NumPy's.
+
+    Raises:
+        RequestError: one is no integer.
+    """
+    try:
+        return tuple(map(operator.index, given))
+    except TypeError as error:
+        raise RequestError(
+            f"a prompt is a text, messages or token ids: {error}",
+            param="prompt",
+            hint='pass "…", [{"role": "user", "content": "…"}] or [1, 2, 3]',
+        ) from error
 
 
 def check_names(options: GenerationOptions) -> None:
@@ -61,8 +78,8 @@ def generate(
         RequestError: an option is out of range, or the prompt has ids outside the vocabulary.
         MemoryBudgetError: the KV pool is too small.
     """
-    stop = options.get("stop", ())
-    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    stop = options.get("stop")
+    stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
     answer = AnswerText(text.tokenizer, stops, skip_special=True, at_text_start=True)
     request = queue.submit(prompt, sampling_of(text, options), _stop_of(text, window, len(prompt), options))
     try:
