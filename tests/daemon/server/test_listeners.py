@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
@@ -40,6 +41,15 @@ def test_socket_that_answers_is_left_alone(tmp_path: Path) -> None:
     with listen([UnixAddress(path)]):
         with pytest.raises(ConfigError, match="a daemon answers there"), listen([UnixAddress(path)]):
             pass
+        assert path.exists()
+
+
+def test_socket_of_a_daemon_that_took_the_place_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "llmd.sock"
+    with contextlib.ExitStack() as second:
+        with listen([UnixAddress(path)]) as (first,):
+            first.socket.close()  # the server does so at its end, a moment before the file is removed
+            second.enter_context(listen([UnixAddress(path)]))
         assert path.exists()
 
 

@@ -60,6 +60,16 @@ async def test_slow_reader_pauses_its_requests_until_it_has_caught_up(calls: Cal
     assert calls.made == [("resume", 70), ("resume", 71)]
 
 
+async def test_others_go_on_where_a_sequence_is_cancelled_that_had_filled_the_buffer(calls: Calls) -> None:
+    stream = TokenStream((70, 71), calls, 4)
+    for token in range(4):
+        stream.push(TokenOutput(70, token))
+    calls.made.clear()
+    await stream.next()
+    stream.cancel(0)
+    assert calls.made == [("cancel", 70), ("resume", 71)]
+
+
 async def test_error_comes_after_the_tokens_before_it(calls: Calls) -> None:
     stream = TokenStream((70, 71), calls, 9)
     stream.push(TokenOutput(70, 5))

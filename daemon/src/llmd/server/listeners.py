@@ -25,16 +25,18 @@ MISSING_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class Listener(Struct, frozen=True):
-    """A bound socket and the address at which clients reach it."""
+    """A bound socket and the address at which clients reach it. ``file`` tells a Unix socket's own file from others."""
 
     socket: socket.socket
     address: Address
+    file: tuple[int, int] | None = None
 
     def close(self) -> None:
         """Close the socket; a Unix socket's file goes too, unless another daemon has taken its place."""
         if isinstance(self.address, UnixAddress):
             with contextlib.suppress(OSError):
-                self.address.path.unlink()
+                if _identity(self.address.path) == self.file:
+                    self.address.path.unlink()
         self.socket.close()
 
 
@@ -137,7 +139,13 @@ def _bind_unix(address: UnixAddress) -> Listener:
     finally:
         os.umask(umask)
     bound.listen(BACKLOG)
-    return Listener(bound, address)
+    return Listener(bound, address, _identity(path))
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file lies there; with its birth, because some file systems give a number out again at once."""
+    found = path.lstat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def _remove_stale(path: Path) -> None:

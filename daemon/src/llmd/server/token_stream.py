@@ -45,10 +45,7 @@ class TokenStream:
             self._changed.clear()
             await self._changed.wait()
         token = self._tokens.popleft()
-        if self._paused and len(self._tokens) <= self._buffer_tokens // 2:
-            self._paused = False
-            for request_id in self._index:
-                self._control.resume(request_id)
+        self._resume_if_caught_up()
         return self._index[token.request_id], token
 
     def cancel(self, index: int) -> None:
@@ -57,6 +54,7 @@ class TokenStream:
         del self._index[request_id]
         self._tokens = deque(token for token in self._tokens if token.request_id != request_id)
         self._control.cancel(request_id)
+        self._resume_if_caught_up()
 
     def close(self) -> None:
         """Ask for no more tokens at all."""
@@ -77,3 +75,9 @@ class TokenStream:
         """Take the end of a request from the supervisor; tokens before it are still read."""
         self._error = self._error or error
         self._changed.set()
+
+    def _resume_if_caught_up(self) -> None:
+        if self._paused and len(self._tokens) <= self._buffer_tokens // 2:
+            self._paused = False
+            for request_id in self._index:
+                self._control.resume(request_id)
