@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -9,12 +11,33 @@ from llmd.api.messages import Ask, Cancel, Report
 from llmd.engine.channel import Channel
 from llmd.engine.frames import encode_frame
 
+BEYOND_SELECT = 1024
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """As many open files as a front with more than a thousand clients may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, BEYOND_SELECT + 1), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, Channel]]:
     front, engine = socket.socketpair()
     with front, engine:
         yield front, Channel(engine)
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_the_descriptor_may_have_any_number() -> None:
+    front, inherited = socket.socketpair()
+    with front, inherited:
+        number = fcntl.fcntl(inherited.fileno(), fcntl.F_DUPFD_CLOEXEC, BEYOND_SELECT)
+        with socket.socket(fileno=number) as engine:
+            front.sendall(encode_frame(Ask()))
+            assert Channel(engine).receive(wait=False) == [Ask()]
 
 
 def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel]) -> None:

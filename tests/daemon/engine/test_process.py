@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -190,6 +191,15 @@ def test_options_that_cannot_be_followed_are_errors(
 def test_ends_when_the_front_goes(front: Front, directory: Path) -> None:
     front.send(load(directory))
     front.loaded()
+    front.socket.close()
+    assert front.process.wait(10) == 0
+
+
+def test_a_front_that_goes_without_reading_is_no_crash(front: Front, directory: Path) -> None:
+    front.send(load(directory))
+    front.loaded()
+    front.send(Ask())
+    assert select.select([front.socket], [], [], 20)[0]
     front.socket.close()
     assert front.process.wait(10) == 0
 

@@ -21,6 +21,9 @@ class Channel:
         self._socket = sock
         self._decoder: FrameDecoder[ToEngine] = FrameDecoder(cast("type[ToEngine]", ToEngine))
         self._early: list[ToEngine] = []
+        # select() refuses descriptors from 1024 on; a front with many clients hands such a one down.
+        self._incoming = select.poll()
+        self._incoming.register(sock, select.POLLIN)
         self.closed = False
 
     def send(self, message: FromEngine) -> None:
@@ -29,7 +32,7 @@ class Channel:
     def receive(self, *, wait: bool) -> list[ToEngine]:
         """Return what has come; with ``wait``, at least one message, or nothing once the front has gone."""
         messages, self._early = self._early, []
-        while not self.closed and (select.select([self._socket], [], [], 0)[0] or (wait and not messages)):
+        while not self.closed and (self._incoming.poll(0) or (wait and not messages)):
             received = self._socket.recv(_RECEIVE_BYTES)
             self.closed = not received
             messages += self._decoder.feed(received)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 
 from llmd.api.errors import LlmdError
 from llmd.api.messages import Ask, Cancel, Failed, Load, Loading, Shutdown, Submit, ToEngine
@@ -18,6 +19,19 @@ Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 def serve(channel: Channel, loader: Loader) -> int:
     """Load what the first message names, then run until the front goes or says so; returns the exit status."""
+    try:
+        return _serve(channel, loader)
+    except ConnectionError:
+        log.info("front_gone")
+        return 0
+
+
+def failure(request_id: int | None, error: LlmdError) -> Failed:
+    """Return an error as the message that tells the front of it."""
+    return Failed(request_id, type(error).__name__, error.message, error.hint)
+
+
+def _serve(channel: Channel, loader: Loader) -> int:
     first = channel.receive_first()
     if not isinstance(first, Load):
         log.error("engine_without_load", extra={"first_message": type(first).__name__})
@@ -27,19 +41,10 @@ def serve(channel: Channel, loader: Loader) -> int:
     except LlmdError as error:
         channel.send(failure(None, error))
         return 1
-    channel.send(model.loaded)
-    try:
+    with closing(model):
+        channel.send(model.loaded)
         _run(channel, model.core)
-    except BrokenPipeError:
-        log.info("front_gone")
-    finally:
-        model.close()
     return 0
-
-
-def failure(request_id: int | None, error: LlmdError) -> Failed:
-    """Return an error as the message that tells the front of it."""
-    return Failed(request_id, type(error).__name__, error.message, error.hint)
 
 
 def _run(channel: Channel, core: EngineCore) -> None:
