@@ -56,6 +56,26 @@ def probe():
 def open_device(name):
     raise {error}
 """
+SLEEPS = """
+from pathlib import Path
+from llmd.api import Backend, DeviceInfo, hookimpl
+LLMD_API = 1
+
+@hookimpl
+def llmd_backends():
+    return [Backend("made", probe, Device)]
+
+def probe():
+    awake = Path(__file__).with_name("awake").exists()
+    return [DeviceInfo("made", "toy", int(awake), 1, ("f32",), ("f32",), ())]
+
+class Device:
+    def __init__(self, name):
+        pass
+
+    def close(self):
+        pass
+"""
 
 
 def host(site: Site, cache: Cache, limit_s: float = 20.0) -> PluginHost:
@@ -121,6 +141,24 @@ def test_a_device_is_looked_for_at_its_backend_first(site: Site, cache: Cache, e
         "example": "probe",
         "hangs": "description",
     }
+
+
+def test_a_hang_costs_auto_its_time_limit_once(site: Site, cache: Cache, example: Path) -> None:
+    site.install_project(example)
+    site.install("hangs")
+    assert host(site, cache, limit_s=5.0).choose_device("auto").info.name == "example"
+    again = host(site, cache)
+    assert again.choose_device("auto").info.name == "example"
+    assert "did not finish within 5 s" in by_name(again.plugins())["hangs"].reason
+
+
+def test_a_device_that_the_user_names_is_looked_for_whatever_is_stored(site: Site, cache: Cache) -> None:
+    site.write("made", SLEEPS)
+    assert not host(site, cache).devices()[0].ok
+    (site.folder / "awake").touch()
+    assert not host(site, cache).devices()[0].ok
+    assert host(site, cache).choose_device("made").ok
+    assert host(site, cache).devices()[0].ok
 
 
 def test_auto_takes_the_best_usable_device(site: Site, cache: Cache, example: Path) -> None:

@@ -1,12 +1,18 @@
-"""A pass is remembered; whatever else happened is tried again."""
+"""A pass is remembered; whatever else happened is believed for an hour."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from llmd.api import DeviceInfo
+from llmd.host import probing
 from llmd.host.cache import Cache
+from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
-from llmd.host.probing import Prober, ProbeReport, Probes, probe_now
+from llmd.host.probing import BELIEVED_S, Prober, ProbeReport, Probes, Trust, probe_now
+from llmd.host.states import Failure, Summary
 from tests.plugin_sites import Site
 
 COUNTING = """
@@ -32,6 +38,7 @@ def open_device(name):
     return Device()
 """
 PASSES = 'return [DeviceInfo("counting", "toy", 1, 1, ("f32",), ("f32",), ())]'
+UNUSABLE = DeviceInfo("counting", "toy", 0, 1, ("f32",), ("f32",), (), reason="it is unplugged")
 FAILS = 'raise RuntimeError("not today")'
 
 
@@ -43,8 +50,8 @@ def runs(tmp_path: Path) -> int:
     return len((tmp_path / "runs").read_text())
 
 
-def prober(cache: Cache) -> Prober:
-    return Prober(cache, time_limit_s=20.0, trial="")
+def prober(cache: Cache, now: float = 1e9) -> Prober:
+    return Prober(cache, time_limit_s=20.0, trial="", clock=lambda: now)
 
 
 def test_a_pass_skips_the_child_the_next_time(site: Site, cache: Cache, tmp_path: Path) -> None:
@@ -58,15 +65,37 @@ def test_a_pass_skips_the_child_the_next_time(site: Site, cache: Cache, tmp_path
 def test_a_fresh_probe_runs_again(site: Site, cache: Cache, tmp_path: Path) -> None:
     plugin = counting(site, PASSES)
     prober(cache).probe(plugin)
-    prober(cache).probe(plugin, fresh=True)
+    prober(cache).probe(plugin, "nothing")
     assert runs(tmp_path) == 2
 
 
-def test_a_failure_is_tried_again(site: Site, cache: Cache, tmp_path: Path) -> None:
-    plugin = counting(site, FAILS)
-    reports = [prober(cache).probe(plugin) for _ in range(2)]
-    assert [report.passed for report in reports] == [False, False]
-    assert runs(tmp_path) == 2
+@pytest.mark.parametrize("found", [Failure("probe", "it hung", "wake it"), (), (UNUSABLE,)])
+@pytest.mark.parametrize(
+    ("later_s", "trust", "probed"),
+    [(BELIEVED_S - 1, "all", 1), (BELIEVED_S, "all", 2), (-1, "all", 2), (1, "passes", 2), (1, "nothing", 2)],
+)
+def test_what_found_nothing_to_use_is_believed_for_an_hour_unless_it_is_asked_for(
+    site: Site,
+    cache: Cache,
+    monkeypatch: pytest.MonkeyPatch,
+    found: Failure | tuple[DeviceInfo, ...],
+    later_s: float,
+    trust: Trust,
+    probed: int,
+) -> None:
+    plugin = counting(site, PASSES)
+    failure, infos = (found, ()) if isinstance(found, Failure) else (None, found)
+    devices = tuple(DeviceState(info, "counting", plugin, ok=False) for info in infos)
+    asked: list[PluginName] = []
+
+    def probe_now(asked_for: PluginName, *_: object) -> ProbeReport:
+        asked.append(asked_for)
+        return ProbeReport(Summary(), devices, failure)
+
+    monkeypatch.setattr(probing, "probe_now", probe_now)
+    first, second = prober(cache).probe(plugin), prober(cache, 1e9 + later_s).probe(plugin, trust)
+    assert (second.failure, second.devices) == (first.failure, first.devices) == (failure, devices)
+    assert len(asked) == probed
 
 
 def test_a_changed_plugin_is_probed_again(site: Site, cache: Cache, tmp_path: Path) -> None:
@@ -94,12 +123,11 @@ def test_a_crash_is_a_report_with_a_reason(site: Site) -> None:
     assert not report.devices
 
 
-def test_a_device_without_hardware_does_not_spoil_a_pass(site: Site) -> None:
+def test_a_device_that_says_it_is_unusable_is_no_failure_of_its_plugin(site: Site) -> None:
     plugin = counting(site, PASSES.replace('"toy", 1', '"toy", 0'))
     report = probe_now(plugin, 20.0, "")
-    assert isinstance(report, ProbeReport)
-    assert report.passed
-    assert not report.devices[0].ok
+    assert report.failure is None
+    assert [device.ok for device in report.devices] == [False]
 
 
 def test_a_process_probes_a_plugin_once_unless_asked_again(site: Site, cache: Cache, tmp_path: Path) -> None:
@@ -111,7 +139,7 @@ def test_a_process_probes_a_plugin_once_unless_asked_again(site: Site, cache: Ca
     assert plugin in probes
     assert probes.run([plugin]) == {}
     assert runs(tmp_path) == 1
-    assert set(probes.run([plugin], fresh=True)) == {plugin}
+    assert set(probes.run([plugin], "nothing")) == {plugin}
     assert runs(tmp_path) == 2
     probes.clear()
     assert plugin not in probes

@@ -14,7 +14,7 @@ from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, best
 from llmd.host.names import PluginName
-from llmd.host.probing import Prober, Probes
+from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
 
 if TYPE_CHECKING:
@@ -83,9 +83,10 @@ class PluginHost:
     def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
         """Every device that a probe found, usable or not.
 
-        Probes run in child processes, in parallel; a pass is taken from the cache unless ``fresh``.
+        Probes run in child processes, in parallel; unless ``fresh``, what is stored is taken: a pass always, anything
+        else for an hour.
         """
-        self._probe(self._providing("backend"), fresh=fresh)
+        self._probe(self._providing("backend"), "nothing" if fresh else "all")
         return self._probes.devices()
 
     def find_device(self, name: str) -> DeviceState:
@@ -168,18 +169,21 @@ class PluginHost:
                 self._set_aside(plugin, Failure.of("description", error))
 
     def _named(self, name: str) -> DeviceState | None:
-        """The device of that name. ``cuda:0`` is looked for at the backend ``cuda`` first: others may be slow."""
+        """The device of that name. ``cuda:0`` is looked for at the backend ``cuda`` first: others may be slow.
+
+        That backend is probed again where its stored probe found nothing to use: the user asked for it.
+        """
         kind, _, _ = name.partition(":")
         summaries, plugins = self._summaries(), self._providing("backend")
         likely = [plugin for plugin in plugins if kind in summaries[plugin].provides["backend"]]
-        for some in (likely, plugins):
-            self._probe(some)
+        for some, trust in ((likely, "passes"), (plugins, "all")):
+            self._probe(some, trust)
             if found := self._probes.device(name):
                 return found
         return None
 
-    def _probe(self, plugins: Sequence[PluginName], *, fresh: bool = False) -> None:
-        for plugin, failure in self._probes.run(plugins, fresh=fresh).items():
+    def _probe(self, plugins: Sequence[PluginName], trust: Trust) -> None:
+        for plugin, failure in self._probes.run(plugins, trust).items():
             self._set_aside(plugin, failure)
 
     def _set_aside(self, plugin: PluginName, failure: Failure) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
 
 import msgspec
 
@@ -18,38 +20,57 @@ from llmd.host.names import PluginName
 from llmd.host.states import PROBE, Failure, Summary
 
 MAX_PARALLEL_PROBES = 4
+# How long a probe is believed that found nothing to use. Retrying a plugin that hangs costs every start its whole time
+# limit; never retrying would keep a device away that was only asleep (docs/decisions/0006).
+BELIEVED_S = 3600.0
+
+Trust = Literal["all", "passes", "nothing"]
+"""Which stored reports are taken: also those that found nothing to use, for `BELIEVED_S`; only passes; none."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a probe found. ``failure`` is set where the probe as a whole failed; there are no devices then."""
+    """What a probe found. ``failure`` is set where the probe as a whole failed; there are no devices then.
+
+    ``taken_at`` is in seconds since the epoch.
+    """
 
     summary: Summary
     devices: tuple[DeviceState, ...] = ()
     failure: Failure | None = None
+    taken_at: float = 0.0
 
     @property
     def passed(self) -> bool:
-        """No device that says it is usable failed its trial."""
-        return self.failure is None and all(device.ok or device.info.score <= 0 for device in self.devices)
+        """It found devices, and each can be used: so it stays until plugin or machine change."""
+        return bool(self.devices) and all(device.ok for device in self.devices)
 
 
 class Prober:
     """Probes plugins in child processes and keeps what they found."""
 
-    def __init__(self, cache: Cache, *, time_limit_s: float, trial: str) -> None:
+    def __init__(
+        self, cache: Cache, *, time_limit_s: float, trial: str, clock: Callable[[], float] = time.time
+    ) -> None:
         self._cache = cache
         self._time_limit_s = time_limit_s
         self._trial = trial
+        self._clock = clock
 
-    def probe(self, plugin: PluginName, *, fresh: bool = False) -> ProbeReport:
-        """Probe a plugin, or take a pass of the same plugin on the same machine from the cache."""
+    def probe(self, plugin: PluginName, trust: Trust = "all") -> ProbeReport:
+        """Probe a plugin, or take what is stored of the same plugin on the same machine, as far as it is trusted."""
         fingerprint = probe_fingerprint(plugin, self._machine, self._trial)
-        known = None if fresh else self._cache.get(PROBE, plugin.key, fingerprint, ProbeReport)
-        if known and known.passed:
+        known = self._cache.get(PROBE, plugin.key, fingerprint, ProbeReport)
+        if known and self._holds(known, trust):
             return known
         report = probe_now(plugin, self._time_limit_s, self._trial)
+        report = msgspec.structs.replace(report, taken_at=self._clock())
         self._cache.put(PROBE, plugin.key, fingerprint, report)
         return report
+
+    def _holds(self, report: ProbeReport, trust: Trust) -> bool:
+        if report.passed:
+            return trust != "nothing"
+        return trust == "all" and 0 <= self._clock() - report.taken_at < BELIEVED_S
 
     @functools.cached_property
     def _machine(self) -> str:
@@ -64,11 +85,11 @@ class Probes:
         self._order = order
         self._reports: dict[PluginName, ProbeReport] = {}
 
-    def run(self, plugins: Sequence[PluginName], *, fresh: bool = False) -> dict[PluginName, Failure]:
+    def run(self, plugins: Sequence[PluginName], trust: Trust = "all") -> dict[PluginName, Failure]:
         """Probe plugins in parallel; returns the failures that are new."""
-        waiting = [plugin for plugin in plugins if fresh or plugin not in self._reports]
+        waiting = [plugin for plugin in plugins if trust == "nothing" or plugin not in self._reports]
         with ThreadPoolExecutor(MAX_PARALLEL_PROBES, thread_name_prefix="probe") as pool:
-            probe = functools.partial(self._prober.probe, fresh=fresh)
+            probe = functools.partial(self._prober.probe, trust=trust)
             reports = dict(zip(waiting, pool.map(probe, waiting), strict=True))
         self._reports |= reports
         return {plugin: report.failure for plugin, report in reports.items() if report.failure}
