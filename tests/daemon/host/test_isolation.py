@@ -48,6 +48,19 @@ def test_a_crash_names_its_signal_and_what_was_done(site: Site) -> None:
     )
 
 
+def test_a_signal_without_a_name_is_named_by_its_number(site: Site) -> None:
+    said = reason(site, "import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 6)")
+    assert said.startswith("it crashed with signal 40 (Real-time signal 6)")
+
+
+@pytest.mark.parametrize("ending", ["import os; os.abort()", "import threading; threading.Event().wait()"])
+def test_a_plugin_whose_import_does_not_end_well_is_to_be_uninstalled(site: Site, ending: str) -> None:
+    plugin = site.write("made", ending)
+    with pytest.raises(PluginError, match="while it was imported") as caught:
+        run_isolated(Probe(plugin, ""), 4.0)
+    assert caught.value.hint.startswith("uninstall made-made")
+
+
 def test_a_hang_names_the_limit(site: Site) -> None:
     assert "did not finish within 1 s" in reason(site, "import threading; threading.Event().wait()", 1.0)
 

@@ -22,7 +22,19 @@ from llmd.api.errors import LlmdError, PluginError
 from llmd.api.plugins import Backend
 from llmd.host.description import describe
 from llmd.host.devices import DeviceState
-from llmd.host.jobs import Answer, Began, Described, Failed, Finished, Found, Job, Measure, Measured, Probe
+from llmd.host.jobs import (
+    IMPORTED,
+    Answer,
+    Began,
+    Described,
+    Failed,
+    Finished,
+    Found,
+    Job,
+    Measure,
+    Measured,
+    Probe,
+)
 
 Trial = Callable[[Device], list[str]]
 
@@ -57,7 +69,7 @@ def answers_to(task: Probe | Measure) -> Iterator[Answer]:
         traceback.print_exc()
         yield Failed(
             f"it raised {type(error).__name__}: {error}",
-            "see `llmd doctor`; report it to the plugin's authors",
+            "`llmd doctor` tries it again; report it to the plugin's authors if it stays",
         )
     else:
         yield Finished()
@@ -65,7 +77,7 @@ def answers_to(task: Probe | Measure) -> Iterator[Answer]:
 
 def probe(task: Probe) -> Iterator[Answer]:
     """Describe the plugin and try each of its devices."""
-    yield Began("was imported")
+    yield Began(IMPORTED)
     description = describe(task.plugin)
     yield Described(description.summary())
     trial = pkgutil.resolve_name(task.trial) if task.trial else None
@@ -115,7 +127,7 @@ def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[
 
 def measure(task: Measure) -> Iterator[Answer]:
     """Benchmark one device."""
-    yield Began("was imported")
+    yield Began(IMPORTED)
     backends = {backend.name: backend for backend in describe(task.plugin).backend}
     yield Began(f"opened device {task.device!r}")
     device = backends[task.backend].open(task.device)

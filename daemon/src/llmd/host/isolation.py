@@ -13,7 +13,7 @@ from typing import IO
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.host.jobs import Answer, Began, Failed, Finished, Job, Measure, Probe
+from llmd.host.jobs import IMPORTED, Answer, Began, Failed, Finished, Job, Measure, Probe
 
 STDERR_TAIL_BYTES = 4096
 # How long after its time limit a child ends by itself, where this process was killed and nobody else ends it.
@@ -36,7 +36,7 @@ def run_isolated(task: Probe | Measure, time_limit_s: float) -> list[Answer]:
         answers = _decoded(output)
         if answers and isinstance(answers[-1], Finished):
             return answers[:-1]
-        raise _error(child.returncode, answers, _tail(stderr), None if in_time else time_limit_s)
+        raise _error(task, child.returncode, answers, _tail(stderr), None if in_time else time_limit_s)
 
 
 def _communicate(child: subprocess.Popen[bytes], job: bytes, time_limit_s: float) -> tuple[bytes, bool]:
@@ -68,19 +68,32 @@ def _decoded(output: bytes) -> list[Answer]:
         raise PluginError(f"it answered something that is no answer: {error}", hint=_report()) from error
 
 
-def _error(code: int, answers: list[Answer], stderr: str, time_limit_s: float | None) -> PluginError:
+def _error(
+    task: Probe | Measure, code: int, answers: list[Answer], stderr: str, time_limit_s: float | None
+) -> PluginError:
     """Why there is no `Finished`."""
     if answers and isinstance(failed := answers[-1], Failed):
         return PluginError(failed.reason, hint=failed.mend)
     doing = next((answer.doing for answer in reversed(answers) if isinstance(answer, Began)), "started")
+    # Commands import plugins in their own process, `llmd doctor` too: what ends an import ends them.
+    mend = (
+        f"uninstall {task.plugin.distribution}; report it to its authors" if doing == IMPORTED else _report()
+    )
     if time_limit_s is not None:
-        return PluginError(f"it did not finish within {time_limit_s:g} s while it {doing}", hint=_report())
+        return PluginError(f"it did not finish within {time_limit_s:g} s while it {doing}", hint=mend)
     if code < 0:
-        number = signal.Signals(-code)
-        name = f"{number.name} ({signal.strsignal(number)})"
-        return PluginError(f"it crashed with {name} while it {doing}", hint=_report())
+        return PluginError(f"it crashed with {_signal(-code)} while it {doing}", hint=mend)
     last_words = f": {stderr}" if stderr else ""
-    return PluginError(f"its process ended with status {code} while it {doing}{last_words}", hint=_report())
+    return PluginError(f"its process ended with status {code} while it {doing}{last_words}", hint=mend)
+
+
+def _signal(number: int) -> str:
+    """Name and meaning of a signal."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # most real-time signals have none
+        name = f"signal {number}"
+    return f"{name} ({signal.strsignal(number)})"
 
 
 def _tail(stderr: IO[bytes]) -> str:
@@ -92,4 +105,4 @@ def _tail(stderr: IO[bytes]) -> str:
 
 
 def _report() -> str:
-    return "check the driver, see `llmd doctor`, and report it to the plugin's authors if it stays"
+    return "check the driver; `llmd doctor` tries it again; report it to the plugin's authors if it stays"

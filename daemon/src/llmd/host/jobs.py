@@ -38,6 +38,10 @@ class Job(msgspec.Struct, frozen=True):
     alarm_s: float
 
 
+IMPORTED = "was imported"
+"""What a plugin does first, as `Began.doing` says it."""
+
+
 class Began(msgspec.Struct, frozen=True, tag=True):
     """The child is about to do something that may end it; ``doing`` completes "while it …"."""
 
