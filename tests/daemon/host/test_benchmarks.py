@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from llmd.api.device import DeviceInfo, DeviceProfile
 from llmd.api.errors import PluginError
+from llmd.host import benchmarks
 from llmd.host.benchmarks import CHECK_BUDGET_S, FULL_BUDGET_S, Benchmarks, drifted, measure_now
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState
@@ -49,29 +51,52 @@ def budgets(tmp_path: Path) -> list[float]:
     return [float(line) for line in (tmp_path / "budgets").read_text().split()]
 
 
-def test_the_first_measurement_is_the_full_one(device: DeviceState, cache: Cache, tmp_path: Path) -> None:
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The budgets of measurements; a check finds half as much again as the full measurement does."""
+    budgets: list[float] = []
+
+    def measured(device: DeviceState, budget_s: float) -> DeviceProfile:
+        budgets.append(budget_s)
+        rate = float(device.info.memory_bytes)
+        return DeviceProfile(rate if budget_s > CHECK_BUDGET_S else 1.5 * rate, {"f32": 1.0}, 1.0)
+
+    monkeypatch.setattr(benchmarks, "measure_now", measured)
+    return budgets
+
+
+def at_rate(device: DeviceState, rate: int) -> DeviceState:
+    return msgspec.structs.replace(device, info=msgspec.structs.replace(device.info, memory_bytes=rate))
+
+
+def test_the_first_measurement_is_a_check_and_the_full_one(
+    device: DeviceState, cache: Cache, taken: list[float]
+) -> None:
+    assert Benchmarks(cache).known(device) is None
+    assert Benchmarks(cache).measure(at_rate(device, 100)).read_bytes_per_s == 100
+    assert Benchmarks(cache).known(device) == DeviceProfile(100.0, {"f32": 1.0}, 1.0)
+    assert taken == [CHECK_BUDGET_S, FULL_BUDGET_S]
+    assert sum(taken) <= 3.0
+
+
+def test_later_a_short_check_is_enough(device: DeviceState, cache: Cache, taken: list[float]) -> None:
+    Benchmarks(cache).measure(at_rate(device, 100))
+    taken.clear()
+    assert Benchmarks(cache).measure(at_rate(device, 110)).read_bytes_per_s == 100
+    assert taken == [CHECK_BUDGET_S]
+
+
+def test_drift_asks_for_the_full_measurement(device: DeviceState, cache: Cache, taken: list[float]) -> None:
+    Benchmarks(cache).measure(at_rate(device, 100))
+    taken.clear()
+    assert Benchmarks(cache).measure(at_rate(device, 50)).read_bytes_per_s == 50
+    assert taken == [CHECK_BUDGET_S, FULL_BUDGET_S]
+
+
+def test_a_device_is_measured_in_a_child(device: DeviceState, tmp_path: Path) -> None:
     (tmp_path / "rate").write_text("100")
-    benchmarks = Benchmarks(cache)
-    assert benchmarks.known(device) is None
-    assert benchmarks.measure(device).read_bytes_per_s == 100
-    assert benchmarks.known(device) == DeviceProfile(100.0, {"f32": 1.0}, 1.0)
-    assert budgets(tmp_path) == [FULL_BUDGET_S]
-
-
-def test_later_a_short_check_is_enough(device: DeviceState, cache: Cache, tmp_path: Path) -> None:
-    (tmp_path / "rate").write_text("100")
-    Benchmarks(cache).measure(device)
-    (tmp_path / "rate").write_text("110")
-    assert Benchmarks(cache).measure(device).read_bytes_per_s == 100
-    assert budgets(tmp_path) == [FULL_BUDGET_S, CHECK_BUDGET_S]
-
-
-def test_drift_asks_for_the_full_measurement(device: DeviceState, cache: Cache, tmp_path: Path) -> None:
-    (tmp_path / "rate").write_text("100")
-    Benchmarks(cache).measure(device)
-    (tmp_path / "rate").write_text("50")
-    assert Benchmarks(cache).measure(device).read_bytes_per_s == 50
-    assert budgets(tmp_path) == [FULL_BUDGET_S, CHECK_BUDGET_S, FULL_BUDGET_S]
+    assert measure_now(device, 0.1) == DeviceProfile(100.0, {"f32": 1.0}, 1.0)
+    assert budgets(tmp_path) == [0.1]
 
 
 def test_a_device_that_cannot_be_measured_is_an_error(device: DeviceState) -> None:
