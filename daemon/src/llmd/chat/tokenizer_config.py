@@ -91,11 +91,16 @@ def _named(path: Path, values: dict[str, Any]) -> dict[str, str | list[str]]:
     named: dict[str, str | list[str]] = {
         key: _text(path, key, values[key]) for key in _NAMES if values.get(key) is not None
     }
-    # transformers 4 has a list of the first name and an object of further roles of the second; 5 has the list as second.
-    extra = values.get("extra_special_tokens") or {}
-    roles, listed = (extra, []) if isinstance(extra, dict) else ({}, extra)
-    named |= {key: _text(path, key, value) for key, value in roles.items()}
-    listed = values.get("additional_special_tokens") or listed
+    # transformers 4 has a list of the first name and an object of further roles of the second; 5 has the list as second
+    # and the roles as third.
+    listed = values.get("additional_special_tokens")
+    for key in ("extra_special_tokens", "model_specific_special_tokens"):
+        extra = values.get(key)
+        if isinstance(extra, dict):
+            named |= {role: _text(path, role, value) for role, value in extra.items()}
+        else:
+            listed = listed or extra
+    listed = listed or []
     if not isinstance(listed, list):
         raise TokenizerError(f"{path}: additional_special_tokens is not a list", hint="correct the file")
     if listed:

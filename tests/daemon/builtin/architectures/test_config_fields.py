@@ -82,6 +82,7 @@ def test_null_and_absent_differ_where_null_switches_something_off() -> None:
     fields = ConfigFields({"present": 2, "null": None})
     read = [fields.positive_or_null(name, 50.0) for name in ("present", "null", "absent")]
     assert read == [2.0, None, 50.0]
+    assert [fields.size_or_null(name, 50) for name in ("present", "null", "absent")] == [2, None, 50]
 
 
 def test_fields_of_an_object_are_named_with_their_path() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from llmd.api import UnsupportedModelError
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.gemma import gemma_ends, gemma_style
 from llmd.builtin.architectures.shape import Shape
@@ -29,6 +30,12 @@ def test_norms_surround_each_part_and_store_their_weight_minus_one() -> None:
 
 def test_hidden_activation_counts_and_hidden_act_does_not() -> None:
     assert gemma_style(fields(hidden_act="silu")).activation == "gelu_tanh"
+
+
+def test_attention_in_both_directions_is_unsupported() -> None:
+    assert gemma_style(fields(use_bidirectional_attention=None))
+    with pytest.raises(UnsupportedModelError, match="use_bidirectional_attention is True"):
+        gemma_style(fields(use_bidirectional_attention=True))
 
 
 def test_the_embedding_is_multiplied_by_the_root_of_its_width_and_tied() -> None:

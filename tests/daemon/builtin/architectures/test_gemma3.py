@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmd.api import Rope, RopeTable, UnsupportedModelError
+from llmd.api import Rope, RopeTable
 from llmd.builtin.architectures.gemma3 import plan
 from tests.golden.models.catalog import tiny_model
 
@@ -37,12 +37,21 @@ def test_the_new_spelling_has_one_rope_for_each_kind_of_layer() -> None:
     assert plan(new, None) == plan(CONFIG, None)
 
 
+def test_the_old_bases_count_where_the_new_spelling_has_none() -> None:
+    by_kind = {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}
+    changed = {"rope_theta": 500.0, "rope_local_base_freq": 700.0, "rope_scaling": None}
+    assert tables(**changed, rope_parameters=by_kind) == tables(**changed)
+
+
+def test_scaling_beside_the_new_spelling_is_that_of_full_layers() -> None:
+    new = {"full_attention": {"rope_theta": 500.0}, "sliding_attention": {"rope_theta": 700.0}}
+    scaled = tables(rope_parameters=new)
+    plain = tables(rope_parameters=new, rope_scaling=None)
+    assert scaled[0] == plain[0]
+    assert scaled[2].inv_freq == pytest.approx([f / 8 for f in plain[2].inv_freq])
+
+
 def test_every_sixth_layer_is_full_where_nothing_is_said() -> None:
     unsaid = {name: value for name, value in CONFIG.items() if name != "sliding_window_pattern"}
     groups = plan({**unsaid, "num_hidden_layers": 13}, None).groups
     assert next(group.layers for group in groups if group.window is None) == (5, 11)
-
-
-def test_attention_in_both_directions_is_unsupported() -> None:
-    with pytest.raises(UnsupportedModelError, match="use_bidirectional_attention is True"):
-        plan({**CONFIG, "use_bidirectional_attention": True}, None)

@@ -14,6 +14,11 @@ def test_a_null_window_means_full_attention() -> None:
     assert [group.window for group in plan({**CONFIG, "sliding_window": None}, None).groups] == [None]
 
 
+def test_a_window_that_is_not_stated_is_that_of_the_family() -> None:
+    unsaid = {name: value for name, value in CONFIG.items() if name != "sliding_window"}
+    assert [group.window for group in plan(unsaid, None).groups] == [4096]
+
+
 def test_layer_types_are_heeded() -> None:
     types = ["full_attention", "sliding_attention", "full_attention"]
     groups = plan({**CONFIG, "layer_types": types}, None).groups

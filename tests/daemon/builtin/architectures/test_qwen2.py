@@ -26,6 +26,12 @@ def test_a_used_window_begins_at_its_first_layer() -> None:
     assert [(group.window, group.layers) for group in groups] == [(None, (0,)), (9, (1,))]
 
 
+def test_a_used_window_begins_at_layer_28_where_nothing_is_said() -> None:
+    unsaid = {name: value for name, value in CONFIG.items() if name != "max_window_layers"}
+    groups = plan({**unsaid, "use_sliding_window": True, "num_hidden_layers": 30}, None).groups
+    assert next(group.layers for group in groups if group.window) == (28, 29)
+
+
 def test_layer_types_cannot_slide_where_the_window_is_not_used() -> None:
     with pytest.raises(CheckpointError, match="no window"):
         plan({**CONFIG, "layer_types": ["full_attention", "sliding_attention"]}, None)

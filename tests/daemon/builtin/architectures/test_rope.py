@@ -40,6 +40,13 @@ def test_theta_may_stand_beside_the_new_spelling() -> None:
     assert table(rope_theta=400.0, rope_parameters={"rope_type": "default"}) == table(rope_theta=400.0)
 
 
+def test_scaling_beside_the_new_spelling_keeps_what_it_does_not_say() -> None:
+    new = {"rope_type": "default", "rope_theta": 400.0, "partial_rotary_factor": 0.5}
+    scaling = {"type": "linear", "factor": 2.0}
+    both = table(head_dim=8, rope_parameters=new, rope_scaling=scaling)
+    assert both == table(head_dim=8, rope_parameters=new | {"rope_type": "linear", "factor": 2.0})
+
+
 def test_part_of_a_head_can_be_rotated() -> None:
     assert table(head_dim=8, partial_rotary_factor=0.5).rotary_dim == 4
 

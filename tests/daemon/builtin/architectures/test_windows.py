@@ -16,8 +16,10 @@ def test_layer_types_win_over_the_familys_pattern() -> None:
     assert layer_windows(fields, 2, 8, [True, False]) == (None, 8)
 
 
-def test_a_null_window_is_none() -> None:
+def test_a_null_window_is_none_and_an_absent_one_the_familys() -> None:
     assert read_window(ConfigFields({"sliding_window": None})) is None
+    assert read_window(ConfigFields({})) == 4096
+    assert read_window(ConfigFields({}), absent=None) is None
     assert read_window(ConfigFields({"sliding_window": 4096})) == 4096
 
 

@@ -51,6 +51,12 @@ class ConfigFields:
             self._refuse(name, value, f"a number above 0, at most {MAX_NUMBER:g}")
         return float(value)
 
+    def size_or_null(self, name: str, absent: int | None) -> int | None:
+        """An integer of 1 or more, or None where the field is null; here an absent field means something else."""
+        if name not in self._values:
+            return absent
+        return self.size(name) if name in self else None
+
     def positive_or_null(self, name: str, absent: float | None) -> float | None:
         """A number above 0, or None where the field is null; here an absent field means something else."""
         if name not in self._values:

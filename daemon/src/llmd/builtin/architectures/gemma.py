@@ -19,6 +19,8 @@ def gemma_style(
     fields: ConfigFields, *, softcap: float | None = None, qk_norm: Literal["head"] | None = None
 ) -> LayerStyle:
     """Norms around each part whose weights are stored minus 1; scores scaled by a number of the configuration."""
+    if fields.flag("use_bidirectional_attention", default=False):
+        fields.refuse_unsupported("use_bidirectional_attention", value=True, known="false")
     bias = fields.flag("attention_bias", default=False)
     return LayerStyle(
         eps=fields.positive("rms_norm_eps"),

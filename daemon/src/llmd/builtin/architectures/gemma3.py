@@ -18,8 +18,6 @@ FULL_EVERY = 6
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Gemma Team 2025, "Gemma 3 Technical Report"."""
     fields = ConfigFields(config)
-    if fields.flag("use_bidirectional_attention", default=False):
-        fields.refuse_unsupported("use_bidirectional_attention", value=True, known="false")
     shape = read_shape(fields, default_head_dim=DEFAULT_HEAD_DIM)
     period = fields.size("sliding_window_pattern", FULL_EVERY)
     sliding = [(layer + 1) % period != 0 for layer in range(shape.num_layers)]
@@ -35,12 +33,8 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
 
 def _ropes(fields: ConfigFields) -> tuple[RopeConfig, RopeConfig]:
     """The RoPE of full layers and that of windowed ones, which is never scaled in the old spelling."""
-    by_type = fields.inside("rope_parameters")
-    if "full_attention" in by_type or "sliding_attention" in by_type:
-        full, local = by_type.inside("full_attention"), by_type.inside("sliding_attention")
-        return (
-            rope_config(fields, full, full.positive("rope_theta", FULL_THETA)),
-            rope_config(fields, local, local.positive("rope_theta", DEFAULT_THETA)),
-        )
-    local_theta = fields.positive("rope_local_base_freq", DEFAULT_THETA)
-    return read_rope(fields, default_theta=FULL_THETA), rope_config(fields, ConfigFields({}), local_theta)
+    new = fields.inside("rope_parameters")
+    local = new.inside("sliding_attention")
+    local_theta = local.positive("rope_theta", fields.positive("rope_local_base_freq", DEFAULT_THETA))
+    full = new.inside("full_attention") if "full_attention" in new else new
+    return read_rope(fields, full, default_theta=FULL_THETA), rope_config(fields, local, local_theta)

@@ -16,7 +16,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Abdin et al. 2024, "Phi-3 Technical Report"."""
     fields = ConfigFields(config)
     shape = read_shape(fields)
-    window = read_window(fields)
+    window = read_window(fields, absent=None)
     style = LayerStyle(
         eps=fields.positive("rms_norm_eps"),
         activation=read_activation(fields),

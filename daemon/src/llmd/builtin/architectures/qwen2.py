@@ -11,6 +11,8 @@ from llmd.builtin.architectures.layer import LayerStyle
 from llmd.builtin.architectures.shape import read_shape
 from llmd.builtin.architectures.windows import Windows, layer_windows, read_window
 
+DEFAULT_FIRST_WINDOWED = 28
+
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Yang et al. 2024, "Qwen2 Technical Report"."""
@@ -31,6 +33,6 @@ def qwen_windows(fields: ConfigFields, num_layers: int) -> Windows:
     """The window counts only with ``use_sliding_window``, and from layer ``max_window_layers`` on."""
     used = fields.flag("use_sliding_window", default=False)
     window = read_window(fields) if used else None
-    first = fields.count("max_window_layers", 0)
+    first = fields.count("max_window_layers", DEFAULT_FIRST_WINDOWED)
     sliding = [window is not None and layer >= first for layer in range(num_layers)]
     return layer_windows(fields, num_layers, window, sliding)

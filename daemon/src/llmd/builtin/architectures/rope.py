@@ -1,7 +1,8 @@
 """RoPE as ``config.json`` spells it, old and new, to a table for one context window.
 
 Old: ``rope_theta``, ``rope_scaling`` (with ``type`` or ``rope_type``), ``partial_rotary_factor``. New: all of them in
-``rope_parameters``, or in one such object for each kind of layer.
+``rope_parameters``, or in one such object for each kind of layer. A ``rope_scaling`` beside it, as users add to
+lengthen the context, takes its place; what that does not say stays.
 """
 
 from __future__ import annotations
@@ -38,24 +39,27 @@ class RopeConfig(msgspec.Struct, frozen=True):
         return self.max_len
 
 
-def read_rope(fields: ConfigFields, *, default_theta: float = DEFAULT_THETA) -> RopeConfig:
-    """The RoPE of a model that has one for all layers.
+def read_rope(
+    fields: ConfigFields, new: ConfigFields | None = None, *, default_theta: float = DEFAULT_THETA
+) -> RopeConfig:
+    """The RoPE of a model that has one for all layers; ``new`` is its object in the new spelling.
 
     Raises:
         CheckpointError: a field is missing or ill-typed.
         UnsupportedModelError: the type of scaling is unknown.
     """
-    new = "rope_parameters" in fields
-    scaling = fields.inside("rope_parameters" if new else "rope_scaling")
-    stated = scaling if new and "rope_theta" in scaling else fields
-    return rope_config(fields, scaling, stated.positive("rope_theta", default_theta))
+    new = fields.inside("rope_parameters") if new is None else new
+    scaling = fields.inside("rope_scaling") if "rope_scaling" in fields else new
+    theta = _stating("rope_theta", scaling, new, fields).positive("rope_theta", default_theta)
+    return rope_config(fields, scaling, theta)
 
 
 def rope_config(fields: ConfigFields, scaling: ConfigFields, theta: float) -> RopeConfig:
     """The RoPE that the object ``scaling`` describes. Raises as `read_rope`."""
     max_len = fields.size("max_position_embeddings")
-    partial = scaling if "partial_rotary_factor" in scaling else fields
-    trained = scaling if "original_max_position_embeddings" in scaling else fields
+    places = (scaling, fields.inside("rope_parameters"), fields)
+    partial = _stating("partial_rotary_factor", *places)
+    trained = _stating("original_max_position_embeddings", *places)
     if theta <= 1:
         fields.contradict(f"rope_theta is {theta}, expected a number above 1")
     return RopeConfig(
@@ -66,6 +70,11 @@ def rope_config(fields: ConfigFields, scaling: ConfigFields, theta: float) -> Ro
         max_len=max_len,
         trained_len=trained.size("original_max_position_embeddings", max_len),
     )
+
+
+def _stating(name: str, *places: ConfigFields) -> ConfigFields:
+    """The first of the objects that has the field, else the last."""
+    return next((place for place in places if name in place), places[-1])
 
 
 def rope_table(rope: RopeConfig, head_dim: int, context_len: int) -> RopeTable:

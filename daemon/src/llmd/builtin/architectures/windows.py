@@ -9,12 +9,15 @@ from llmd.builtin.architectures.config_fields import ConfigFields
 Windows = tuple[int | None, ...]
 """For each layer its window in tokens, the row's own included; None for full attention."""
 
+DEFAULT_WINDOW = 4096
+"""What an absent ``sliding_window`` means in most families that have one."""
+
 LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
-def read_window(fields: ConfigFields) -> int | None:
-    """``sliding_window``; None where it is null or absent."""
-    return fields.size("sliding_window") if "sliding_window" in fields else None
+def read_window(fields: ConfigFields, absent: int | None = DEFAULT_WINDOW) -> int | None:
+    """``sliding_window``; None where it is null."""
+    return fields.size_or_null("sliding_window", absent)
 
 
 def layer_windows(
