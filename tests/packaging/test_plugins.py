@@ -41,8 +41,9 @@ class User:
 
     def llmd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         variables = self.environment.variables()
-        wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheelhouse)}
-        wheels |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(self.wheelhouse)}
+        links = self.wheelhouse.as_uri()  # pip would cut a path with a space in two
+        wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": links}
+        wheels |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": links}
         variables["PATH"] = f"{self.path}:{variables['PATH']}"
         command = [str(self.environment.prefix / "bin" / "llmd"), *arguments]
         return subprocess.run(command, check=False, capture_output=True, text=True, env=variables | wheels)
