@@ -45,6 +45,18 @@ def test_draining_closes_and_returns_what_was_left() -> None:
         channel.get(0)
 
 
+class FedWhileClosing(Channel[str]):
+    """A channel that another thread puts an item into at the last moment."""
+
+    def close(self) -> None:
+        self.put("late", 0)
+        super().close()
+
+
+def test_draining_loses_no_item_that_comes_at_the_last_moment() -> None:
+    assert FedWhileClosing("made", 2).drain() == ["late"]
+
+
 def test_a_full_channel_that_is_closed_says_closed() -> None:
     channel = Channel[int]("made", 1)
     channel.put(1, 0)

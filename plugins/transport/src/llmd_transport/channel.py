@@ -66,10 +66,10 @@ class Channel(Generic[T]):
 
     def drain(self) -> list[T]:
         """Close, and return the items that nobody will get now."""
+        self.close()  # first: an item put between the two would never be got
         with self._changed:
             left = list(self._items)
             self._items.clear()
-        self.close()
         return left
 
     def _has_room(self) -> bool:
