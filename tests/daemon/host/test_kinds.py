@@ -8,7 +8,7 @@ import pytest
 
 from llmd.api import hooks
 from llmd.api.errors import PluginError
-from llmd.api.plugins import Architecture, Backend, Transport
+from llmd.api.plugins import Architecture, Backend, Command, Transport
 from llmd.host.kinds import KINDS
 
 BY_NAME = {kind.name: kind for kind in KINDS}
@@ -51,3 +51,8 @@ def test_refuses_what_it_does_not_say(returned: object, complaint: str) -> None:
         BY_NAME["backend"].checked(returned)
     assert "llmd_backends" in caught.value.message
     assert caught.value.hint
+
+
+def test_the_help_of_a_command_is_a_text() -> None:
+    with pytest.raises(PluginError, match="gave a Command whose help is no text"):
+        BY_NAME["command"].checked([Command("greet", 3, nothing)])  # type: ignore[arg-type]

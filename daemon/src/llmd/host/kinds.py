@@ -15,13 +15,18 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*\Z")
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One plugin kind. ``naming`` is the field with the name or names, ``callables`` those that must be callable."""
+    """One plugin kind.
+
+    ``naming`` is the field with the name or names; ``callables`` are those that must be callable, ``texts`` those that
+    are shown to people.
+    """
 
     name: str
     hook: str
     type: type[Any]
     naming: str
     callables: tuple[str, ...]
+    texts: tuple[str, ...] = ()
 
     def names(self, described: Sequence[Any]) -> tuple[str, ...]:
         """The names that these descriptions claim, in order."""
@@ -51,6 +56,9 @@ class Kind(msgspec.Struct, frozen=True):
         for member in self.callables:
             if not callable(getattr(one, member)):
                 raise self._error(f"gave a {self.type.__name__} whose {member} cannot be called")
+        for member in self.texts:
+            if not isinstance(getattr(one, member), str):
+                raise self._error(f"gave a {self.type.__name__} whose {member} is no text")
 
     def _names_of(self, one: Any) -> tuple[Any, ...]:
         naming = getattr(one, self.naming)
@@ -67,5 +75,5 @@ KINDS = (
     Kind("architecture", "llmd_architectures", Architecture, "names", ("plan",)),
     Kind("transport", "llmd_transports", Transport, "scheme", ("connect", "listen")),
     Kind("dialect", "llmd_dialects", Dialect, "name", ("routes",)),
-    Kind("command", "llmd_commands", Command, "name", ("load",)),
+    Kind("command", "llmd_commands", Command, "name", ("load",), ("help",)),
 )
