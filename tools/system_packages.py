@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
+ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ def main() -> None:
     says what mends it.
     """
     check_python(sys.version_info[:3])
-    apt = apt_command()
-    if apt is not None and missing():
-        install(apt, missing())
+    lacking = missing()
+    apt = apt_command() if is_worth_asking(lacking) else None
+    if apt is not None:
+        install(apt, lacking)
     still_missing = missing()
     if still_missing:
         print(explain(still_missing), file=sys.stderr)
@@ -74,6 +76,11 @@ def check_python(version: tuple[int, ...]) -> None:
             f"setup: llmd needs Python {oldest} or newer, {sys.executable} is {found}\n"
             f"Install a newer one and name it:  make PYTHON=python{oldest} setup"
         )
+
+
+def is_worth_asking(packages: list[SystemPackage]) -> bool:
+    """Whether apt is run: what is optional and did not come when the workspace was set up is not asked for each time."""
+    return any(package.is_required for package in packages) or bool(packages and not ENVIRONMENT.exists())
 
 
 def missing() -> list[SystemPackage]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_missing_packages_are_installed_where_apt_may_run(
     Machine(monkeypatch, COMPILER, EMULATOR, apt=["apt-get"])
     assert exit_status() == 0
     assert capsys.readouterr().err == ""
+
+
+def test_an_optional_package_is_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(system_packages, "ENVIRONMENT", tmp_path / ".venv")
+    Machine(monkeypatch, EMULATOR, apt=["apt-get"])
+    assert exit_status() == 0
+    assert capsys.readouterr().err == ""
+    (tmp_path / ".venv").mkdir()
+    Machine(monkeypatch, EMULATOR, apt=["apt-get"])
+    assert exit_status() == 0
+    assert "qemu-user" in capsys.readouterr().err
 
 
 def test_root_needs_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
