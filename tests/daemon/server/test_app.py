@@ -100,6 +100,25 @@ def test_unknown_paths_and_methods_are_errors_in_json(daemon: RunningDaemon) -> 
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/a%0Ab", 404), ("OPTIONS", "*", 204), ("CONNECT", "localhost:80", 405)],
+)
+def test_every_path_goes_through_the_one_door(
+    daemon: RunningDaemon, method: str, path: str, status: int
+) -> None:
+    reply = send(daemon, method, path)
+    assert reply.status == status
+    assert "x-request-id" in reply.headers
+    assert status == 204 or reply.error["type"]
+
+
+@pytest.mark.parametrize("header", ["Host", "Origin"])
+def test_header_that_is_no_text_is_refused_as_any_other(daemon: RunningDaemon, header: str) -> None:
+    reply = post(daemon, {header: "ev\xffil"})
+    assert (reply.status, reply.error["type"]) == (403, "permission_error")
+
+
+@pytest.mark.parametrize(
     "path", ["/chat/completions", f"{CHAT}/", "//v1//chat/completions", "/v1/v1/chat/completions"]
 )
 def test_paths_are_forgiven(daemon: RunningDaemon, path: str) -> None:

@@ -47,12 +47,27 @@ async def test_gzip_is_inflated_and_its_limit_is_that_of_the_text() -> None:
     assert await reply_to(bomb, headers) == {"code": "too large"}
 
 
+async def test_body_that_is_not_compressed_as_it_says_is_refused() -> None:
+    assert await reply_to(b'{"a": 1}', {"Content-Encoding": "gzip"}) == {"code": "invalid_body"}
+
+
 def nested(depth: int) -> bytes:
     return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'"text"', b"{'a': 1}", b"\xff", nested(MAX_DEPTH + 1), nested(4000)]
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"text"',
+        b"{'a': 1}",
+        b"\xff",
+        b'{"a": "\xe9"}',
+        nested(MAX_DEPTH + 1),
+        nested(4000),
+    ],
 )
 async def test_what_is_no_plain_json_object_is_refused(body: bytes) -> None:
     assert await reply_to(body) == {"code": "invalid_json"}

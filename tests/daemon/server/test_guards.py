@@ -27,6 +27,11 @@ def test_names_of_this_machine_pass(host: str) -> None:
     GUARDS.check(LOOPBACK, {"Host": host})
 
 
+@pytest.mark.parametrize("host", ["workstation", "WORKSTATION:8642", "llm.example", "LLM.Example"])
+def test_case_of_host_names_does_not_matter(host: str) -> None:
+    Guards("WorkStation", frozenset({"LLM.example"})).check(LOOPBACK, {"Host": host})
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8642", "localhost.evil.example", "notlocalhost"]
 )

@@ -54,8 +54,14 @@ def test_context_overflow_has_both_numbers() -> None:
 def test_clients_are_told_when_to_try_again_or_never() -> None:
     later = problem_of(UnavailableError("busy", code="c", retry_after_s=2)).response()
     assert (later.headers["retry-after"], later.headers["retry-after-ms"]) == ("2", "2000")
-    never = problem_of(UnavailableError("failed", code="c")).response()
-    assert never.headers["x-should-retry"] == "false"
+    for final in (UnavailableError("failed", code="c"), ModelError("no weights")):
+        assert problem_of(final).response().headers["x-should-retry"] == "false"
+
+
+def test_message_with_bytes_that_are_no_text_is_sent_all_the_same() -> None:
+    body = problem_of(RequestError("not \udcff")).response().body
+    assert isinstance(body, bytes)
+    assert json.loads(body)["error"]["message"] == r"not \udcff"
 
 
 def test_hints_reach_the_client() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from llmd.api.errors import LlmdError
 from llmd.server import problems
@@ -114,8 +115,13 @@ def _elapsed_ms(started: float) -> float:
 def build_app(service: Service, routes: RouteTable, guards: Guards) -> web.Application:
     """The application that serves ``routes``."""
     door = Door(service, routes, guards)
-    app = web.Application(client_max_size=service.config.max_body)
-    app.router.add_route("*", "/{path:.*}", door.__call__)
+
+    @web.middleware
+    async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name
+        return await door(request)
+
+    # Not a route: paths with a line break, `OPTIONS *` and CONNECT would slip past every pattern.
+    app = web.Application(client_max_size=service.config.max_body, middlewares=[every_request])
     app.on_response_prepare.append(door.add_headers)
     return app
 

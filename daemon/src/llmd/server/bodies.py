@@ -17,13 +17,18 @@ async def read_object(request: web.Request) -> dict[str, Any]:
     """The body as a JSON object; of duplicate keys the last wins.
 
     Raises:
-        BadRequestError: it is no JSON object, or nested too deeply.
+        BadRequestError: it is no JSON object, nested too deeply, or not what its headers say.
         web.HTTPRequestEntityTooLarge: it is larger than the limit, counted after inflating gzip.
     """
-    body = await request.read()
+    try:
+        body = await request.read()
+    except web.RequestPayloadError as error:
+        raise BadRequestError(
+            "the body cannot be read", code="invalid_body", hint="is it what Content-Encoding says?"
+        ) from error
     try:
         value = _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequestError(f"the body is not JSON: {error}", code="invalid_json") from error
     if not isinstance(value, dict):
         raise BadRequestError("the body must be a JSON object", code="invalid_json")

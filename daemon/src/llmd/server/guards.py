@@ -77,7 +77,8 @@ class Guards(Struct, frozen=True):
 
     def _host_allowed(self, host: str) -> bool:
         name = _hostname(host)
-        return not name or _is_ip(name) or _is_local_name(name) or name in {self.hostname, *self.allow_host}
+        named = {known.lower() for known in (self.hostname, *self.allow_host)}
+        return not name or _is_ip(name) or _is_local_name(name) or name in named
 
 
 def cors_headers(origin: str) -> dict[str, str]:

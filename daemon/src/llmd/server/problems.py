@@ -39,7 +39,9 @@ class Problem(Struct, frozen=True):
 
     def body(self) -> dict[str, Any]:
         """The error in OpenAI's shape."""
-        error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        # Bytes of a header that are no text come as surrogates, which JSON cannot hold.
+        message = self.message.encode(errors="backslashreplace").decode()
+        error = {"message": message, "type": self.type, "param": self.param, "code": self.code}
         return {"error": error | dict(self.extra)}
 
     def response(self) -> web.Response:
@@ -73,7 +75,8 @@ def _server_problem(error: LlmdError, text: str) -> Problem:
         case MemoryBudgetError():
             return Problem(503, UNAVAILABLE, "out_of_memory", text)
         case ModelError():
-            return Problem(503, UNAVAILABLE, "model_failed", text)
+            # Another try would load it anew, and fail as this one.
+            return Problem(503, UNAVAILABLE, "model_failed", text, headers=_retry(None))
         case EngineCrashedError():
             return Problem(500, "server_error", "engine_crashed", text)
         case _:
