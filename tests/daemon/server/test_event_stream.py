@@ -70,6 +70,19 @@ async def test_silence_is_filled_with_comments(ask: Ask) -> None:
     assert (await reply.read()).endswith(b"data: {}\n\n" + DONE)
 
 
+async def test_nothing_follows_the_end(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    ended = asyncio.Event()
+
+    async def write(events: EventStream) -> None:
+        await events.done()
+        await asyncio.sleep(20 * OFTEN_S)
+        ended.set()
+
+    assert (await (await ask(write, OFTEN_S)).read()).endswith(DONE)
+    await ended.wait()
+    assert "task_failed" not in caplog.text
+
+
 async def test_failure_before_the_first_event_has_a_status_of_its_own(ask: Ask) -> None:
     async def write(_events: EventStream) -> None:
         raise RequestError("no", param="p")

@@ -50,8 +50,7 @@ class EventStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         """A failure after the status line becomes the last event; the stream then ends without ``[DONE]``."""
-        assert self._pinger is not None
-        await self._pinger.close()
+        await self._end_pings()
         if (
             not self.response.prepared
             or not isinstance(error, Exception)
@@ -73,6 +72,7 @@ class EventStream:
 
     async def done(self) -> None:
         """Send OpenAI's last event and end the reply."""
+        await self._end_pings()
         await self._write(DONE)
         await self.response.write_eof()
 
@@ -82,6 +82,11 @@ class EventStream:
             if not self.response.prepared:
                 await self.response.prepare(self._request)
         await self.response.write(chunk)
+
+    async def _end_pings(self) -> None:
+        """Before the reply ends: a ping after its last chunk would be taken for the next reply."""
+        assert self._pinger is not None
+        await self._pinger.close()
 
     async def _ping_in_silence(self) -> None:
         with contextlib.suppress(ConnectionError):
