@@ -72,3 +72,10 @@ async def test_last_words_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert [vars(record)["line"] for record in caplog.records if "engine_said" in record.message] == [
         "no driver"
     ]
+
+
+async def test_line_of_any_length_neither_blocks_the_engine_nor_hides_the_next() -> None:
+    code = "import sys; sys.stderr.write('x' * 500_000 + chr(10)); sys.exit('no driver')"
+    process = await EngineProcess.start("tiny", [sys.executable, "-c", code])
+    assert await process.end(GRACE_S) == "exit status 1"
+    assert process.last_lines[-1] == "no driver"

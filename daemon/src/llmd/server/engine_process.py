@@ -111,10 +111,19 @@ class EngineProcess:
 
     async def _log_stderr(self) -> None:
         assert self._process.stderr is not None
-        while line := await self._process.stderr.readline():
+        while line := await _next_line(self._process.stderr):
             said = line.decode(errors="replace").rstrip()
             self._last_lines.append(said)
             logger.info("engine_said", extra={"model": self._model, "line": said})
+
+
+async def _next_line(reader: asyncio.StreamReader) -> bytes:
+    """The next line; of one beyond the reader's limit its end alone. Unread, it would block who writes it."""
+    while True:
+        try:
+            return await reader.readline()
+        except ValueError:
+            continue
 
 
 async def _spawn(command: Sequence[str], inherited: socket.socket) -> asyncio.subprocess.Process:
