@@ -116,6 +116,8 @@ def test_refuses_a_host_that_is_no_address(settings: Settings) -> None:
     ("reply", "error", "message"),
     [
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "no llmd daemon"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "no llmd daemon"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"\xe9"', LlmdError, "no llmd daemon"),
         (b"", DaemonUnreachableError, "went away"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", DaemonUnreachableError, "went away"),
     ],

@@ -143,15 +143,14 @@ class Client:
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         with self._reply(method, path, body) as reply:
-            decoded: dict[str, Any] = msgspec.json.decode(reply.read())
-            return decoded
+            return _decoded(reply.read())
 
     def _stream(self, path: str, body: Mapping[str, Any]) -> Iterator[Answer]:
         options = {"stream": True, "stream_options": {"include_usage": True}}
         with self._reply("POST", path, {**body, **options}) as reply:
             for line in reply:
                 if line.startswith(DATA) and line[len(DATA) :].strip() != DONE:
-                    chunk = msgspec.json.decode(line[len(DATA) :])
+                    chunk = _decoded(line[len(DATA) :])
                     if "error" in chunk:
                         raise _error(chunk)
                     yield _answer(chunk)
@@ -262,16 +261,15 @@ def _answer(body: Mapping[str, Any]) -> Answer:
 
 def _decoded(content: bytes) -> dict[str, Any]:
     try:
-        decoded: dict[str, Any] = msgspec.json.decode(content, type=dict[str, Any])
-    except msgspec.DecodeError:
-        return {}
-    return decoded
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _stranger() from error
 
 
 def _error(body: Mapping[str, Any]) -> LlmdError:
     error = body.get("error")
     if not isinstance(error, dict):
-        return LlmdError("what answers there is no llmd daemon", hint="check --host")
+        return _stranger()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
     if kind is RequestError:
         return RequestError(str(error["message"]), param=error.get("param"))
@@ -279,6 +277,10 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
     if error.get("type") == "permission_error":
         found.exit_code = EXIT_REFUSED
     return found
+
+
+def _stranger() -> LlmdError:
+    return LlmdError("what answers there is no llmd daemon", hint="check --host")
 
 
 def _lost(address: Address, error: Exception) -> DaemonUnreachableError:

@@ -114,7 +114,10 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
 
 def _directory(asked: str) -> Path | None:
     path = Path(asked)
-    return path.resolve() if "/" in asked and path.is_dir() else None
+    try:
+        return path.resolve() if "/" in asked and path.is_dir() else None
+    except OSError:  # too long for a path, or not for this user to see
+        return None
 
 
 def _no_directory(asked: str, *, allow_path: bool) -> NotFoundError:

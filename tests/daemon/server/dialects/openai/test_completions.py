@@ -36,6 +36,7 @@ def test_sixteen_tokens_unless_the_request_says_otherwise(daemon: RunningDaemon)
     [
         ("Hi", ("Hi",)),
         (None, ("",)),
+        ([], ("",)),
         (["Hi", "Ho"], ("Hi", "Ho")),
         ([72, 105], ((72, 105),)),
         ([[72, 105], [72]], ((72, 105), (72,))),
@@ -46,7 +47,9 @@ def test_prompts_come_in_every_form(prompt: Any, read: Any) -> None:
     assert read_prompts(RequestFields({"prompt": prompt})) == read
 
 
-@pytest.mark.parametrize("prompt", [5, {"a": 1}, [1, "a"], [[]], [[-1]], [None], [True], ["x"] * 257])
+@pytest.mark.parametrize(
+    "prompt", [5, 0, False, {}, {"a": 1}, [1, "a"], [[]], [[-1]], [None], [True], ["x"] * 257]
+)
 def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(BadRequestError) as caught:
         read_prompts(RequestFields({"prompt": prompt}))

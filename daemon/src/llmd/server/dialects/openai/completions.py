@@ -66,8 +66,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return template.with_prompts(await service.in_thread(encode, ready.text, prompts))
 
     def shape(ready: ReadyModel, prepared: GenerationRequest) -> CompletionShape:
-        texts = [prompt_text(ready.text, p, t) for p, t in zip(prompts, prepared.prompts, strict=True)]
-        echoes = texts if echo else [""] * len(texts)
+        echoed = zip(prompts, prepared.prompts, strict=True) if echo else ()
+        echoes = [prompt_text(ready.text, p, t) for p, t in echoed] or [""] * len(prompts)
         return CompletionShape(
             head, prepared, ready.text.tokenizer, echoes, return_token_ids=return_token_ids
         )
@@ -79,7 +79,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
     """A prompt, or several: text or token ids. None at all is an empty text, which is BOS alone."""
     value = fields.value("prompt")
-    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value or ""]
+    value = "" if value in (None, []) else value
+    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
     prompts = tuple(_prompt(item) for item in several)
     if len(prompts) > MAX_PROMPTS or any(prompt is None for prompt in prompts):
         raise fields.invalid("prompt", f"text, token ids, or a list of at most {MAX_PROMPTS} of them")
