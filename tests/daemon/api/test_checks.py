@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmd.api import Program, Selection, StageLimits, Step, Ticket
-from llmd.api.checks import check_selection, check_step
+from llmd.api.checks import check_hidden, check_selection, check_step
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
@@ -42,6 +42,12 @@ def make_selection(**changes: Any) -> Selection:
 def test_a_good_step_and_selection_pass(program: Program) -> None:
     check_step(program, BLOCKS, LIMITS, make_step())
     check_selection(program, LIMITS, make_step(), make_selection())
+
+
+def test_hidden_states_have_a_row_for_each_row_of_the_step(program: Program) -> None:
+    check_hidden(program, make_step(), np.zeros((3, program.hidden_size), np.float32))
+    with pytest.raises(ValueError, match="hidden rows is float32"):
+        check_hidden(program, make_step(), np.zeros((2, program.hidden_size), np.float32))
 
 
 def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import StageLimits
 from llmd.api.program import Program
-from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Selection, Step
+from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:
@@ -37,6 +37,15 @@ def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits,
             raise ValueError("a negative token id needs a ticket to feed from")
     _check_consecutive(step)
     _check_tables(program, blocks, step)
+
+
+def check_hidden(program: Program, step: Step, hidden: Float32) -> None:
+    """Check the hidden states that enter with a step.
+
+    Raises:
+        ValueError: what is wrong, with the values.
+    """
+    _check_array("hidden rows", hidden, np.float32, (step.num_rows, program.hidden_size))
 
 
 def check_selection(program: Program, limits: StageLimits, step: Step, selection: Selection) -> None:

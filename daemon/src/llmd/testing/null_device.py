@@ -30,7 +30,7 @@ from llmd.api import (
     TensorSource,
     Ticket,
 )
-from llmd.api.checks import check_selection, check_step
+from llmd.api.checks import check_hidden, check_selection, check_step
 
 Clock = Callable[[], float]
 
@@ -119,8 +119,8 @@ class NullStage:
             raise ValueError(f"ticket {step.feed} is fed from, but not in flight")
         if len(self._flights) >= self._limits.tickets:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
-        if hidden is not None and len(hidden.host()) != step.num_rows:
-            raise ValueError(f"{len(hidden.host())} hidden rows for a step of {step.num_rows}")
+        if hidden is not None:
+            check_hidden(self._program, step, hidden.host())
         self._busy_until = max(self._busy_until, self._device.clock()) + self._device.step_s
         ticket = Ticket(self._next)
         self._next += 1

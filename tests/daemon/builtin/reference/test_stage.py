@@ -108,6 +108,23 @@ def test_a_step_without_output_rows_only_fills_the_cache(make_stage: MakeStage) 
     assert stage.wait(ticket, 1.0).ids.shape == (0, 64)
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        np.zeros((3, 40), np.float32),
+        np.zeros((2, 39), np.float32),
+        np.zeros((2, 40)),
+        np.zeros((2, 80), np.float32)[:, ::2],
+    ],
+)
+def test_hidden_states_that_do_not_fit_the_step_are_refused(
+    make_stage: MakeStage, hidden: np.ndarray
+) -> None:
+    stage = make_stage(first=1)
+    with pytest.raises(ValueError, match="hidden rows"):
+        stage.submit(make_step([1, 2]), HostHidden(hidden), last(2))
+
+
 def test_closing_twice_is_allowed(make_stage: MakeStage) -> None:
     stage = make_stage()
     stage.close()

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.checks import check_selection, check_step
+from llmd.api.checks import check_hidden, check_selection, check_step
 from llmd.api.device import HiddenRef, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.program import Program
@@ -88,6 +88,8 @@ class ReferenceStage:
         if (selection is None) == self._program.has_head:
             raise ValueError("a selection is given exactly where the program ends with the head")
         check_step(self._program, self._blocks, self._limits, step)
+        if hidden is not None:
+            check_hidden(self._program, step, hidden.host())
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
         if len(self._done) >= self._limits.tickets:
