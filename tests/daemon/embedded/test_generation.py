@@ -35,7 +35,9 @@ def test_numpys_integers_are_token_ids_too(engine: Engine) -> None:
     ids = engine.tokenize(CHAT)
     expected = engine.generate(ids, max_tokens=3, temperature=0).token_ids
     given: Any
+    counted: dict[str, Any] = {"seed": np.int64(3), "max_tokens": np.int32(3)}
     for given in (np.array(ids), list(np.array(ids, np.int32))):
+        assert engine.generate(given, **counted).output_tokens == 3
         assert engine.generate(given, max_tokens=3, temperature=0).token_ids == expected
 
 
@@ -108,6 +110,9 @@ def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
         {"top_p": 0.0},
         {"min_p": 2.0},
         {"top_k": -1},
+        {"top_k": 2.5},
+        {"max_tokens": 2.5},
+        {"seed": 1.5},
         {"max_tokens": 0},
         {"stop": [""]},
         {"stop": ""},

@@ -174,6 +174,8 @@ def test_a_request_larger_than_the_pool_is_refused(make_core: MakeCore) -> None:
     core = make_core(slots=1, budget_bytes=200_000)
     with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
         core.submit(submit(1, 500))
+    with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
+        core.forward(np.zeros(500, np.int32))
     assert ids(run(core, submit(2, 20))[2])
 
 

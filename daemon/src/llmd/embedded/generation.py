@@ -100,12 +100,23 @@ def sampling_of(text: ModelText, options: GenerationOptions) -> SamplingParams:
     Raises:
         RequestError: a value is out of range.
     """
-    given = {name: options.get(name) for name in SAMPLING}
+    given = {name: options.get(name) for name in SAMPLING} | {"top_k": _integer(options, "top_k")}
     for name, value in given.items():
         if value is not None:
             _check(name, cast("float", value))
-    choice = SamplingChoice(**given, seed=options.get("seed"), logprobs=0)  # type: ignore[arg-type]
+    choice = SamplingChoice(**given, seed=_integer(options, "seed"), logprobs=0)  # type: ignore[arg-type]
     return choice.params(text.defaults, choice.drawn_seed(), choice=0)
+
+
+def _integer(options: GenerationOptions, name: str) -> int | None:
+    """An integer option. What is none is refused here: in the batch it would end other callers' steps."""
+    value = options.get(name)
+    try:
+        return None if value is None else operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise RequestError(
+            f"{name} is {value!r}, expected an integer", param=name, hint="correct it"
+        ) from error
 
 
 def _check(name: str, value: float) -> None:
@@ -119,7 +130,7 @@ def _stop_of(text: ModelText, window: int, prompt_len: int, options: GenerationO
     room = window - prompt_len
     if room < 1:
         raise ContextLengthError(prompt_len, window, param="prompt")
-    asked = options.get("max_tokens")
+    asked = _integer(options, "max_tokens")
     if asked is not None and asked < 1:
         raise RequestError(f"max_tokens is {asked}", param="max_tokens", hint="ask for at least one token")
     return StopParams(max_tokens=room if asked is None else min(room, asked), stop_ids=text.stop_ids)

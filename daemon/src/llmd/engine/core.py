@@ -117,9 +117,10 @@ class EngineCore:
 
         Raises:
             RequestError: no tokens, too many, or one outside the vocabulary.
-            MemoryBudgetError: running requests hold the blocks that this needs.
+            MemoryBudgetError: the KV pool is too small, or running requests hold the blocks that this needs.
         """
         self._check_tokens(token_ids.tolist(), max_new=0)
+        self._check_pool(len(token_ids))
         if not self._pager.admit(_FORWARD_ID, len(token_ids)):
             raise MemoryBudgetError(
                 f"no {len(token_ids)} tokens of KV are free",
@@ -183,9 +184,12 @@ class EngineCore:
                 hint="ask for at least one more token",
             )
         self._check_tokens(sequence.tokens, max_new)
-        if not self._pager.fits_ever(sequence.total_len):
+        self._check_pool(sequence.total_len)
+
+    def _check_pool(self, total_len: int) -> None:
+        if not self._pager.fits_ever(total_len):
             raise MemoryBudgetError(
-                f"prompt and max_tokens together are {sequence.total_len} tokens, the KV pool holds"
+                f"prompt and max_tokens together are {total_len} tokens, the KV pool holds"
                 f" {self._budget.max_tokens}",
                 hint="lower max_tokens, or serve with a larger --memory-budget",
             )
