@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.machine import available_bytes, cpu_name, num_threads
+from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_threads
 
 GIB = 1 << 30
 
@@ -53,6 +53,21 @@ def test_the_narrowest_quota_decides(
         "sys/fs/cgroup/outer/inner/cpu.max": inner,
     }
     assert num_threads(make_root(tmp_path, files)) == threads
+
+
+def test_last_level_caches_count_once_for_all_that_share_them(four_cpus: None, tmp_path: Path) -> None:
+    assert cache_bytes(tmp_path) == 0
+    files: dict[str, str] = {}
+    for cpu in range(4):
+        for index, (level, size) in enumerate([(1, "32K"), (1, "32K"), (2, "1024K"), (3, "32768K")]):
+            folder = f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
+            shared = "0-1" if cpu < 2 else "2-3"
+            files |= {
+                f"{folder}/level": f"{level}\n",
+                f"{folder}/size": f"{size}\n",
+                f"{folder}/shared_cpu_list": f"{shared if level == 3 else cpu}\n",
+            }
+    assert cache_bytes(make_root(tmp_path, files)) == 64 << 20
 
 
 def test_memory_is_what_the_machine_has_available(tmp_path: Path) -> None:

@@ -222,6 +222,13 @@ def test_benchmark_measures_every_rate() -> None:
     assert all(rate > 0 for rate in rates)
 
 
+def test_no_weights_are_said_to_arrive_faster_than_memory_gives_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmd_backend_cpu.device.read_rate", lambda _device, _budget_s: 1.0)
+    profile = CpuDevice().benchmark(0.05)
+    assert profile.read_bytes_per_s == 1.0
+    assert set(profile.decode_bytes_per_s.values()) == {1.0}
+
+
 def test_describes_processor_instruction_set_and_threads() -> None:
     description = CpuDevice(isa="generic", threads=1).info.description
     assert description.endswith(", generic, 1 thread")

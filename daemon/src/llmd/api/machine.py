@@ -26,6 +26,12 @@ def available_bytes(root: Path = ROOT) -> int:
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
 
+def cache_bytes(root: Path = ROOT) -> int:
+    """Bytes of the last-level caches that belong to the processors of the process; 0 where nothing tells."""
+    caches = (_last_cache(root, cpu) for cpu in os.sched_getaffinity(0))
+    return sum(dict(cache for cache in caches if cache is not None).values())
+
+
 def cpu_name(root: Path = ROOT) -> str:
     """The model name of the processor, or its architecture."""
     for line in _lines(root / "proc/cpuinfo"):
@@ -39,6 +45,16 @@ def _core(root: Path, cpu: int) -> str:
     """A name for the core that a logical processor belongs to: its list of siblings."""
     siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
     return next(iter(_lines(siblings)), str(cpu))
+
+
+def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
+    """The processors that share the last-level cache of one, and its size in bytes."""
+    folders = (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*")
+    levels = [(_word(folder / "level"), folder) for folder in folders]
+    if not levels:
+        return None
+    _, last = max(levels)
+    return _word(last / "shared_cpu_list"), int(_word(last / "size").rstrip("K") or 0) * 1024
 
 
 def _control_groups(root: Path) -> Iterator[Path]:
@@ -72,6 +88,10 @@ def _machine_bytes(root: Path) -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _word(path: Path) -> str:
+    return next(iter(_lines(path)), "").strip()
 
 
 def _lines(path: Path) -> list[str]:
