@@ -176,7 +176,8 @@ class PluginHost:
         kind, _, _ = name.partition(":")
         summaries, plugins = self._summaries(), self._providing("backend")
         likely = [plugin for plugin in plugins if kind in summaries[plugin].provides["backend"]]
-        for some, trust in ((likely, "passes"), (plugins, "all")):
+        rounds: tuple[tuple[list[PluginName], Trust], ...] = ((likely, "passes"), (plugins, "all"))
+        for some, trust in rounds:
             self._probe(some, trust)
             if found := self._probes.device(name):
                 return found
