@@ -42,6 +42,18 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda file: file.update({"decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}}),
         "WordPiece",
     ),
+    "decoder of no kind": (
+        lambda file: file.update({"decoder": {"type": {}}}),
+        "not a tokenizer that can be run",
+    ),
+    "marks before pieces": (
+        lambda file: file["model"].update({"continuing_subword_prefix": "a"}),  # aborts in the library
+        "parts of words with 'a'",
+    ),
+    "marks after pieces": (
+        lambda file: file["model"].update({"end_of_word_suffix": "</w>"}),
+        "parts of words with '</w>'",
+    ),
     "no decoder": (lambda file: file.update({"decoder": None}), "no decoder"),
     "model of unknown type": (
         lambda file: file["model"].update({"type": "Magic"}),
@@ -59,6 +71,40 @@ def test_damaged_file_is_refused_by_name(damage: str, copy: Copy) -> None:
         load_tokenizer(directory)
     assert str(directory / "tokenizer.json") in caught.value.message
     assert caught.value.hint
+
+
+PANICS = {
+    "while it loads": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+    "while it encodes": {
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": "<?>", "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+            ],
+            "pair": [],
+            "special_tokens": {},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("fields", PANICS.values(), ids=PANICS)
+def test_panic_of_the_library_is_an_error_that_names_the_model(fields: dict[str, Any], copy: Copy) -> None:
+    directory = copy("byte_level_json")
+    edit(directory, lambda file: file.update(fields))
+    with pytest.raises(TokenizerError, match="fails in the library that runs it") as caught:
+        load_tokenizer(directory)
+    assert str(directory) in caught.value.message
+    assert caught.value.hint
+
+
+def test_panic_over_a_text_is_an_error_too(copy: Copy) -> None:
+    directory = copy("byte_level_json")
+    edit(directory, lambda file: file.update({"normalizer": {"type": "Prepend", "prepend": ""}}))
+    tokenizer = load_tokenizer(directory)
+    with pytest.raises(TokenizerError, match="fails in the library that runs it"):
+        tokenizer.encode("Größe 1 <s>")
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, 5000, -2])

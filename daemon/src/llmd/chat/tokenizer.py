@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from llmd.api.errors import RequestError, TokenizerError
+from llmd.chat.panics import panics_refused
 from llmd.chat.special_tokens import SpecialToken
 
 
@@ -56,6 +57,7 @@ class Tokenizer(ABC):
 
         Raises:
             RequestError: the text holds lone surrogates, which are no characters.
+            TokenizerError: the library that runs the tokenizer fails.
         """
         ids = self.encode_part(text, parse_special=parse_special, at_start=True)
         return self.with_prefix(ids) if add_special else ids
@@ -66,7 +68,8 @@ class Tokenizer(ABC):
             text.encode()
         except UnicodeEncodeError as exc:
             raise RequestError(f"the text is not valid Unicode: {exc.reason}", hint="send UTF-8") from exc
-        return self._encode(text, parse_special=parse_special, at_start=at_start) if text else []
+        with panics_refused("the tokenizer of the model"):
+            return self._encode(text, parse_special=parse_special, at_start=at_start) if text else []
 
     def with_prefix(self, ids: list[int]) -> list[int]:
         """``ids`` with BOS before them, unless it is there already."""

@@ -22,6 +22,8 @@ class _Added(msgspec.Struct, frozen=True):
 
 class _Model(msgspec.Struct, frozen=True):
     vocab: dict[str, int] | list[tuple[str, float]]
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -39,6 +41,7 @@ def load_tokenizer_json(path: Path, config: TokenizerConfig) -> HFTokenizer:
     content = read_file(path, error=TokenizerError)
     form = parse_json(path, content, _File, error=TokenizerError)
     _check_ids(form, path)
+    _check_marks(form.model, path)
     tokenizer = _parse(path, content)
     # Limits of training runs, which would cut or pad prompts.
     tokenizer.no_truncation()
@@ -61,6 +64,16 @@ def _check_ids(form: _File, path: Path) -> None:
         )
 
 
+def _check_marks(model: _Model, path: Path) -> None:
+    """Pieces that mark a word's parts would be decoded wrongly; a mark may also abort the process in the library."""
+    for mark in (model.continuing_subword_prefix, model.end_of_word_suffix):
+        if mark:
+            raise TokenizerError(
+                f"{path}: its pieces mark the parts of words with {mark[:20]!r}, which llmd does not know",
+                hint="language models do not use such marks; check that this is the model's file",
+            )
+
+
 def _parse(path: Path, content: bytes) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_buffer(content)
@@ -79,13 +92,13 @@ def _decoder_steps(decoder: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _piece_bytes(steps: list[dict[str, Any]], path: Path) -> PieceBytes:
-    types = {step.get("type") for step in steps}
+    types = {str(step.get("type")) for step in steps}
     if "ByteLevel" in types:
         return ByteLevelPieces()
     if types & {"Metaspace", "ByteFallback", "Replace"}:
         return SpacedPieces(byte_fallback="ByteFallback" in types)
     raise TokenizerError(
-        f"{path}: pieces are joined by {sorted(map(str, types)) or 'no decoder'}, which llmd does not know",
+        f"{path}: pieces are joined by {sorted(types) or 'no decoder'}, which llmd does not know",
         hint="language models use a byte-level or a SentencePiece decoder; check that this is the model's file",
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from llmd.api.errors import TokenizerError
 from llmd.chat.byte_level_bpe import load_vocab_and_merges
 from llmd.chat.json_file import read_file
+from llmd.chat.panics import panics_refused
 from llmd.chat.sentencepiece_tokenizer import load_sentencepiece
 from llmd.chat.tiktoken_tokenizer import load_tiktoken, looks_like_tiktoken
 from llmd.chat.tokenizer import Tokenizer
@@ -23,6 +24,11 @@ def load_tokenizer(directory: Path) -> Tokenizer:
     Raises:
         TokenizerError: files are missing, damaged or contradict each other; the message names the file.
     """
+    with panics_refused(f"{directory}: the tokenizer"):
+        return _load(directory)
+
+
+def _load(directory: Path) -> Tokenizer:
     config = read_tokenizer_config(directory)
     if is_named(directory / "tokenizer.json"):
         return load_tokenizer_json(directory / "tokenizer.json", config)
