@@ -52,8 +52,9 @@ def test_each_request_is_logged_with_its_id_and_never_its_text(
     assert not any("secret" in str(vars(record)) for record in caplog.records)
 
 
-def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon) -> None:
-    headers = post(daemon, {}).headers
+@pytest.mark.parametrize("stream", [False, True])
+def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon, *, stream: bool) -> None:
+    headers = send(daemon, "POST", CHAT, {**BODY, "stream": stream}).headers
     assert headers["server"] == f"llmd/{daemon.serving.version}"
     assert int(headers["openai-processing-ms"]) >= 0
 

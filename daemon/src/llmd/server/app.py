@@ -27,6 +27,9 @@ REQUEST_ID = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
 
+STARTED = web.RequestKey("started", float)
+"""Where a request keeps the time at which it came."""
+
 PREPARED = web.RequestKey("prepared", web.StreamResponse)
 """Where a request keeps its response once that was begun."""
 
@@ -41,7 +44,7 @@ class Door:
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer one request; broad, because one bad request must not end the daemon."""
-        started = time.perf_counter()
+        started = request[STARTED] = time.perf_counter()
         try:
             response = await self._answer(request)
         except asyncio.CancelledError:
@@ -60,7 +63,6 @@ class Door:
             response = problems.INTERNAL.response()
         if not response.prepared:
             response.headers[REQUEST_ID] = _request_id(request.headers)
-            response.headers["openai-processing-ms"] = f"{_elapsed_ms(started):.0f}"
         _log(request, response, started)
         return response
 
@@ -92,6 +94,7 @@ class Door:
         request_id = response.headers.setdefault(REQUEST_ID, _request_id(request.headers))
         response.headers["request-id"] = request_id
         request[PREPARED] = response
+        response.headers["openai-processing-ms"] = f"{_elapsed_ms(request[STARTED]):.0f}"
         response.headers["server"] = f"llmd/{self._service.version}"
         origin = request.headers.get("Origin")
         if origin is not None and self._guards.origin_allowed(origin):

@@ -27,6 +27,15 @@ def test_one_entry_serves_every_kind_of_client(daemon: RunningDaemon) -> None:
     assert entry["created_at"].endswith("Z")
 
 
+@pytest.mark.parametrize(
+    ("name", "found"), [("gpt-4o", "gpt-4o"), ("other:latest", "other"), ("oth", "other")]
+)
+def test_model_is_found_by_every_name_that_a_request_may_call_it(
+    daemon: RunningDaemon, name: str, found: str
+) -> None:
+    assert send(daemon, "GET", f"/v1/models/{name}").json["id"] == found
+
+
 @pytest.mark.parametrize("path", ["/v1/models/nobody", "/v1/models/org%2Fnobody", "/models/org/nobody"])
 def test_unknown_models_are_not_found(daemon: RunningDaemon, path: str) -> None:
     reply = send(daemon, "GET", path)

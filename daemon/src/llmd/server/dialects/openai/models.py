@@ -10,6 +10,7 @@ from aiohttp import web
 from llmd.api.errors import NotFoundError
 from llmd.registry.stored_model import StoredModel
 from llmd.server.json_response import json_response
+from llmd.server.model_table import matching
 from llmd.server.served_model import ServedModel, window_of
 from llmd.server.service import Service
 
@@ -30,17 +31,17 @@ async def list_models(_request: web.Request, service: Service) -> web.Response:
 
 
 async def show_model(request: web.Request, service: Service) -> web.Response:
-    """One model. Its name may hold slashes, encoded or not.
+    """One model, found by every name that a request may call it. It may hold slashes, encoded or not.
 
     Raises:
         NotFoundError: there is no such model.
     """
     name = request.path.partition("/models/")[2].strip("/")
-    data = await entries(service)
-    for entry in data:
-        if entry["id"] == name:
-            return json_response(entry)
-    known = ", ".join(entry["id"] for entry in data) or "none"
+    data = {entry["id"]: entry for entry in await entries(service)}
+    found = matching(name, {}, data)
+    if len(found) == 1:
+        return json_response(data[found[0]])
+    known = ", ".join(data) or "none"
     raise NotFoundError(f"there is no model {name}; there are {known}", hint="GET /v1/models lists them")
 
 
