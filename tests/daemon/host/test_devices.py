@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.api.device import DeviceInfo
-from llmd.host.devices import DeviceState, best, unique_names
+from llmd.host.devices import DeviceState, best, named, unique_names
 from llmd.host.names import PluginName
 
 ONE = PluginName("one", "one", "made-one", "1.0")
@@ -21,6 +21,20 @@ def test_the_second_device_of_a_name_is_set_aside() -> None:
     assert "made-one" in second.reason
     assert "made-two" in second.reason
     assert second.mend
+
+
+def test_a_name_given_twice_by_one_plugin_is_set_aside_too() -> None:
+    first, second = unique_names([device("gpu:0"), device("gpu:0", score=2)])
+    assert (first.ok, second.ok) == (True, False)
+    assert second.mend == "report it to the authors of made-one"
+
+
+def test_a_device_that_cannot_be_used_takes_no_name_from_one_that_can() -> None:
+    devices = (device("gpu:0", ok=False), device("gpu:0", plugin=TWO))
+    assert unique_names(devices) == devices
+    assert named("gpu:0", devices) == devices[1]
+    assert named("gpu:0", devices[:1]) == devices[0]
+    assert named("gpu:1", devices) is None
 
 
 def test_different_names_stay_as_they_are() -> None:

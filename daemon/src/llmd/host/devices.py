@@ -22,9 +22,17 @@ class DeviceState(msgspec.Struct, frozen=True):
 
 
 def unique_names(devices: Iterable[DeviceState]) -> tuple[DeviceState, ...]:
-    """The devices, the second of each name set aside."""
-    owners: dict[str, PluginName] = {}
-    return tuple(_claimed(device, owners.setdefault(device.info.name, device.plugin)) for device in devices)
+    """The devices, the second usable one of each name set aside. One that cannot be used takes no name from another."""
+    owners: dict[str, DeviceState] = {}
+    return tuple(
+        _claimed(device, owners.setdefault(device.info.name, device)) if device.ok else device
+        for device in devices
+    )
+
+
+def named(name: str, devices: Iterable[DeviceState]) -> DeviceState | None:
+    """The device of that name: the usable one, else the first that says why it is not."""
+    return min((one for one in devices if one.info.name == name), key=lambda one: not one.ok, default=None)
 
 
 def best(devices: Sequence[DeviceState]) -> DeviceState | None:
@@ -32,12 +40,13 @@ def best(devices: Sequence[DeviceState]) -> DeviceState | None:
     return max((device for device in devices if device.ok), key=lambda one: one.info.score, default=None)
 
 
-def _claimed(device: DeviceState, owner: PluginName) -> DeviceState:
-    if owner == device.plugin:
+def _claimed(device: DeviceState, owner: DeviceState) -> DeviceState:
+    if owner is device:
         return device
+    mine, theirs = device.plugin.distribution, owner.plugin.distribution
     return msgspec.structs.replace(
         device,
         ok=False,
-        reason=f"{owner.distribution} already has a device {device.info.name!r}; {device.plugin.distribution} offers another",
-        mend=f"uninstall {owner.distribution} or {device.plugin.distribution}",
+        reason=f"{theirs} already has a device {device.info.name!r}; {mine} offers another",
+        mend=f"report it to the authors of {mine}" if mine == theirs else f"uninstall {theirs} or {mine}",
     )

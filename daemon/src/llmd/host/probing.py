@@ -12,7 +12,7 @@ import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
-from llmd.host.devices import DeviceState, unique_names
+from llmd.host.devices import DeviceState, named, unique_names
 from llmd.host.fingerprint import machine_fingerprint, probe_fingerprint
 from llmd.host.isolation import run_isolated
 from llmd.host.jobs import Described, Found, Probe
@@ -101,7 +101,7 @@ class Probes:
 
     def device(self, name: str) -> DeviceState | None:
         """The device of that name, where it was found."""
-        return next((device for device in self.devices() if device.info.name == name), None)
+        return named(name, self.devices())
 
     def __contains__(self, plugin: object) -> bool:
         return plugin in self._reports
