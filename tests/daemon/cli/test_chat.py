@@ -37,6 +37,17 @@ def test_the_only_loaded_model_is_the_default(asked: Llmd, monkeypatch: pytest.M
     assert asked("chat").err.startswith(f"{MODEL}; ")
 
 
+def test_bytes_that_are_no_utf_8_do_not_end_the_conversation(
+    asked: Llmd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped = io.TextIOWrapper(io.BytesIO(b"/system caf\xe9\ncaf\xe9\n"), encoding="utf-8", errors="strict")
+    monkeypatch.setattr("sys.stdin", piped)
+    done = asked("chat", MODEL, "--temp", "0", "-n", "5", "--stats")
+    assert done.code == 0
+    assert "caf\ufffd" in done.err
+    assert "answer 5 tokens" in done.err
+
+
 def test_else_the_guide_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = {"name": "a", "status": "loaded"}, {"name": "b", "status": "loading"}
     for rows in ([], [a, b], [{"name": "a", "status": "failed"}]):

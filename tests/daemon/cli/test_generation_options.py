@@ -32,12 +32,19 @@ def fields_of(*arguments: str) -> str:
         (["--min-p", "0.1"], ("min_p", 0.1)),
         (["--seed", "7"], ("seed", 7)),
         (["--system", "be brief"], ("system", "be brief")),
+        (["--system", "caf\udce9"], ("system", "caf\ufffd")),
     ],
 )
 def test_each_option_is_a_field_and_what_was_not_typed_is_none(
     arguments: list[str], field: tuple[str, object]
 ) -> None:
     assert fields_of(*arguments) == repr([field])
+
+
+@pytest.mark.parametrize("option", ["--temp", "--top-p", "--min-p"])
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
+def test_refuses_numbers_that_a_request_cannot_carry(option: str, text: str) -> None:
+    assert f"Invalid value for '{option}'" in fields_of(f"{option}={text}")
 
 
 def test_reads_settings_as_they_are_typed_in_a_chat() -> None:
@@ -51,6 +58,7 @@ def test_reads_settings_as_they_are_typed_in_a_chat() -> None:
         ("heat", "1", "no setting heat"),
         ("seed", "1.5", "must be a number, not '1.5'"),
         ("top_k", "", "top_k"),
+        ("temp", "nan", "temp must be a number, not 'nan'"),
     ],
 )
 def test_refuses_unknown_settings_and_what_is_no_number(name: str, value: str, message: str) -> None:

@@ -17,6 +17,7 @@ from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
 from llmd.cli.settings import client_options, read_settings
 from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
+from llmd.cli.typed_text import keep_bytes, valid
 
 if TYPE_CHECKING:
     from llmd.client import Client
@@ -61,6 +62,7 @@ def command(
         return printed
 
     conversation = Conversation(ask, _to_stderr, system, given(sampling))
+    keep_bytes(sys.stdin)
     keeping = sys.stdin.isatty() and not no_history
     path = read_settings(config_file).directories.state / HISTORY_NAME
     with history(path) if keeping else nullcontext():
@@ -77,7 +79,7 @@ def converse(conversation: Conversation) -> None:
     interrupted = False
     while True:
         try:
-            message = read_message(_read_line)
+            message = valid(read_message(_read_line))
         except EOFError:
             _to_stderr("")
             return

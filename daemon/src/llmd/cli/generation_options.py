@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from llmd.cli.typed_text import valid_option
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def number(text: str) -> float:
+    """Read a number that JSON has: ``nan`` and ``inf`` would reach the daemon as nothing at all.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
 
 # Named after the request fields that they become; ranges are the daemon's to check.
 OPTIONS = (
     click.option("-n", "--max-tokens", type=int, metavar="N", help="Longest answer in tokens."),
     click.option(
-        "--temp", "temperature", type=float, metavar="T", help="Temperature; 0 takes the likeliest token."
+        "--temp", "temperature", type=number, metavar="T", help="Temperature; 0 takes the likeliest token."
     ),
     click.option("--top-k", type=int, metavar="K", help="Draw from the K likeliest tokens; 0: from all."),
     click.option(
-        "--top-p", type=float, metavar="P", help="Draw from the likeliest tokens that together reach P."
+        "--top-p", type=number, metavar="P", help="Draw from the likeliest tokens that together reach P."
     ),
     click.option(
-        "--min-p", type=float, metavar="P", help="Drop tokens less likely than P times the likeliest."
+        "--min-p", type=number, metavar="P", help="Drop tokens less likely than P times the likeliest."
     ),
     click.option("--seed", type=int, metavar="N", help="Draw the same tokens each time."),
 )
 NAMES = {"temp": "temperature"}
-KINDS: dict[str, type[int | float]] = {
+KINDS: dict[str, Callable[[str], int | float]] = {
     "max_tokens": int,
-    "temperature": float,
+    "temperature": number,
     "top_k": int,
-    "top_p": float,
-    "min_p": float,
+    "top_p": number,
+    "min_p": number,
     "seed": int,
 }
 
@@ -39,9 +55,12 @@ def generation_options(command: Decorated) -> Decorated:
     """Give a command ``--system`` and the sampling options; the latter come as request fields by name."""
     for option in reversed(OPTIONS):
         command = option(command)
-    return click.option("--system", metavar="TEXT", help="Instructions that stand before the conversation.")(
-        command
-    )
+    return click.option(
+        "--system",
+        metavar="TEXT",
+        callback=valid_option,
+        help="Instructions that stand before the conversation.",
+    )(command)
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:

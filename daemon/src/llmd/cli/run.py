@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from llmd.cli.generation_options import generation_options, given
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
 from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
+from llmd.cli.typed_text import keep_bytes, valid
 
 EXIT_INTERRUPTED = 130
 STDIN = "-"
@@ -82,10 +82,10 @@ def whole_prompt(prompt: str | None, stdin: IO[str] | None) -> str | None:
     Raises:
         click.UsageError: standard input was to be the prompt and is empty.
     """
-    words = None if prompt in (STDIN, None) else _valid(prompt)
+    words = None if prompt in (STDIN, None) else valid(prompt)
     if stdin is not None and stdin.isatty() and prompt != STDIN:
         return words
-    piped = "" if stdin is None else _valid(_read(stdin)).strip()
+    piped = "" if stdin is None else valid(_read(stdin)).strip()
     text = "\n\n".join(part for part in (words, piped) if part)
     if not text:
         raise click.UsageError("there is no prompt: give one as PROMPT or on standard input")
@@ -93,14 +93,8 @@ def whole_prompt(prompt: str | None, stdin: IO[str] | None) -> str | None:
 
 
 def _read(stdin: IO[str]) -> str:
-    if isinstance(stdin, io.TextIOWrapper):
-        stdin.reconfigure(errors="surrogateescape")  # as Python reads the command line
+    keep_bytes(stdin)
     return stdin.read()
-
-
-def _valid(text: str) -> str:
-    """Bytes that are no UTF-8 become U+FFFD: no request can carry them."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def messages_of(system: str | None, prompt: str) -> list[dict[str, str]]:
