@@ -18,22 +18,22 @@ def test_a_daemon_that_cannot_start_leaves_its_last_words_and_its_exit_code(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     directories = directories_below(tmp_path)
     with pytest.raises(DaemonUnreachableError, match="expected an integer of at least 1") as caught:
-        start_daemon(directories, ["--slots", "0"])
+        start_daemon(directories, ["serve", "--slots", "0"])
     assert caught.value.exit_code == ConfigError.exit_code
     assert str(directories.state / LOG_NAME) in caught.value.hint
     with pytest.raises(DaemonUnreachableError, match="--nothing"):
-        start_daemon(directories, ["--nothing"])
+        start_daemon(directories, ["serve", "--nothing"])
 
 
 def test_detached_it_outlives_the_command_and_gets_every_flag(home: Home) -> None:
-    done = home.llmd(
-        "serve", "tiny", "--detach", "--max-ctx", "64", "--alias", "other", "--device", "reference"
-    )
+    flags = ("--max-ctx", "64", "--alias", "other", "--device", "reference")
+    done = home.llmd("-v", "serve", "tiny", "--detach", *flags)
     assert done.returncode == 0, done.stderr
     try:
         assert done.stdout.endswith(f"listens on unix:{home.socket}; models: tiny, other\n")
         row = home.loaded()
         assert (row["context_len"], row["aliases"]) == (64, ["other"])
         assert row["loaded"]["stages"][0]["device"] == "reference"
+        assert " info " in (home.state / LOG_NAME).read_text()
     finally:
         assert home.llmd("stop", "--daemon").returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -49,6 +50,19 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
         assert served.process.stdout is not None
         assert served.process.stdout.read() == ""
     assert not (home.folder / "mine.sock").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_starts_ends_it_quietly_with_zero(
+    llmd: Llmd, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(module, "serve", lambda *_: signal.raise_signal(number))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        done = llmd("serve")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (done.code, done.out, done.err) == (0, "", "")
 
 
 def test_flags_say_how_models_are_loaded(home: Home) -> None:

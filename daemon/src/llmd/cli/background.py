@@ -15,7 +15,7 @@ LAST_LINES = 3
 
 
 def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
-    """Run ``llmd serve`` with the arguments in a session of its own; return the line that it prints when ready.
+    """Run ``llmd`` with the arguments in a session of its own; return the line that it prints when it serves.
 
     What it logs goes to ``daemon.log`` in the state directory.
 
@@ -28,7 +28,7 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     with log.open("ab") as stderr:
         began = stderr.tell()
         daemon = subprocess.Popen(
-            [sys.executable, "-m", "llmd.cli.main", "serve", *arguments],
+            [sys.executable, "-m", "llmd.cli.main", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

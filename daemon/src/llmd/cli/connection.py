@@ -12,6 +12,7 @@ import click
 
 from llmd.api.errors import DaemonUnreachableError
 from llmd.cli.settings import read_settings
+from llmd.cli.typed_text import valid
 
 if TYPE_CHECKING:
     from llmd.client import Client
@@ -55,7 +56,8 @@ def reached(client: Client) -> Client:
 def named(model: str) -> str:
     """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
     path = Path(model).expanduser()
-    return str(path.resolve()) if ("/" in model or model in {".", ".."}) and path.is_dir() else model
+    is_path = ("/" in model or model in {".", ".."}) and path.is_dir()
+    return valid(str(path.resolve()) if is_path else model)
 
 
 @contextmanager
@@ -74,7 +76,7 @@ def _reached_or_started(client: Client, config_file: Path | None) -> Client:
         return reached(client)
     except DaemonUnreachableError:
         click.echo("starting a daemon; `llmd stop --daemon` ends it", err=True)
-    arguments = ["--config", str(config_file)] if config_file else []
+    arguments = ["serve", *(["--config", str(config_file)] if config_file else [])]
     line = start_daemon(read_settings(config_file).directories, arguments)
     click.echo(line, err=True)
     return reached(client)

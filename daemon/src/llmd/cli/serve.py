@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +51,20 @@ def command(
     if detach:
         from llmd.cli.background import start_daemon
 
-        click.echo(start_daemon(settings.directories, typed_arguments(ctx, without="detach")))
+        verbosity = ["--verbose"] * ctx.find_root().params.get("verbose", 0)
+        arguments = [*verbosity, "serve", *typed_arguments(ctx, without="detach")]
+        click.echo(start_daemon(settings.directories, arguments))
         return
-    serve(settings, models, aliases)
+    with ended_by_signals():
+        serve(settings, models, aliases)
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end this process with 0 also before the daemon listens to them: nothing is served yet."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        yield
 
 
 def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
