@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from llmd.api.device import DeviceInfo
-from llmd.cli.doctor import device_checks, environment_checks, plugin_checks
+from llmd.cli.doctor import device_checks, environment_checks, plugin_checks, settings_check
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import PluginState
@@ -57,6 +59,19 @@ def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     assert (checks["cache"].status, checks["python"].status) == ("warn", "ok")
     assert str(tmp_path / "file") in checks["cache"].mend
     assert {check.id: check.status for check in environment_checks(tmp_path / "new")}["cache"] == "ok"
+
+
+def test_a_setting_that_ends_every_command_fails_the_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert (settings_check().status, settings_check().seen) == ("ok", "all are defaults")
+    monkeypatch.setenv("LLMD_SLOTS", "4")
+    assert settings_check().seen == "from LLMD_SLOTS"
+    monkeypatch.setenv("LLMD_SLOT", "4")
+    check = settings_check()
+    assert (check.status, check.mend) == ("fail", "the nearest name is LLMD_SLOTS")
+    assert "LLMD_SLOT" in check.seen
 
 
 def test_a_failed_plugin_is_a_failed_check() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,22 @@ def test_a_repeatable_flag_that_was_not_typed_leaves_the_file_alone(tmp_path: Pa
 def test_a_value_that_cannot_be_used_names_its_flag() -> None:
     with pytest.raises(ConfigError, match="from --kv-dtype is 'f8', expected one of"):
         read_settings(None, kv_dtype="f8")
+
+
+@pytest.mark.parametrize("options", [client_options, serving_options])
+def test_every_setting_can_be_typed_as_messages_and_variables_call_it(
+    options: Callable[[Callable[..., None]], Callable[..., None]],
+) -> None:
+    @click.command()
+    @options
+    def command(**_: Any) -> None: ...
+
+    for parameter in command.params:
+        if parameter.name != "config_file":
+            assert f"--{(parameter.name or '').replace('_', '-')}" in parameter.opts
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, math.nan, math.inf, 1e300])
+def test_a_daemon_is_waited_for_no_longer_than_sockets_can_wait(timeout_s: float) -> None:
+    with pytest.raises(ConfigError, match=r"--timeout-s is .*, expected a number above 0 and at most 86400"):
+        read_settings(None, timeout_s=timeout_s)

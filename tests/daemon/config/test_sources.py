@@ -56,12 +56,14 @@ def test_every_setting_has_an_origin_and_a_name_of_its_own(directories: Director
 
 def test_named_file_replaces_the_users_file_and_must_exist(directories: Directories, tmp_path: Path) -> None:
     write(directories.user_config, "[engine]\nslots = 3\n")
+    assert load_settings(environ={}, directories=directories).user_file == directories.user_config
     other = tmp_path / "other.toml"
     with pytest.raises(ConfigError, match=r"other\.toml does not exist"):
         load_settings(environ={}, directories=directories, file=other)
     write(other, "[engine]\ndevice = 'cpu'\n")
     settings = load_settings(environ={"LLMD_CONFIG": str(other)}, directories=directories)
     assert settings.config.engine.device == "cpu"
+    assert settings.user_file == other
     assert slots_of(settings) == (8, "default")
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Struct, inspect
 
-from llmd.config.schema import EngineConfig, ServerConfig
+from llmd.config.schema import ClientConfig, EngineConfig, ServerConfig
 from llmd.config.values import decode, expected_form
 
 
@@ -51,6 +51,7 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (EngineConfig, "device", "text"),
         (ServerConfig, "drain_s", "a number of at least 0"),
         (ServerConfig, "ping_s", "a number above 0"),
+        (ClientConfig, "timeout_s", "a number above 0 and at most 86400"),
         (ServerConfig, "no_auth", "true or false"),
         (ServerConfig, "addr", "a list, or values separated by commas"),
     ],

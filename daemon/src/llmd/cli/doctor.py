@@ -11,8 +11,10 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_host, cache_folder
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.settings import read_settings
 from llmd.host.devices import DeviceState, best
 from llmd.host.states import PluginState
 
@@ -47,7 +49,12 @@ def command(ctx: click.Context, /, **view: Any) -> None:
     """
     host = build_host()
     states = host.examine()
-    checks = [*environment_checks(cache_folder()), *plugin_checks(states), *device_checks(host.devices())]
+    checks = [
+        *environment_checks(cache_folder()),
+        settings_check(),
+        *plugin_checks(states),
+        *device_checks(host.devices()),
+    ]
     show(View(**view), "checks", checks, COLUMNS)
     ctx.exit(EXIT_CHECK_FAILED if any(check.status == "fail" for check in checks) else 0)
 
@@ -64,6 +71,17 @@ def environment_checks(folder: Path) -> Iterator[Check]:
         )
     else:
         yield Check("cache", "ok", str(folder))
+
+
+def settings_check() -> Check:
+    """The variables and the files of settings: one mistake there ends every other command."""
+    try:
+        given = [
+            origin.source for origin in read_settings(None).origins.values() if origin.source != "default"
+        ]
+    except ConfigError as error:
+        return Check("settings", "fail", error.message, error.hint)
+    return Check("settings", "ok", f"from {', '.join(dict.fromkeys(given))}" if given else "all are defaults")
 
 
 def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:

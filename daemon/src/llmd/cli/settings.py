@@ -21,7 +21,12 @@ CONFIG = click.option(
 )
 HOST = click.option("--host", help="Where the daemon is: unix:PATH, HOST:PORT or http://HOST:PORT.")
 TIMEOUT = click.option(
-    "--timeout", "timeout_s", type=float, metavar="SECONDS", help="How long to wait for the daemon."
+    "--timeout",
+    "--timeout-s",
+    "timeout_s",
+    type=float,
+    metavar="SECONDS",
+    help="How long the daemon may be silent; also LLMD_TIMEOUT_S.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 

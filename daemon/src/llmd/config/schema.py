@@ -49,10 +49,13 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP."""
+    """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP.
+
+    ``timeout_s`` is how long it may be silent, a day at most: sockets cannot wait for ever longer times.
+    """
 
     host: str | None = None
-    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+    timeout_s: Annotated[float, Meta(gt=0, le=86400)] = 600.0
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

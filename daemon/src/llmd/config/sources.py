@@ -30,11 +30,15 @@ class Origin(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """The configuration, the folders it belongs to, and each value's origin by ``section.name``."""
+    """The configuration, the folders it belongs to, and each value's origin by ``section.name``.
+
+    ``user_file`` is the user's ``config.toml``, which may be missing, or the file that was named in its place.
+    """
 
     config: Config
     directories: Directories
     origins: Mapping[str, Origin]
+    user_file: Path
 
 
 def load_settings(
@@ -53,10 +57,11 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     directories = directories or Directories.of(environ)
+    named = file or (Path(environ[CONFIG_FILE_VARIABLE]) if environ.get(CONFIG_FILE_VARIABLE) else None)
     values = _defaults()
-    for key, origin in _given(flags or {}, environ, directories, file):
+    for key, origin in _given(flags or {}, environ, directories, named):
         values[key] = Origin(_convert(key, origin), origin.source)
-    return Settings(_build(values), directories, values)
+    return Settings(_build(values), directories, values, named or directories.user_config)
 
 
 def _defaults() -> dict[str, Origin]:
@@ -76,10 +81,9 @@ def _fields() -> dict[str, inspect.Field]:
 
 
 def _given(
-    flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, file: Path | None
+    flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, named: Path | None
 ) -> Iterator[tuple[str, Origin]]:
     """Every value that was given, weakest source first."""
-    named = file or (Path(environ[CONFIG_FILE_VARIABLE]) if environ.get(CONFIG_FILE_VARIABLE) else None)
     yield from _from_file(directories.system_config, required=False)
     yield from _from_file(named or directories.user_config, required=named is not None)
     yield from _from_environment(environ)

@@ -54,8 +54,9 @@ def expected_form(kind: inspect.Type) -> str:
             form = " or ".join(expected_form(t) for t in types if not isinstance(t, inspect.NoneType))
         case inspect.IntType(ge=ge):
             form = "an integer" if ge is None else f"an integer of at least {ge}"
-        case inspect.FloatType(ge=ge, gt=gt):
+        case inspect.FloatType(ge=ge, gt=gt, le=le):
             form = f"a number of at least {ge:g}" if ge is not None else f"a number above {gt:g}"
+            form += "" if le is None else f" and at most {le:g}"
         case inspect.BoolType():
             form = "true or false"
         case inspect.LiteralType(values=choices):

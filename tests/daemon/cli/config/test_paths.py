@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Llmd = Callable[..., Any]
 
 
@@ -26,7 +28,11 @@ def test_names_places_below_the_users_folders_and_whether_they_exist(llmd: Llmd,
     }
 
 
-def test_shows_the_file_that_stands_in_for_the_users(llmd: Llmd, tmp_path: Path) -> None:
+def test_shows_the_file_that_stands_in_for_the_users(
+    llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "mine.toml"
     file.touch()
     assert f"config\t{file}\tyes" in llmd("config", "paths", "--plain", "--config", str(file)).out
+    monkeypatch.setenv("LLMD_CONFIG", str(file))
+    assert f"config\t{file}\tyes" in llmd("config", "paths", "--plain").out

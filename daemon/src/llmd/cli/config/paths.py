@@ -32,9 +32,10 @@ COLUMNS = (
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
     """Show which files and folders are used, and whether each exists."""
-    directories = read_settings(config_file).directories
+    settings = read_settings(config_file)
+    directories = settings.directories
     places = {
-        "config": config_file or directories.user_config,
+        "config": settings.user_file,
         "system config": directories.system_config,
         "models": directories.models,
         "state": directories.state,
