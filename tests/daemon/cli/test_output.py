@@ -16,6 +16,7 @@ class Model(Struct, frozen=True):
     size_bytes: int
 
 
+BROKEN = Model("it\nraised\t\x1b[31mred\r", 1)
 ROWS = (Model("small", 2 << 30), Model("a-very-long-name", 512), Model("none", 0))
 COLUMNS = (
     Column[Model]("NAME", lambda model: model.name),
@@ -43,6 +44,13 @@ def test_columns_are_aligned_and_nothing_is_cut_off(capsys: pytest.CaptureFixtur
 
 def test_plain_columns_are_separated_by_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(View(plain=True), capsys)[1] == "small\t2.0 GiB"
+
+
+@pytest.mark.parametrize("view", [View(), View(plain=True)])
+def test_a_text_of_several_lines_stays_one_cell(view: View, capsys: pytest.CaptureFixture[str]) -> None:
+    show(view, "models", [BROKEN], COLUMNS)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["it raised [31mred\t1 B" if view.plain else "it raised [31mred  1 B"]
 
 
 def test_json_is_one_object_with_its_schema_and_sizes_in_bytes(capsys: pytest.CaptureFixture[str]) -> None:

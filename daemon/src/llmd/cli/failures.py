@@ -19,6 +19,15 @@ def show_failure(error: LlmdError, *, as_json: bool) -> None:
         click.echo(f"      {error.hint}", err=True)
 
 
+def refused_by_system(error: OSError) -> LlmdError:
+    """What the operating system refused: a folder that cannot be written, a full disk."""
+    place = f"{error.filename}: " if error.filename else ""
+    return LlmdError(
+        f"{place}{error.strerror or error}",
+        hint="`llmd config paths` shows where llmd keeps its files; `llmd -v` says where it failed",
+    )
+
+
 def show_usage(error: click.UsageError, *, as_json: bool) -> None:
     """Say what is wrong with the command line."""
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ import click
 from llmd.cli.group import TopGroup
 from llmd.cli.logs import configure
 from llmd.cli.verbs import VERBS
+
+log = logging.getLogger(__name__)
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -24,7 +27,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run ``llmd`` and return its exit code; errors are said on standard error."""
     from llmd.api.errors import LlmdError
-    from llmd.cli.failures import show_failure, show_usage
+    from llmd.cli.failures import refused_by_system, show_failure, show_usage
 
     configure(0)  # --help and --version come before -v
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
@@ -33,6 +36,10 @@ def run(arguments: Sequence[str]) -> int:
     except LlmdError as error:
         show_failure(error, as_json=as_json)
         return error.exit_code
+    except OSError as error:
+        log.info("refused_by_system", exc_info=True)
+        show_failure(refused_by_system(error), as_json=as_json)
+        return LlmdError.exit_code
     except click.UsageError as error:
         show_usage(error, as_json=as_json)
         return EXIT_USAGE

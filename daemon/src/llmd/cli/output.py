@@ -58,7 +58,7 @@ def show(view: View, noun: str, rows: Sequence[Row], columns: Sequence[Column[Ro
     shown = _chosen(view.columns, columns) if view.columns else columns
     lines = [
         [column.title for column in shown],
-        *([column.text(row) or NOTHING for column in shown] for row in rows),
+        *([_in_one_line(column.text(row)) or NOTHING for column in shown] for row in rows),
     ]
     click.echo("\n".join("\t".join(line) for line in lines) if view.plain else aligned(lines))
 
@@ -86,6 +86,11 @@ def size(num_bytes: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} TiB"
+
+
+def _in_one_line(text: str) -> str:
+    """A cell: reasons come from plugins and files, and neither break the table nor steer a terminal."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _as_text(value: object) -> str:
