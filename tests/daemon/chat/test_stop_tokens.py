@@ -30,8 +30,9 @@ def test_tokenizer_alone_says_where_answers_end(tmp_path: Path, load: Load) -> N
     assert stop_token_ids(tmp_path, load("tiktoken_llama3")) == (361,)
 
 
-def test_end_token_that_is_no_id_is_refused(tmp_path: Path, load: Load) -> None:
-    write(tmp_path, "config.json", {"eos_token_id": "</s>"})
+@pytest.mark.parametrize("value", ["</s>", "\ud800"])
+def test_end_token_that_is_no_id_is_refused(value: str, tmp_path: Path, load: Load) -> None:
+    write(tmp_path, "config.json", {"eos_token_id": value})
     with pytest.raises(ModelError, match=r"config\.json"):
         stop_token_ids(tmp_path, load("sentencepiece_llama"))
 

@@ -82,3 +82,11 @@ def test_a_link_that_leads_nowhere_is_not_passed_over(copy: Callable[[str], Path
     (directory / "tokenizer.json").symlink_to("absent")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json: the file is missing"):
         load_tokenizer(directory)
+
+
+def test_token_that_is_a_lone_surrogate_is_refused(kind: str, copy: Callable[[str], Path]) -> None:
+    directory = copy(kind)
+    (directory / "tokenizer_config.json").write_text('{"eos_token": "\\ud800"}')
+    with pytest.raises(TokenizerError) as caught:
+        load_tokenizer(directory)
+    assert str(directory) in caught.value.message

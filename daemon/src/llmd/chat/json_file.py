@@ -37,7 +37,7 @@ def convert_json(path: Path, values: Mapping[str, Any], form: type[T], *, error:
     """The object ``values``, which ``path`` holds, as ``form``; ``error`` as `parse_json`."""
     try:
         return msgspec.convert(values, form, str_keys=True)
-    except msgspec.ValidationError as exc:
+    except (msgspec.ValidationError, UnicodeEncodeError) as exc:
         raise _misshapen(path, exc, error) from exc
 
 

@@ -1,4 +1,7 @@
-"""Panics of the Rust libraries that run tokenizers. Files can cause them, and they are no `Exception`."""
+"""What files can make the libraries that run tokenizers raise, beside their own errors.
+
+Panics of those in Rust are no `Exception`. Lone surrogates, which JSON can spell, are no text for any of them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ _PANIC = "PanicException"
 
 @contextmanager
 def panics_refused(what: str) -> Iterator[None]:
-    """Raises `TokenizerError`, with ``what`` failed, where the library panics."""
+    """Raises `TokenizerError`, saying that ``what`` failed, where a library panics or meets a lone surrogate."""
     try:
         yield
     except BaseException as exc:
-        if type(exc).__name__ != _PANIC:
+        if type(exc).__name__ != _PANIC and not isinstance(exc, UnicodeEncodeError):
             raise
         raise TokenizerError(
             f"{what} fails in the library that runs it: {exc}",
