@@ -49,7 +49,8 @@ def test_extra_special_tokens_are_a_list_or_have_roles(tmp_path: Path) -> None:
     newest = {"extra_special_tokens": ["<a>"], "model_specific_special_tokens": {"image_token": "<image>"}}
     write(tmp_path, "tokenizer_config.json", newest)
     config = read_tokenizer_config(tmp_path)
-    assert (config.name("image_token"), config.special_texts) == ("<image>", {"<a>", "<image>"})
+    assert config.name("image_token") == "<image>"
+    assert config.special_texts == {"<a>", "<image>"}
 
 
 def test_added_tokens_of_both_generations_are_joined(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import pytest
@@ -36,6 +37,15 @@ def test_bf16_comes_as_its_bits(path: Path) -> None:
         bits = file.view("bf16")
     assert bits.dtype == np.uint16
     assert bits.tolist() == [0x3F80, 0xC000]
+
+
+def test_a_file_that_cannot_be_mapped_is_named(path: Path) -> None:
+    def out_of_memory(file: BinaryIO) -> NoReturn:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    with pytest.raises(CheckpointError, match="cannot be mapped: Cannot allocate memory") as caught:
+        SafetensorsFile.open(path, mapper=out_of_memory)
+    assert caught.value.file == str(path)
 
 
 def test_views_are_mapped_and_read_only(path: Path) -> None:

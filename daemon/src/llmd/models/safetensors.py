@@ -49,11 +49,16 @@ class SafetensorsFile:
         """Read and check the header.
 
         Raises:
-            CheckpointError: the file cannot be read, or its header contradicts the format, itself or the file.
+            CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself or the file.
         """
         file = open_file(path)
         try:
             return cls(path, file, read_header(file, path), mapper=mapper)
+        except OSError as error:
+            file.close()
+            raise CheckpointError(
+                f"cannot be mapped: {error.strerror}", file=str(path), hint="check the disk, and free memory"
+            ) from error
         except BaseException:
             file.close()
             raise
