@@ -56,8 +56,9 @@ def send(
 ) -> Reply:
     """One request on a connection of its own; a body that is not bytes is sent as JSON."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
-    connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
+    connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)
+    connection.sock.settimeout(LIMIT_S)
     content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     with contextlib.closing(connection):
         connection.request(method, path, content, dict(headers or {}))
@@ -71,8 +72,9 @@ def open_stream(
 ) -> Iterator[http.client.HTTPResponse]:
     """A chat whose reply is read bit by bit; leaving closes the connection, whatever is still to come."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
-    connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
+    connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)
+    connection.sock.settimeout(LIMIT_S)
     fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
     with contextlib.closing(connection):
         connection.request("POST", "/v1/chat/completions", json.dumps({**fields, "stream": True, **body}))
