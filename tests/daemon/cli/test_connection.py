@@ -127,3 +127,4 @@ def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pyt
     assert named("models/mine") == str(tmp_path / "models" / "mine")
     assert named("guide") == "guide"
     assert named("org/name") == "org/name"
+    assert named("caf\udce9") == "caf\ufffd"
