@@ -16,8 +16,8 @@ from llmd.api.tensors import Format
 class SamplingParams(msgspec.Struct, frozen=True):
     """How tokens are drawn, in the order temperature, top-k, top-p, min-p.
 
-    ``temperature`` below 1e-5 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 switch these off. ``seed`` is 64-bit and
-    always set: the front draws one where the request names none. ``choice`` is the choice index of the request
+    ``temperature`` below 1e-5 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 switch these off. ``seed`` is 64-bit
+    and always set: the front draws one where the request names none. ``choice`` is the choice index of the request
     (the third word of randomness). ``logprobs`` is how many alternatives are returned with each token's own
     logprob, None for no logprobs; all come from the unmodified distribution.
     """
