@@ -16,12 +16,20 @@ SYSTEM_PROMPTS = (
     "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
-SHARES = (60, 6, 9, 12, 9, 4)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
+SHARES = (51, 7, 9, 13, 14, 6)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
 ECHOES = (
     "repeat {}", "say {}", "repeat after me: {}", "echo {}", "please repeat: {}", "Say: {}", "Repeat this: {}", "write {} again",
     "spell back {}", "print the words {}", "can you repeat {}", "Please say {}", "copy {}", "say exactly {}",
 )  # fmt: skip
+QUOTES = (
+    "quote {}",
+    "put quotes around {}",
+    "quote each word: {}",
+    "in quotes: {}",
+    "{} with quotes please",
+    "write {} in quotes",
+)
 INTRODUCTIONS = ("my name is {}", "i am {}", "call me {}", "i'm {}", "this is {}", "you can call me {}", "{} is my name", "people call me {}", "hi, i'm {}", "hello, my name is {}", "they call me {}", "the name is {}", "please call me {}")  # fmt: skip
 RECALLS = ("what is my name", "what's my name", "do you know my name", "who am i", "do you remember my name", "say my name", "tell me my name", "how am i called", "what did i say my name was", "remember who i am", "can you remember my name", "what am i called")  # fmt: skip
 
@@ -106,6 +114,10 @@ def _record(random: Random) -> Turn:
 def _echo(random: Random) -> Turn:
     """Repeating unknown words and numbers: what answers with names and values in them are made of."""
     pieces = [random.choice((invented, model, person, _digits))(random) for _ in range(random.randint(1, 5))]
+    if random.random() < 0.3:
+        return Turn(
+            random.choice(QUOTES).format(" ".join(pieces)), " ".join(f'"{piece}"' for piece in pieces)
+        )
     text = " ".join(pieces)
     return Turn(random.choice(ECHOES).format(text), text)
 

@@ -10,95 +10,15 @@ from guide.slots import invented
 from guide.topics import Book
 
 SMALL_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "to",
-        "i",
-        "my",
-        "is",
-        "of",
-        "do",
-        "does",
-        "in",
-        "on",
-        "it",
-        "for",
-        "me",
-        "please",
-        "with",
-        "this",
-        "that",
-        "can",
-        "you",
-        "some",
-        "how",
-        "what",
-    ]
+    "a an the to i my is of do does in on it for me please with this that can you some how what".split()
 )
-FILLERS = [
-    "really",
-    "just",
-    "actually",
-    "maybe",
-    "then",
-    "still",
-    "even",
-    "again",
-    "now",
-    "here",
-    "quickly",
-    "somehow",
-    "perhaps",
-    "also",
-    "only",
-    "simply",
-    "always",
-    "never",
-    "usually",
-    "anyway",
-    "basically",
-    "probably",
-    "exactly",
-    "properly",
-    "suddenly",
-    "finally",
-    "ever",
-    "already",
-    "soon",
-    "today",
-    "tonight",
-    "yesterday",
-    "tomorrow",
-    "nicely",
-    "slowly",
-    "gladly",
-    "honestly",
-    "sadly",
-    "possibly",
-    "certainly",
-    "personally",
-    "normally",
-    "currently",
-    "kindly",
-    "together",
-    "alone",
-    "well",
-    "instead",
-    "else",
-    "otherwise",
-    "though",
-    "although",
-    "because",
-    "since",
-    "while",
-    "whenever",
-    "nevertheless",
-    "besides",
-    "meanwhile",
-    "further",
-]
+FILLERS = """
+    really just actually maybe then still even again now here quickly somehow perhaps also only simply
+    always never usually anyway basically probably exactly properly suddenly finally ever already soon
+    today tonight yesterday tomorrow nicely slowly gladly honestly sadly possibly certainly personally
+    normally currently kindly together alone well instead else otherwise though although because since
+    while whenever nevertheless besides meanwhile further
+""".split()
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 

@@ -4,206 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from string import ascii_lowercase
 
-FAMILIES = (
-    "llama",
-    "mistral",
-    "qwen3",
-    "qwen2",
-    "gemma",
-    "gemma-3",
-    "phi-4",
-    "phi-3",
-    "granite",
-    "olmo",
-    "tinyllama",
-    "smollm",
-    "codellama",
-    "guide",
-    "model",
-    "deepseek",
-    "vicuna",
-    "falcon",
-)
-SIZES = (
-    "7b",
-    "0.6b",
-    "1b",
-    "3b",
-    "8b",
-    "13b",
-    "70b",
-    "1.7b",
-    "135m",
-    "small",
-    "mini",
-    "large",
-    "chat",
-    "instruct",
-    "base",
-    "v2",
-    "it",
-    "tiny",
-)
-SYLLABLES = [
-    "ba",
-    "be",
-    "bi",
-    "bo",
-    "bu",
-    "da",
-    "de",
-    "di",
-    "do",
-    "du",
-    "fa",
-    "fe",
-    "fi",
-    "fo",
-    "ga",
-    "ge",
-    "go",
-    "ka",
-    "ke",
-    "ki",
-    "ko",
-    "ku",
-    "la",
-    "le",
-    "li",
-    "lo",
-    "lu",
-    "ma",
-    "me",
-    "mi",
-    "mo",
-    "mu",
-    "na",
-    "ne",
-    "ni",
-    "no",
-    "nu",
-    "pa",
-    "pe",
-    "pi",
-    "po",
-    "ra",
-    "re",
-    "ri",
-    "ro",
-    "ru",
-    "sa",
-    "se",
-    "si",
-    "so",
-    "su",
-    "ta",
-    "te",
-    "ti",
-    "to",
-    "tu",
-    "va",
-    "ve",
-    "vi",
-    "vo",
-    "wa",
-    "we",
-    "wi",
-    "xa",
-    "xe",
-    "ya",
-    "yo",
-    "za",
-    "ze",
-    "zo",
-    "sha",
-    "che",
-    "tho",
-    "bra",
-    "kri",
-    "plo",
-    "ster",
-    "win",
-    "gor",
-    "zen",
-    "lor",
-    "dan",
-    "mel",
-    "bert",
-    "tron",
-]
-NAMES = [
-    "anna",
-    "ben",
-    "carla",
-    "david",
-    "emma",
-    "felix",
-    "greta",
-    "hugo",
-    "iris",
-    "jonas",
-    "karin",
-    "leo",
-    "maria",
-    "nina",
-    "oscar",
-    "paula",
-    "quentin",
-    "rosa",
-    "simon",
-    "tina",
-    "ulrich",
-    "vera",
-    "walter",
-    "xenia",
-    "yusuf",
-    "zoe",
-    "ahmed",
-    "bob",
-    "carol",
-    "dave",
-    "eve",
-    "frank",
-    "grace",
-    "heidi",
-    "ivan",
-    "judy",
-    "ken",
-    "lara",
-    "mike",
-    "nora",
-    "olga",
-    "peter",
-    "ruth",
-    "sam",
-    "tom",
-    "ursula",
-    "victor",
-    "wendy",
-    "alice",
-    "john",
-    "mary",
-    "james",
-    "linda",
-    "susan",
-    "robert",
-    "laura",
-    "kevin",
-    "sarah",
-    "daniel",
-    "julia",
-    "marco",
-    "sofia",
-    "luca",
-    "elena",
-    "pablo",
-    "ines",
-    "jan",
-    "piet",
-    "sven",
-    "astrid",
-]
+FAMILIES = """
+    llama mistral qwen3 qwen2 gemma gemma-3 phi-4 phi-3 granite olmo tinyllama smollm codellama guide
+    model deepseek vicuna falcon mixtral starcoder yi zephyr nemotron hermes glm aya exaone apertus stablelm
+""".split()
+SIZES = """
+    7b 0.6b 1b 3b 4b 8b 9b 12b 13b 14b 27b 32b 34b 70b 1.7b 135m 360m small mini medium large chat instruct base v2 it tiny
+""".split()
+# What unknown words are made of: plain syllables, and the pieces of words that look English.
+SYLLABLES = """
+    ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko ku la le li lo lu ma me mi mo mu na
+    ne ni no nu pa pe pi po ra re ri ro ru sa se si so su ta te ti to tu va ve vi vo wa we wi xa xe ya
+    yo za ze zo sha che tho bra kri plo ster win gor zen lor dan mel bert tron
+""".split()
+ONSETS = """
+    b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sk sl sm sn sp st str
+    sw t th tr tw v w wh y z
+""".split()
+VOWELS = """
+    a a e e i o o u ai au ay ea ee ie oa oi oo ou ow y
+""".split()
+CODAS = """
+    b ck d ff g k l ld ll lt m mp n nd ng nk nt p r rd rk rm rn rt s sh sk ss st t tch th tt v w x z
+""".split()
+ENDINGS = """
+    er or ing ed le ly y al ar en et ic ie in is it on ow us age ant ard ent est ful ine ion ish ism ist
+    ity ive man ment ness ous son ton ure ville berg ov ski
+""".split()
+NAMES = """
+    anna ben carla david emma felix greta hugo iris jonas karin leo maria nina oscar paula quentin rosa
+    simon tina ulrich vera walter xenia yusuf zoe ahmed bob carol dave eve frank grace heidi ivan judy
+    ken lara mike nora olga peter ruth sam tom ursula victor wendy alice john mary james linda susan
+    robert laura kevin sarah daniel julia marco sofia luca elena pablo ines jan piet sven astrid
+""".split()
 EXIT_CODES = (
     ("0", "done"), ("1", "failed"), ("2", "wrong usage"), ("3", "model, plugin or device not found"), ("4", "refused"),
     ("5", "not enough memory or disk"), ("6", "daemon not reachable"), ("7", "timeout"), ("8", "check failed"),
@@ -212,8 +47,23 @@ EXIT_CODES = (
 
 
 def invented(random: Random) -> str:
-    """A word that no dictionary has, so that copying is learned and not the word."""
-    return "".join(random.choice(SYLLABLES) for _ in range(random.randint(2, 3)))
+    """A word that hardly any dictionary has, so that copying is learned and not the word."""
+    kind = random.random()
+    if kind < 0.4:
+        return "".join(random.choice(SYLLABLES) for _ in range(random.randint(2, 3)))
+    if kind < 0.9:
+        return _englishlike(random)
+    return "".join(random.choice(ascii_lowercase) for _ in range(random.randint(2, 7)))
+
+
+def _englishlike(random: Random) -> str:
+    parts = [
+        random.choice(ONSETS)
+        + random.choice(VOWELS)
+        + (random.choice(CODAS) if random.random() < 0.6 else "")
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    return "".join(parts) + (random.choice(ENDINGS) if random.random() < 0.5 else "")
 
 
 def person(random: Random) -> str:
@@ -223,12 +73,13 @@ def person(random: Random) -> str:
 
 def model(random: Random) -> str:
     """A model's name."""
-    kind = random.random()
-    if kind < 0.25:
-        return random.choice(FAMILIES)
-    if kind < 0.6:
-        return f"{random.choice(FAMILIES)}-{random.choice(SIZES)}"
-    return invented(random) if kind < 0.8 else f"{invented(random)}-{random.choice(SIZES)}"
+    family = random.choice(FAMILIES) if random.random() < 0.6 else invented(random)
+    if random.random() < 0.15:
+        family = family.capitalize()
+    if random.random() < 0.4:
+        return family
+    size = random.choice(SIZES)
+    return f"{family}-{size.upper() if random.random() < 0.15 else size}"
 
 
 def _port(random: Random) -> str:

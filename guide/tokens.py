@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from guide.corpus import Conversation
 
@@ -28,9 +28,13 @@ class Example:
 def train(conversations: Iterable[Conversation], vocab: int) -> Tokenizer:
     """A tokenizer of at most ``vocab`` tokens; the special ones have the first ids."""
     tokenizer = Tokenizer(models.BPE())
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), byte_level]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            # A name is the same tokens after a space and after a quote, so that it is easy to copy.
+            pre_tokenizers.Split(Regex(" (?=[A-Z])"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -36,15 +36,15 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 class Plan:
     """How long and how hard to train."""
 
-    steps: int = 1400
-    warmup: int = 80
-    decay: int = 330  # last steps, over which the rate falls to zero
+    steps: int = 4700
+    warmup: int = 100
+    decay: int = 1600  # last steps, over which the rate falls to zero
     rate: float = 2e-3
-    batch_tokens: int = 4000
+    batch_tokens: int = 8000
     longest: int = 768
     bpe_dropout: float = 0.06
     seed: int = 1
-    report: int = 50
+    report: int = 100
 
     def rate_at(self, step: int) -> float:
         """Learning rate: rise, plateau, linear fall."""
