@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -27,7 +28,10 @@ class Terminal(Struct):
         os.write(self.master, text.encode())
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Ctrl-C, once the program waits: one that comes just before readline waits is seen with the next key alone."""
+        deadline = time.monotonic() + LIMIT_S
+        while _state(self.process.pid) != "S":
+            assert time.monotonic() < deadline, "the program never waits"
         self.process.send_signal(signal.SIGINT)
 
     def wait_for(self, text: str, *, after: int = 0) -> None:
@@ -52,6 +56,11 @@ class Terminal(Struct):
             return False
         self.shown += text.decode(errors="replace")
         return bool(text)
+
+
+def _state(pid: int) -> str:
+    """R: it runs; S: it sleeps."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @contextmanager

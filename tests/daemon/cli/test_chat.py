@@ -92,8 +92,9 @@ def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: Runnin
         screen.interrupt()
         wait_until_running(talkative, 0)
         screen.wait_for("\n> ", after=shown)
+        shown = len(screen.shown)
         screen.interrupt()
-        screen.wait_for("Ctrl-C again")
+        screen.wait_for("Ctrl-C again, or /exit, leaves\r\n> ", after=shown)
         screen.interrupt()
         assert screen.end() == 130
 
