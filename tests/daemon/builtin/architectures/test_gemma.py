@@ -33,7 +33,7 @@ def test_hidden_activation_counts_and_hidden_act_does_not() -> None:
 
 
 def test_attention_in_both_directions_is_unsupported() -> None:
-    assert gemma_style(fields(use_bidirectional_attention=None))
+    assert gemma_style(fields(use_bidirectional_attention=None)) == gemma_style(fields())
     with pytest.raises(UnsupportedModelError, match="use_bidirectional_attention is True"):
         gemma_style(fields(use_bidirectional_attention=True))
 
