@@ -4,7 +4,7 @@ import numpy as np
 
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.batch import build_selection, build_step
-from llmd.scheduler.fifo import Chunk
+from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 
 

@@ -78,6 +78,6 @@ def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Cha
 
 def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel]) -> None:
     front, channel = pair
-    report = Report(1, 0, 0, 2, 3, 0.5, 0.25, 0, 8)
+    report = Report(1, 0, 0, 2, 0, 3, 0, 0.5, 0.25, 0, 8)
     channel.send(report)
     assert front.recv(4096) == encode_frame(report)

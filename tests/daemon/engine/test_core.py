@@ -6,11 +6,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
 from llmd.api import DeviceError, MemoryBudgetError, RequestError
-from llmd.api.messages import SamplingParams, StopParams, Submit, TokenOutput
+from llmd.api.messages import SamplingParams, Started, StopParams, Submit, TokenOutput
 from llmd.engine.core import EngineCore
 from llmd.sampling.sampler import draw
 from llmd.testing.plans import TinyModel
@@ -118,7 +119,7 @@ def test_waiting_requests_start_when_slots_are_free(make_core: MakeCore) -> None
     started = []
     while core.busy:
         started.append(core.step().started)
-    assert started == [(1,), (), (2,), ()]
+    assert started == [(Started(1, 0),), (), (Started(2, 0),), ()]
 
 
 def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:
@@ -179,15 +180,40 @@ def test_a_request_larger_than_the_pool_is_refused(make_core: MakeCore) -> None:
     assert ids(run(core, submit(2, 20))[2])
 
 
-def test_requests_wait_for_blocks_where_the_pool_holds_one_at_a_time(make_core: MakeCore) -> None:
-    small, large = make_core(slots=4, budget_bytes=120_000), make_core(slots=4)
-    requests = [submit(n, 60, max_tokens=10) for n in range(1, 5)]
-    for request in requests:
-        small.submit(request)
-    small.step()
-    assert small.report().waiting > 0
-    small_tokens, large_tokens = finish(small), run(large, *requests)
-    assert all(ids(large_tokens[n])[-len(found) :] == ids(found) for n, found in small_tokens.items())
+@pytest.mark.parametrize("cuts", [(), (3,)], ids=["one stage", "two stages"])
+def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int, ...]) -> None:
+    """The pool holds little more than one of the requests."""
+    requests = [submit(n, 60, max_tokens=40, temperature=float(n % 2)) for n in range(1, 7)]
+    small, large = make_core(slots=6, budget_bytes=120_000, cuts=cuts), make_core(slots=6, cuts=cuts)
+    tight, free = run(small, *requests), run(large, *requests)
+    assert {n: ids(tokens) for n, tokens in tight.items()} == {n: ids(tokens) for n, tokens in free.items()}
+    assert small.report().preemptions >= 3
+    assert large.report().preemptions == 0
+    assert small.report().kv_blocks_used == 0
+
+
+def test_tokens_do_not_depend_on_the_prefix_cache(make_core: MakeCore) -> None:
+    fresh, used = make_core(), make_core()
+    request = submit(7, 300, temperature=0.8)
+    run(used, Submit(1, request.prompt[:200], request.sampling, request.stop))
+    assert ids(run(used, request)[7]) == ids(run(fresh, request)[7])
+    assert used.report().cached_tokens >= 192
+    assert fresh.report().cached_tokens == 0
+
+
+def test_requests_of_another_salt_share_nothing(make_core: MakeCore) -> None:
+    core = make_core()
+    request = submit(1, 300)
+    run(core, request)
+    run(core, Submit(2, request.prompt, request.sampling, request.stop, cache_salt="another user"))
+    assert core.report().cached_tokens == 0
+
+
+def test_a_more_urgent_request_starts_first(make_core: MakeCore) -> None:
+    core = make_core(slots=1)
+    for request_id, priority in ((1, 3), (2, 0), (3, -1)):
+        core.submit(msgspec.structs.replace(submit(request_id, 4, max_tokens=1), priority=priority))
+    assert [core.step().tokens[0].request_id for _ in range(3)] == [3, 2, 1]
 
 
 def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(

@@ -9,6 +9,7 @@ from llmd.api.messages import (
     FromEngine,
     Output,
     SamplingParams,
+    Started,
     StopParams,
     Submit,
     ToEngine,
@@ -31,7 +32,7 @@ def test_messages_survive_any_cut_of_the_bytes() -> None:
 
 
 def test_output_comes_back_as_it_was() -> None:
-    output = Output((TokenOutput(1, 5, "stop"), TokenOutput(2, 6)), started=(2,))
+    output = Output((TokenOutput(1, 5, "stop"), TokenOutput(2, 6)), started=(Started(2, 16),))
     one: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
     assert one.feed(encode_frame(output)) == [output]
 

@@ -1,91 +1,158 @@
-"""Invariants of the pager over generated histories, and what windows give back."""
+"""Invariants of the pager over generated histories, what windows give back, and what prefixes share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
-from llmd.pager.pager import Pager, blocks_for, most_blocks
+from llmd.pager.keys import root_key
+from llmd.pager.pager import NO_BLOCK, Pager, blocks_for, most_blocks
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
 MAX_LEN, CHUNK = 320, 40
+ROOT = root_key()
+
+
+class Contents:
+    """What the blocks of a device hold: for each slot, the tokens up to the one whose key and value it is."""
+
+    def __init__(self) -> None:
+        self.slots: dict[tuple[int, int, int], tuple[int, ...]] = {}
+
+    def copy(self, pager: Pager) -> None:
+        for group, source, target in pager.copies().tolist():
+            for offset in range(BLOCK_LEN):
+                self.slots[group, target, offset] = self.slots.get((group, source, offset), ())
+        pager.forget_copies()
+
+    def write(self, pager: Pager, sequence: int, tokens: Sequence[int], count: int) -> None:
+        start = pager.length(sequence)
+        for group, table in enumerate(pager.tables([sequence])):
+            for position in range(start, start + count):
+                block = int(table[0, position // BLOCK_LEN])
+                assert block != NO_BLOCK
+                self.slots[group, block, position % BLOCK_LEN] = tuple(tokens[: position + 1])
+
+    def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
+        """Whatever the next token reads is there, and was written for exactly these tokens."""
+        length = pager.length(sequence)
+        for kv_group, table in zip((FULL, WINDOW), pager.tables([sequence]), strict=True):
+            first = 0 if kv_group.window is None else max(0, length - kv_group.window + 1)
+            for position in range(first, length):
+                block = int(table[0, position // BLOCK_LEN])
+                assert block != NO_BLOCK
+                held = self.slots[kv_group.id, block, position % BLOCK_LEN]
+                assert held == tuple(tokens[: position + 1])
 
 
 class PagerHistory(RuleBasedStateMachine):
-    """Admit, grow and free in any order."""
+    """Open, fork, grow and free in any order, on a device whose memory is simulated."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pager = Pager((FULL, WINDOW), (40, 20), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
-        self.totals: dict[int, int] = {}
+        self.pager = Pager((FULL, WINDOW), (30, 16), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
+        self.contents = Contents()
+        self.tokens: dict[int, list[int]] = {}
         self.next_id = 0
 
-    @rule(total_len=st.integers(1, MAX_LEN))
-    def admit(self, total_len: int) -> None:
-        if self.pager.admit(self.next_id, total_len):
-            self.totals[self.next_id] = total_len
+    # Few different beginnings, so that prefixes meet.
+    @rule(
+        beginning=st.integers(0, 2), count=st.integers(1, 120), tail=st.integers(0, 3), cached=st.booleans()
+    )
+    def open(self, beginning: int, count: int, tail: int, cached: bool) -> None:  # noqa: FBT001 - hypothesis'
+        tokens = [beginning] * count + [tail]
+        if self.pager.open(self.next_id, tokens, ROOT if cached else None) is not None:
+            self.tokens[self.next_id] = tokens
+            assert self.pager.length(self.next_id) < len(tokens)
         self.next_id += 1
 
-    @precondition(lambda self: self.totals)
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def fork(self, data: st.DataObject) -> None:
+        parent = data.draw(st.sampled_from(sorted(self.tokens)))
+        tokens = self.tokens[parent].copy()
+        if self.pager.fork(parent, self.next_id, tokens):
+            self.tokens[self.next_id] = tokens
+        self.next_id += 1
+
+    @precondition(lambda self: self.tokens)
     @rule(data=st.data())
     def grow(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from(sorted(self.totals)))
-        room = self.totals[sequence] - self.pager.length(sequence)
-        count = data.draw(st.integers(0, min(room, CHUNK)))
-        before = self.pager.length(sequence)
-        self.pager.prepare(sequence, count)
-        assert self.pager.length(sequence) == before
-        self.check_table(sequence, before, count)
-        if data.draw(st.booleans()):  # the step may fail, and be tried again
-            self.pager.advance(sequence, count)
+        sequence = data.draw(st.sampled_from(sorted(self.tokens)))
+        tokens, before = self.tokens[sequence], self.pager.length(sequence)
+        count = data.draw(st.integers(0, min(len(tokens) - before, CHUNK)))
+        if not self.pager.prepare(sequence, count):
+            assert self.pager.length(sequence) == before
+            return
+        if data.draw(st.booleans()):  # the step fails, and is tried again
+            return
+        self.contents.copy(self.pager)
+        self.contents.write(self.pager, sequence, tokens, count)
+        self.pager.advance(sequence, count)
+        if len(tokens) == self.pager.length(sequence) and len(tokens) < MAX_LEN:
+            tokens.append(data.draw(st.integers(0, 2)))
 
-    @precondition(lambda self: self.totals)
+    @precondition(lambda self: self.tokens)
     @rule(data=st.data())
     def free(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from(sorted(self.totals)))
+        sequence = data.draw(st.sampled_from(sorted(self.tokens)))
         self.pager.free(sequence)
-        del self.totals[sequence]
-
-    def check_table(self, sequence: int, length: int, count: int) -> None:
-        """Every position that the step reads or writes has a block."""
-        for group, table in zip((FULL, WINDOW), self.pager.tables([sequence]), strict=True):
-            first = 0 if group.window is None else max(0, length - group.window + 1)
-            used = table[0, first // BLOCK_LEN : blocks_for(length + count)]
-            assert (used >= 0).all()
+        del self.tokens[sequence]
 
     @invariant()
     def adds_up(self) -> None:
         self.pager.check_integrity()
+        self.contents.copy(self.pager)
+        for sequence, tokens in self.tokens.items():
+            self.contents.check(self.pager, sequence, tokens)
+
+    def teardown(self) -> None:
+        for sequence in self.tokens:
+            self.pager.free(sequence)
+        assert [pool.num_free for pool in self.pager.pools] == [30, 16]
 
 
 TestPagerHistory = PagerHistory.TestCase
-TestPagerHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestPagerHistory.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 
 
 def make_pager(full: int = 40, window: int = 20) -> Pager:
     return Pager((FULL, WINDOW), (full, window), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
 
 
-def test_admission_is_refused_when_one_group_is_short() -> None:
+def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
+    """Open a sequence and compute all its tokens; returns how many were cached."""
+    cached = pager.open(sequence, tokens, ROOT)
+    while pager.length(sequence) < len(tokens):
+        count = min(CHUNK, len(tokens) - pager.length(sequence))
+        assert pager.prepare(sequence, count)
+        pager.advance(sequence, count)
+    return cached
+
+
+def test_opening_is_refused_when_one_group_is_short() -> None:
     pager = make_pager(full=10, window=20)
-    assert pager.admit(1, 100)
-    assert not pager.admit(2, 100)
+    run(pager, 1, list(range(100)))
+    assert pager.open(2, list(range(200, 300)), ROOT) is None
     pager.free(1)
-    assert pager.admit(2, 100)
+    assert pager.open(2, list(range(200, 300)), ROOT) == 0
 
 
-def test_a_refused_admission_changes_nothing() -> None:
-    pager = make_pager(full=10, window=3)
-    assert not pager.admit(1, 160)
-    assert [pool.reserved for pool in pager.pools] == [0, 0]
+def test_opening_leaves_the_blocks_that_it_is_told_to_spare() -> None:
+    pager = make_pager(full=10)
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), ROOT, spare=4) is None
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), ROOT, spare=3) == 0
 
 
 def test_fits_ever_looks_at_whole_pools() -> None:
     pager = make_pager(full=10, window=20)
-    pager.admit(1, 160)
+    run(pager, 1, list(range(160)))
     assert pager.fits_ever(160)
     assert not pager.fits_ever(161)
 
@@ -96,11 +163,69 @@ def test_a_window_group_never_needs_more_than_window_and_chunk() -> None:
     assert most_blocks(FULL, 10_000, CHUNK) == 625
 
 
-def test_a_freed_sequence_leaves_an_empty_pool() -> None:
+def test_a_window_group_gives_blocks_back_while_the_sequence_runs() -> None:
+    pager = make_pager(window=5)
+    run(pager, 1, list(range(300)))
+    assert pager.pools[1].num_free >= 3
+    assert pager.pools[0].num_free == 40 - blocks_for(300)
+
+
+def test_a_freed_sequence_leaves_its_blocks_free_and_known() -> None:
     pager = make_pager()
-    pager.admit(1, 300)
-    for _ in range(7):
-        pager.prepare(1, CHUNK)
-        pager.advance(1, CHUNK)
+    tokens = list(range(300))
+    run(pager, 1, tokens)
     pager.free(1)
-    assert [(pool.num_free, pool.reserved) for pool in pager.pools] == [(40, 0), (20, 0)]
+    assert [pool.num_free for pool in pager.pools] == [40, 20]
+    assert pager.open(2, tokens, ROOT) == 288
+
+
+def test_a_prefix_is_shared_with_a_sequence_that_still_runs() -> None:
+    pager = make_pager(full=30)
+    run(pager, 1, [*range(200), 7])
+    free = pager.pools[0].num_free
+    assert pager.open(2, [*range(200), 8], ROOT) == 192
+    assert pager.pools[0].num_free == free
+
+
+def test_the_last_token_is_always_computed() -> None:
+    pager = make_pager()
+    tokens = list(range(2 * BLOCK_LEN))
+    run(pager, 1, tokens)
+    pager.free(1)
+    assert pager.open(2, tokens, ROOT) == BLOCK_LEN
+
+
+@pytest.mark.parametrize("root", [None, root_key("another user")])
+def test_others_share_nothing(root: bytes | None) -> None:
+    pager = make_pager()
+    run(pager, 1, list(range(100)))
+    assert pager.open(2, list(range(100)), root) == 0
+
+
+def test_a_hit_needs_the_last_window_of_every_group() -> None:
+    """The window group's blocks are evicted first here, so that the hit ends where its last window is still known."""
+    pager = make_pager(full=40, window=6)
+    tokens = list(range(160))
+    run(pager, 1, tokens)
+    pager.free(1)
+    run(pager, 2, list(range(1000, 1050)))
+    pager.free(2)
+    cached = pager.open(3, tokens, ROOT)
+    assert cached is not None
+    assert cached < 144
+    pager.check_integrity()
+
+
+def test_a_fork_copies_the_block_that_both_go_on_in() -> None:
+    pager = make_pager()
+    run(pager, 1, list(range(40)))
+    assert pager.fork(1, 2, [*range(40), 5])
+    free = [pool.num_free for pool in pager.pools]
+    assert pager.prepare(2, 1)
+    (full, source, target), (window, _, _) = pager.copies().tolist()
+    assert (full, window) == (0, 1)
+    assert source != target
+    assert [pool.num_free for pool in pager.pools] == [count - 1 for count in free]
+    pager.forget_copies()
+    assert pager.prepare(1, 1)
+    assert pager.copies().size == 0

@@ -1,29 +1,58 @@
+"""Blocks are used, cached or empty, and known contents are kept as long as nothing else needs the room."""
+
 from __future__ import annotations
 
 from llmd.pager.pool import BlockPool
 
 
-def test_promised_blocks_are_not_available_to_others() -> None:
-    pool = BlockPool(5)
-    pool.reserve(3)
-    assert (pool.num_free, pool.num_available) == (5, 2)
-    pool.take_reserved()
-    assert (pool.num_free, pool.num_available) == (4, 2)
-
-
-def test_blocks_given_back_with_their_promise_can_be_taken_again() -> None:
+def test_a_block_is_free_when_its_last_reference_is_given_back() -> None:
     pool = BlockPool(2)
-    pool.reserve(1)
-    block = pool.take_reserved()
-    pool.give_back([block], keep_promise=True)
-    assert pool.reserved == 1
-    pool.take_reserved()
+    block = pool.share(pool.take())
+    pool.give_back([block])
+    assert (pool.references(block), pool.num_free) == (1, 1)
+    pool.give_back([block])
+    assert (pool.references(block), pool.num_free) == (0, 2)
 
 
-def test_blocks_given_back_for_good_are_available() -> None:
+def test_known_contents_are_found_after_the_block_is_free() -> None:
     pool = BlockPool(2)
-    pool.reserve(2)
-    blocks = [pool.take_reserved(), pool.take_reserved()]
-    assert sorted(blocks) == [0, 1]
-    pool.give_back(blocks, keep_promise=False)
-    assert (pool.num_free, pool.num_available) == (2, 2)
+    block = pool.take()
+    pool.remember(block, b"key")
+    pool.give_back([block])
+    assert pool.find(b"key") == block
+    assert (pool.num_free, pool.num_cached) == (2, 1)
+    assert pool.share(block) == block
+    assert (pool.num_free, pool.num_cached) == (1, 0)
+    pool.check_integrity()
+
+
+def test_empty_blocks_are_taken_before_known_ones() -> None:
+    pool = BlockPool(3)
+    known = pool.take()
+    pool.remember(known, b"key")
+    pool.give_back([known])
+    assert known not in {pool.take(), pool.take()}
+    assert pool.find(b"key") == known
+    assert pool.take() == known
+    assert pool.find(b"key") is None
+    pool.check_integrity()
+
+
+def test_the_contents_that_were_not_used_for_longest_go_first() -> None:
+    pool = BlockPool(3)
+    blocks = [pool.take() for _ in range(3)]
+    for block in blocks:
+        pool.remember(block, bytes([block]))
+    pool.give_back(blocks)
+    pool.give_back([pool.share(blocks[0])])
+    assert [pool.take() for _ in range(3)] == [blocks[1], blocks[2], blocks[0]]
+
+
+def test_of_two_blocks_with_the_same_contents_one_is_known() -> None:
+    pool = BlockPool(2)
+    first, second = pool.take(), pool.take()
+    pool.remember(first, b"key")
+    pool.remember(second, b"key")
+    pool.give_back([first, second])
+    assert (pool.find(b"key"), pool.num_cached) == (first, 1)
+    pool.check_integrity()

@@ -65,13 +65,18 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
-    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again."""
+    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again.
+
+    Requests of a lower ``priority`` number run first. Cached prefixes are shared among requests of one ``cache_salt``.
+    """
 
     request_id: int
     prompt: tuple[int, ...]
     sampling: SamplingParams
     stop: StopParams
     output: tuple[int, ...] = ()
+    priority: int = 0
+    cache_salt: str = ""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -141,11 +146,18 @@ class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
     logprobs: Logprobs | None = None
 
 
+class Started(msgspec.Struct, frozen=True, array_like=True):
+    """A request that began to run, for the first time or again, and how many of its tokens were cached."""
+
+    request_id: int
+    cached_tokens: int
+
+
 class Output(msgspec.Struct, frozen=True, tag=True):
-    """Tokens of one step. ``started`` names requests whose prefill began in it."""
+    """Tokens of one step, and the requests whose prefill began in it."""
 
     tokens: tuple[TokenOutput, ...]
-    started: tuple[int, ...] = ()
+    started: tuple[Started, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -158,13 +170,19 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """Counters of an engine since it was loaded, and its state now. Times in seconds."""
+    """Counters of an engine since it was loaded, and its state now. Times in seconds.
+
+    ``prompt_tokens`` were computed, ``cached_tokens`` found in the prefix cache instead. Used blocks are those that
+    running sequences refer to.
+    """
 
     steps: int
     running: int
     waiting: int
     prompt_tokens: int
+    cached_tokens: int
     output_tokens: int
+    preemptions: int
     prefill_s: float
     decode_s: float
     kv_blocks_used: int

@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from llmd.api.step import Selection, Step
 from llmd.sampling.sampler import is_greedy
-from llmd.scheduler.fifo import Chunk
+from llmd.scheduler.chunk import Chunk
 
-_NO_COPIES = np.zeros((0, 3), np.int32)
+NO_COPIES = np.zeros((0, 3), np.int32)
 _NO_IDS = np.zeros(0, np.int32)
 _NO_VALUES = np.zeros(0, np.float32)
 
 
-def build_step(chunks: Sequence[Chunk], tables: tuple[NDArray[np.int32], ...]) -> Step:
+def build_step(
+    chunks: Sequence[Chunk], tables: tuple[NDArray[np.int32], ...], copies: NDArray[np.int32] = NO_COPIES
+) -> Step:
     """Lay the chunks' tokens out one after the other."""
     tokens = [t for c in chunks for t in c.sequence.tokens[c.start : c.start + c.count]]
     positions = [p for c in chunks for p in range(c.start, c.start + c.count)]
@@ -27,7 +29,7 @@ def build_step(chunks: Sequence[Chunk], tables: tuple[NDArray[np.int32], ...]) -
         positions=np.array(positions, np.int32),
         row_offsets=offsets,
         block_tables=tables,
-        copies=_NO_COPIES,
+        copies=copies,
     )
 
 

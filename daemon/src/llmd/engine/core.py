@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import msgspec
@@ -14,6 +15,7 @@ from llmd.api.messages import (
     Output,
     Report,
     SamplingParams,
+    Started,
     StopParams,
     Submit,
     TokenOutput,
@@ -25,7 +27,8 @@ from llmd.engine.chain import Chain, Flight
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import draw
-from llmd.scheduler.fifo import Chunk, FifoScheduler
+from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
 
 CHUNK_LEN = 256
@@ -46,6 +49,7 @@ class Limits(msgspec.Struct, frozen=True):
 class _Counters(msgspec.Struct):
     steps: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -58,7 +62,6 @@ class EngineCore:
         self._chain = chain
         self._budget = budget
         self._limits = limits
-        self._scheduler = FifoScheduler(slots=limits.slots, chunk_len=CHUNK_LEN)
         self._pager = Pager(
             groups,
             budget.num_blocks,
@@ -66,6 +69,8 @@ class EngineCore:
             max_len=limits.context_len,
             chunk_len=CHUNK_LEN,
         )
+        self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
+        self._arrivals = itertools.count()
         self._counters = _Counters()
 
     @property
@@ -79,14 +84,13 @@ class EngineCore:
             RequestError: it could never run: a token outside the vocabulary, too long, nothing to do.
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
         """
-        sequence = Sequence.of(submit)
+        sequence = Sequence.of(submit, next(self._arrivals))
         self._check(sequence)
         self._scheduler.add(sequence)
 
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
-        if self._scheduler.remove(request_id) is not None:
-            self._pager.free(request_id)
+        self._scheduler.remove(request_id)
 
     def step(self) -> Output:
         """Run one step; returns the tokens it gave.
@@ -95,22 +99,22 @@ class EngineCore:
             DeviceError: a device failed. Tokens and lengths of all sequences are as before.
         """
         began = time.perf_counter()
-        started = self._scheduler.admit(lambda s: self._pager.admit(s.request_id, s.total_len))
-        chunks = self._scheduler.plan(self._pager.length)
-        for chunk in chunks:
-            self._pager.prepare(chunk.sequence.request_id, chunk.count)
-        step = build_step(chunks, self._pager.tables([c.sequence.request_id for c in chunks]))
-        selection, ending = build_selection(step, chunks)
+        plan = self._scheduler.plan()
+        tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
+        step = build_step(plan.chunks, tables, self._pager.copies())
+        selection, ending = build_selection(step, plan.chunks)
         with self._chain.submit(step, selection) as flight:
             result = flight.wait()
             drawn = [_draw(flight, result, row, chunk.sequence) for row, chunk in enumerate(ending)]
-        for chunk in chunks:
+        self._pager.forget_copies()
+        for chunk in plan.chunks:
             self._pager.advance(chunk.sequence.request_id, chunk.count)
         tokens = tuple(
             self._append(chunk.sequence, *found) for chunk, found in zip(ending, drawn, strict=True)
         )
-        self._count(chunks, len(tokens), time.perf_counter() - began)
-        return Output(tokens, tuple(s.request_id for s in started))
+        self._count(plan, len(tokens), time.perf_counter() - began)
+        started = tuple(Started(sequence.request_id, cached) for sequence, cached in plan.started)
+        return Output(tokens, started)
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
@@ -121,7 +125,7 @@ class EngineCore:
         """
         self._check_tokens(token_ids.tolist(), max_new=0)
         self._check_pool(len(token_ids))
-        if not self._pager.admit(_FORWARD_ID, len(token_ids)):
+        if self._pager.open(_FORWARD_ID, token_ids.tolist(), None) is None:
             raise MemoryBudgetError(
                 f"no {len(token_ids)} tokens of KV are free",
                 hint="wait for running requests, or raise the budget",
@@ -142,7 +146,9 @@ class EngineCore:
             running=len(self._scheduler.running),
             waiting=len(self._scheduler.waiting),
             prompt_tokens=counters.prompt_tokens,
+            cached_tokens=counters.cached_tokens,
             output_tokens=counters.output_tokens,
+            preemptions=self._scheduler.preemptions,
             prefill_s=counters.prefill_s,
             decode_s=counters.decode_s,
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
@@ -161,7 +167,8 @@ class EngineCore:
         sequence = Sequence(
             _FORWARD_ID, tokens, len(tokens), SamplingParams(seed=0), StopParams(max_tokens=0)
         )
-        self._pager.prepare(_FORWARD_ID, len(token_ids))
+        took = self._pager.prepare(_FORWARD_ID, len(token_ids))
+        assert took, "the blocks were free when the sequence was opened"
         step = build_step([Chunk(sequence, start, len(token_ids))], self._pager.tables([_FORWARD_ID]))
         rows = np.arange(len(token_ids), dtype=np.int32)
         with self._chain.submit(step, select_rows(rows)) as flight:
@@ -211,11 +218,12 @@ class EngineCore:
                 hint="use the tokenizer of this model",
             )
 
-    def _count(self, chunks: list[Chunk], num_tokens: int, elapsed_s: float) -> None:
+    def _count(self, plan: StepPlan, num_tokens: int, elapsed_s: float) -> None:
         """Count a step; one that carries any prefill counts as prefill time."""
         counters = self._counters
-        prefill = sum(c.count for c in chunks if c.start < c.sequence.prompt_len)
+        prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
         counters.steps += 1
+        counters.cached_tokens += sum(cached for _, cached in plan.started)
         counters.prompt_tokens += prefill
         counters.output_tokens += num_tokens
         if prefill:

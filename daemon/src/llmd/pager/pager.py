@@ -1,4 +1,4 @@
-"""Which blocks each sequence owns in each KV group, and how far its keys and values are valid."""
+"""Which blocks each sequence uses in each KV group, and how far its keys and values are valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.pool import BlockPool
+from llmd.pager.keys import extend_keys
+from llmd.pager.pool import BlockPool, Key
+from llmd.pager.prefix import first_needed, longest_hit
 
 NO_BLOCK = -1
 
@@ -32,20 +34,25 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
 
 
 class _Owned(msgspec.Struct):
-    """One sequence: its row in the tables, valid length, and per group (first block kept, end, still promised)."""
+    """One sequence: its row in the tables, its tokens (which grow outside), how many of them are valid, the keys of
+    its full blocks, and per group the first block that it still uses and the end of those that it has.
+    """
 
     row: int
+    tokens: Sequence[int]
+    root: Key | None
     length: int
+    keys: list[Key]
     first: list[int]
     end: list[int]
-    promised: list[int]
 
 
 class Pager:
     """Block tables of up to ``max_sequences`` sequences.
 
-    A sequence is admitted with the longest it may become; what it needs for that is promised at once, so that a
-    running sequence never runs out. Window groups give back blocks that fell out of the window.
+    Blocks are taken when a step is about to write to them, and may run out: then the caller frees a sequence, whose
+    full blocks stay known until they are needed, so that it, or another with the same beginning, finds them again.
+    Window groups give back blocks that fell out of the window.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with PagedAttention".
     """
@@ -66,56 +73,103 @@ class Pager:
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in groups)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
+        self._copies: list[tuple[int, int, int]] = []
 
     def fits_ever(self, total_len: int) -> bool:
-        """Whether an empty pager could admit a sequence of this length."""
+        """Whether a sequence of this length could run alone."""
         return all(
             most_blocks(group, total_len, self._chunk_len) <= pool.num_blocks
             for group, pool in zip(self._groups, self.pools, strict=True)
         )
 
-    def admit(self, sequence_id: int, total_len: int) -> bool:
-        """Promise the blocks that the sequence will ever need. False, and nothing changed, where too few are left."""
-        needs = [most_blocks(group, total_len, self._chunk_len) for group in self._groups]
-        short = any(need > pool.num_available for need, pool in zip(needs, self.pools, strict=True))
-        if short or not self._free_rows:
+    def open(
+        self, sequence_id: int, tokens: Sequence[int], root: Key | None, *, spare: int = 0
+    ) -> int | None:
+        """Begin a sequence with what is cached of its tokens; returns how many of them that is.
+
+        None, and nothing changed, where no row is free, or not the blocks that its tokens need and ``spare`` more in
+        each group. The last token is never taken from the cache: somebody has to compute what follows it. ``tokens`` is kept and may
+        grow. ``root`` begins its keys (`llmd.pager.keys.root_key`); None: it neither finds nor leaves anything.
+        """
+        if not self._free_rows:
+            return None
+        keys: list[Key] = []
+        if root is not None:
+            extend_keys(keys, root, tokens, len(tokens) - 1)
+        num_blocks = longest_hit(self._groups, self.pools, keys)
+        owned = _Owned(self._free_rows[-1], tokens, root, num_blocks * BLOCK_LEN, keys[:num_blocks], [], [])
+        self._take_cached(owned, num_blocks)
+        if not self._has_room(owned, len(tokens) - owned.length, spare):
+            self._drop_all(owned)
+            return None
+        self._free_rows.pop()
+        self._owned[sequence_id] = owned
+        return owned.length
+
+    def fork(self, parent_id: int, child_id: int, tokens: Sequence[int]) -> bool:
+        """Begin a sequence whose valid tokens are its parent's; blocks are shared until one of the two writes to them.
+
+        False, and nothing changed, where no row is free.
+        """
+        if not self._free_rows:
             return False
-        for need, pool in zip(needs, self.pools, strict=True):
-            pool.reserve(need)
-        zeros = [0] * len(needs)
-        self._owned[sequence_id] = _Owned(self._free_rows.pop(), 0, zeros.copy(), zeros, needs)
+        parent = self._owned[parent_id]
+        child = _Owned(
+            self._free_rows.pop(),
+            tokens,
+            parent.root,
+            parent.length,
+            parent.keys.copy(),
+            parent.first.copy(),
+            parent.end.copy(),
+        )
+        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
+            table[child.row] = table[parent.row]
+            for block in table[child.row, child.first[index] : child.end[index]].tolist():
+                pool.share(block)
+        self._owned[child_id] = child
         return True
 
     def length(self, sequence_id: int) -> int:
         """Tokens whose keys and values are valid."""
         return self._owned[sequence_id].length
 
-    def prepare(self, sequence_id: int, num_tokens: int) -> None:
-        """Take the blocks that the next ``num_tokens`` positions are written to; the length stays."""
+    def prepare(self, sequence_id: int, num_tokens: int) -> bool:
+        """Take the blocks that the next ``num_tokens`` positions are written to; the length stays.
+
+        False, and nothing changed, where too few blocks are free.
+        """
         owned = self._owned[sequence_id]
+        if not self._has_room(owned, num_tokens):
+            return False
         end = blocks_for(owned.length + num_tokens)
-        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
-            while owned.end[index] < end:
-                table[owned.row, owned.end[index]] = pool.take_reserved()
-                owned.promised[index] -= 1
-                owned.end[index] += 1
+        for index in range(len(self.pools)):
+            self._own_last(owned, index)
+            self._extend(owned, index, end)
+        return True
+
+    def copies(self) -> NDArray[np.int32]:
+        """Block copies int32 ``[C, 3]`` of (group, source, target) that the next step has to do first."""
+        return np.array(self._copies, np.int32).reshape(-1, 3)
+
+    def forget_copies(self) -> None:
+        """The step has done them. Until then their sources keep what they hold, so that a failed step can be repeated."""
+        for index, source, _ in self._copies:
+            self.pools[index].give_back([source])
+        self._copies.clear()
 
     def advance(self, sequence_id: int, num_tokens: int) -> None:
         """Make ``num_tokens`` more positions valid, once every stage has written them."""
         owned = self._owned[sequence_id]
         owned.length += num_tokens
+        self._remember(owned)
         for index, group in enumerate(self._groups):
-            if group.window is not None:
-                first_needed = max(0, owned.length - group.window + 1) // BLOCK_LEN
-                self._drop(owned, index, first_needed, keep_promise=True)
+            self._drop(owned, index, first_needed(group, owned.length))
 
     def free(self, sequence_id: int) -> None:
-        """Return every block and promise of the sequence."""
-        owned = self._owned.pop(sequence_id)
-        for index, pool in enumerate(self.pools):
-            self._drop(owned, index, owned.end[index], keep_promise=False)
-            pool.unreserve(owned.promised[index])
-        self._free_rows.append(owned.row)
+        """Give back every block of the sequence."""
+        self._free_rows.append(self._owned[sequence_id].row)
+        self._drop_all(self._owned.pop(sequence_id))
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
         """Block tables of the sequences in order, one int32 ``[len(sequence_ids), width]`` for each group."""
@@ -123,21 +177,75 @@ class Pager:
         return tuple(table[rows] for table in self._tables)
 
     def check_integrity(self) -> None:
-        """Assert that no block is owned twice and that every pool adds up."""
+        """Assert that blocks are referred to as often as tables and copies name them, and that every pool adds up."""
         for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
-            used = table[table != NO_BLOCK]
-            assert len(set(used.tolist())) == used.size, "a block is owned twice"
-            assert used.size + pool.num_free == pool.num_blocks, "blocks were lost"
-            assert pool.reserved == sum(owned.promised[index] for owned in self._owned.values())
+            pool.check_integrity()
+            sources = [source for group, source, _ in self._copies if group == index]
+            named = np.bincount([*table[table != NO_BLOCK], *sources], minlength=pool.num_blocks)
+            assert named.tolist() == [pool.references(block) for block in range(pool.num_blocks)]
 
-    def _drop(self, owned: _Owned, index: int, first_kept: int, *, keep_promise: bool) -> None:
-        """Give back the sequence's blocks before ``first_kept``."""
+    def _take_cached(self, owned: _Owned, num_blocks: int) -> None:
+        for group, pool, table in zip(self._groups, self.pools, self._tables, strict=True):
+            first = first_needed(group, num_blocks * BLOCK_LEN)
+            for index in range(first, num_blocks):
+                block = pool.find(owned.keys[index])
+                assert block is not None, "the cache lost a block between two looks"
+                table[owned.row, index] = pool.share(block)
+            owned.first.append(first)
+            owned.end.append(num_blocks)
+
+    def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
+        """Whether every group has the blocks that so many more tokens need, written ``chunk_len`` at a time."""
+        total = owned.length + num_tokens
+        for index, (group, pool) in enumerate(zip(self._groups, self.pools, strict=True)):
+            held = owned.end[index] - owned.first[index]
+            missing = min(
+                blocks_for(total) - owned.end[index], most_blocks(group, total, self._chunk_len) - held
+            )
+            if missing + self._is_shared(owned, index) + spare > pool.num_free:
+                return False
+        return True
+
+    def _is_shared(self, owned: _Owned, index: int) -> bool:
+        """Whether the next token is written to a block that somebody else uses too."""
+        last = owned.end[index] - 1
+        begun = owned.length % BLOCK_LEN != 0 and owned.length // BLOCK_LEN == last
+        return begun and self.pools[index].references(int(self._tables[index][owned.row, last])) > 1
+
+    def _own_last(self, owned: _Owned, index: int) -> None:
+        """Copy the block that the next token is written to, where somebody else uses it too."""
+        if self._is_shared(owned, index):
+            row, last = self._tables[index][owned.row], owned.end[index] - 1
+            source, target = int(row[last]), self.pools[index].take()
+            row[last] = target
+            self._copies.append((index, source, target))
+
+    def _extend(self, owned: _Owned, index: int, end: int) -> None:
+        row = self._tables[index][owned.row]
+        for place in range(owned.end[index], end):
+            row[place] = self.pools[index].take()
+        owned.end[index] = max(owned.end[index], end)
+
+    def _remember(self, owned: _Owned) -> None:
+        """Make known what the blocks hold that have become full."""
+        if owned.root is None:
+            return
+        known = len(owned.keys)
+        extend_keys(owned.keys, owned.root, owned.tokens, owned.length)
+        for pool, table in zip(self.pools, self._tables, strict=True):
+            for place in range(known, len(owned.keys)):
+                pool.remember(int(table[owned.row, place]), owned.keys[place])
+
+    def _drop(self, owned: _Owned, index: int, first_kept: int) -> None:
+        """Give back the sequence's blocks before ``first_kept``; of these the last are evicted first."""
         part = slice(owned.first[index], first_kept)
         if part.start >= part.stop:
             return
         row = self._tables[index][owned.row]
-        dropped = row[part].tolist()
+        self.pools[index].give_back(reversed(row[part].tolist()))
         row[part] = NO_BLOCK
-        self.pools[index].give_back(dropped, keep_promise=keep_promise)
         owned.first[index] = first_kept
-        owned.promised[index] += len(dropped) if keep_promise else 0
+
+    def _drop_all(self, owned: _Owned) -> None:
+        for index in range(len(self.pools)):
+            self._drop(owned, index, owned.end[index])

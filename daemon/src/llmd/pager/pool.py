@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
+
+Key = bytes
+"""Names the contents of a full block: all tokens up to its end (`llmd.pager.keys`)."""
 
 
 class BlockPool:
-    """Free blocks, some of them promised to sequences that were admitted and will take them later.
+    """Blocks with counted references, whose contents may outlive their last one.
 
-    Allocation and freeing are O(1). Invariant: ``free + used == num_blocks`` and ``reserved <= free``.
+    A block is used (someone refers to it), cached (nobody does, its contents are known by key) or empty. Whoever
+    takes a block gets an empty one, else the one that was cached longest ago. Every operation on a block is O(1).
     """
 
     def __init__(self, num_blocks: int) -> None:
         self.num_blocks = num_blocks
-        self.reserved = 0
-        self._free = list(range(num_blocks - 1, -1, -1))
+        self._references = [0] * num_blocks
+        self._keys: list[Key | None] = [None] * num_blocks
+        self._by_key: dict[Key, int] = {}
+        self._empty = list(range(num_blocks - 1, -1, -1))
+        self._cached: OrderedDict[int, None] = OrderedDict()  # least recently used first
 
     @property
     def num_free(self) -> int:
-        return len(self._free)
+        """Blocks that can be taken: empty and cached ones."""
+        return len(self._empty) + len(self._cached)
 
     @property
-    def num_available(self) -> int:
-        """Blocks that are neither used nor promised."""
-        return len(self._free) - self.reserved
+    def num_cached(self) -> int:
+        """Blocks that nobody uses and whose contents are known."""
+        return len(self._cached)
 
-    def reserve(self, count: int) -> None:
-        """Promise ``count`` blocks; the caller has checked `num_available`."""
-        assert count <= self.num_available, f"{count} blocks promised of {self.num_available}"
-        self.reserved += count
+    def references(self, block: int) -> int:
+        """How many sequences use a block."""
+        return self._references[block]
 
-    def unreserve(self, count: int) -> None:
-        self.reserved -= count
+    def take(self) -> int:
+        """A block to write to, referred to once; the caller has checked `num_free`."""
+        if self._empty:
+            block = self._empty.pop()
+        else:
+            block, _ = self._cached.popitem(last=False)
+            self.forget(block)
+        self._references[block] = 1
+        return block
 
-    def take_reserved(self) -> int:
-        """Hand out one promised block."""
-        assert self.reserved > 0, "a block taken that nobody was promised"
-        self.reserved -= 1
-        return self._free.pop()
+    def share(self, block: int) -> int:
+        """Refer to a block once more; returns it."""
+        if self._references[block] == 0:
+            del self._cached[block]
+        self._references[block] += 1
+        return block
 
-    def give_back(self, blocks: Iterable[int], *, keep_promise: bool) -> None:
-        """Return blocks; with ``keep_promise`` the sequence may take as many again."""
-        before = len(self._free)
-        self._free.extend(blocks)
-        if keep_promise:
-            self.reserved += len(self._free) - before
+    def give_back(self, blocks: Iterable[int]) -> None:
+        """Refer to blocks once less. Of those that become free, the first are evicted first."""
+        for block in blocks:
+            self._references[block] -= 1
+            if self._references[block] > 0:
+                continue
+            if self._keys[block] is None:
+                self._empty.append(block)
+            else:
+                self._cached[block] = None
+
+    def find(self, key: Key) -> int | None:
+        """The block whose contents have this key."""
+        return self._by_key.get(key)
+
+    def remember(self, block: int, key: Key) -> None:
+        """Say what a used block holds; where another block holds the same, that one stays the known one."""
+        if self._keys[block] is None and key not in self._by_key:
+            self._keys[block] = key
+            self._by_key[key] = block
+
+    def forget(self, block: int) -> None:
+        """Make the contents of a block unknown."""
+        key = self._keys[block]
+        if key is not None:
+            del self._by_key[key]
+            self._keys[block] = None
+
+    def check_integrity(self) -> None:
+        """Assert that every block is in exactly one state and that keys and blocks name each other."""
+        used = {block for block, count in enumerate(self._references) if count > 0}
+        states = [*used, *self._empty, *self._cached]
+        assert sorted(states) == list(range(self.num_blocks)), "a block is lost, or in two states"
+        assert all(count >= 0 for count in self._references), "a block was given back too often"
+        named = {block: key for block, key in enumerate(self._keys) if key is not None}
+        assert named == {block: key for key, block in self._by_key.items()}, "keys and blocks disagree"
+        assert set(self._cached) == named.keys() - used, (
+            "a cached block has no key, or a free one is not cached"
+        )

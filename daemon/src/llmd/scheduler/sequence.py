@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.pager.keys import root_key
 
 
 class Finish(StrEnum):
@@ -24,12 +25,23 @@ class Sequence(msgspec.Struct):
     prompt_len: int
     sampling: SamplingParams
     stop: StopParams
+    rank: tuple[int, int] = (0, 0)
+    """Priority and arrival: the lower runs first and is preempted last."""
+    cache_root: bytes | None = None
+    """Begins the keys of its blocks in the prefix cache; None: it does not take part."""
 
     @classmethod
-    def of(cls, submit: Submit) -> Sequence:
+    def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
         """Return a sequence that goes on after the output that the request already has."""
-        tokens = [*submit.prompt, *submit.output]
-        return cls(submit.request_id, tokens, len(submit.prompt), submit.sampling, submit.stop)
+        return cls(
+            submit.request_id,
+            [*submit.prompt, *submit.output],
+            len(submit.prompt),
+            submit.sampling,
+            submit.stop,
+            (submit.priority, arrival),
+            root_key(submit.cache_salt),
+        )
 
     @property
     def total_len(self) -> int:

@@ -47,9 +47,10 @@ class GenerationRequest(Struct, frozen=True):
 
 
 class Usage(Struct):
-    """Tokens of a request, exactly."""
+    """Tokens of a request, exactly. Of the prompt's tokens, the cached ones were not computed again."""
 
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
 
 
@@ -99,6 +100,7 @@ class Generation:
         while self._answers:
             index, token = await self._stream.next()
             self.usage.completion_tokens += 1
+            self.usage.cached_tokens = self._cached_tokens(self._stream)
             piece = self._answers[index].feed(token)
             if piece is None:
                 continue
@@ -106,6 +108,15 @@ class Generation:
                 del self._answers[index]
                 self._stream.cancel(index)
             yield index, piece
+
+    def _cached_tokens(self, stream: TokenStream) -> int:
+        """Cached tokens of all prompts. The first choice of each counts: the others find what it left."""
+        found = (
+            stream.cached_tokens.get(place * self.request.n, 0) for place in range(len(self.request.prompts))
+        )
+        return sum(
+            min(tokens, len(prompt)) for tokens, prompt in zip(found, self.request.prompts, strict=True)
+        )
 
     def _answer(self) -> AnswerText:
         return AnswerText(

@@ -17,8 +17,10 @@ from llmd.api.messages import (
     Load,
     Loaded,
     Loading,
+    Output,
     Report,
     SamplingParams,
+    Started,
     StopParams,
     Submit,
 )
@@ -193,6 +195,8 @@ class Supervisor:
                 logger.info("model_loaded", extra=fields)
                 for notice in message.notices:
                     logger.warning("load_notice", extra={"model": self.model, "notice": notice})
+            elif isinstance(message, Output):
+                self._begin(message.started)
             self._perform(self._state.receive(message))
             if self.phase is not Phase.LOADING:
                 self._settled.set()
@@ -212,6 +216,11 @@ class Supervisor:
                         stream.fail(command.error)
                 case _:
                     assert_never(command)
+
+    def _begin(self, started: Sequence[Started]) -> None:
+        for one in started:
+            if stream := self._streams.get(one.request_id):
+                stream.begin(one)
 
     def _deliver(self, command: Deliver) -> None:
         request_id = command.output.request_id

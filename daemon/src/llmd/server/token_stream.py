@@ -7,7 +7,7 @@ from collections import deque
 from typing import Protocol
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import TokenOutput
+from llmd.api.messages import Started, TokenOutput
 
 
 class Control(Protocol):
@@ -21,7 +21,8 @@ class Control(Protocol):
 class TokenStream:
     """A bounded mailbox. Where its reader is slow, its requests leave the engine until it has caught up.
 
-    ``request_ids`` are those of the sequences, by their index. Used on the event loop alone.
+    ``request_ids`` are those of the sequences, by their index. ``cached_tokens`` is how many tokens of a sequence were
+    in the prefix cache when it began to run. Used on the event loop alone.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: Control, buffer_tokens: int) -> None:
@@ -29,6 +30,7 @@ class TokenStream:
         self._control = control
         self._buffer_tokens = buffer_tokens
         self._tokens: deque[TokenOutput] = deque()
+        self.cached_tokens: dict[int, int] = {}
         self._error: LlmdError | None = None
         self._paused = False
         self._changed = asyncio.Event()
@@ -61,6 +63,12 @@ class TokenStream:
         for request_id in tuple(self._index):
             self._control.cancel(request_id)
         self._index.clear()
+
+    def begin(self, started: Started) -> None:
+        """Take from the supervisor that a sequence began to run; what it finds when it runs on does not count."""
+        index = self._index.get(started.request_id)
+        if index is not None:
+            self.cached_tokens.setdefault(index, started.cached_tokens)
 
     def push(self, token: TokenOutput) -> None:
         """Take a token from the supervisor."""

@@ -1,0 +1,31 @@
+"""How much of a prompt is cached, over groups that need different blocks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api.plan import KVGroup
+from llmd.api.step import BLOCK_LEN
+from llmd.pager.pool import BlockPool, Key
+
+
+def first_needed(group: KVGroup, length: int) -> int:
+    """The first block that the token at position ``length`` still reads."""
+    return 0 if group.window is None else max(0, length - group.window + 1) // BLOCK_LEN
+
+
+def longest_hit(groups: Sequence[KVGroup], pools: Sequence[BlockPool], keys: Sequence[Key]) -> int:
+    """The most blocks of a prefix after which every group has all that the next token reads.
+
+    A full group needs every block, a window group those of its last window. O(blocks x groups).
+    """
+    best = 0
+    runs = [0] * len(groups)  # blocks present without a gap, up to the one that is looked at
+    for num_blocks, key in enumerate(keys, start=1):
+        runs = [run + 1 if pool.find(key) is not None else 0 for run, pool in zip(runs, pools, strict=True)]
+        needs = [num_blocks - first_needed(group, num_blocks * BLOCK_LEN) for group in groups]
+        if all(run >= need for run, need in zip(runs, needs, strict=True)):
+            best = num_blocks
+        elif any(run == 0 and group.window is None for run, group in zip(runs, groups, strict=True)):
+            break
+    return best

@@ -1,0 +1,167 @@
+"""Who runs, who waits, who gives way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmd.api import KVGroup
+from llmd.api.messages import SamplingParams, StopParams
+from llmd.pager.keys import root_key
+from llmd.pager.pager import Pager
+from llmd.scheduler.scheduler import Scheduler, StepPlan
+from llmd.scheduler.sequence import Sequence
+
+GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
+CHUNK = 10
+Rows = list[tuple[int, int, int]]
+
+
+def make(request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8) -> Sequence:
+    tokens = [1000 * request_id + place for place in range(length)]
+    stop = StopParams(max_tokens=max_tokens)
+    rank = (priority, request_id)
+    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, root_key())
+
+
+def make_scheduler(blocks: int = 100, slots: int = 4) -> Scheduler:
+    pager = Pager(GROUPS, (blocks, blocks), max_sequences=slots, max_len=400, chunk_len=CHUNK)
+    return Scheduler(pager, slots=slots, chunk_len=CHUNK)
+
+
+def rows(plan: StepPlan) -> Rows:
+    return [(chunk.sequence.request_id, chunk.start, chunk.count) for chunk in plan.chunks]
+
+
+def done(scheduler: Scheduler, plan: StepPlan) -> None:
+    """Act as if the step had run: each sequence that ends in it gets its own number as a token."""
+    for chunk in plan.chunks:
+        scheduler._pager.advance(chunk.sequence.request_id, chunk.count)
+        if chunk.ends and chunk.sequence.append(chunk.sequence.request_id) is not None:
+            scheduler.remove(chunk.sequence.request_id)
+
+
+def step(scheduler: Scheduler) -> Rows:
+    plan = scheduler.plan()
+    done(scheduler, plan)
+    return rows(plan)
+
+
+def test_a_step_carries_every_decode_and_prefill_up_to_a_chunk() -> None:
+    scheduler = make_scheduler()
+    for request_id, length in ((1, 4), (2, 3), (3, 25), (4, 9)):
+        scheduler.add(make(request_id, length))
+    assert step(scheduler) == [(1, 0, 4), (2, 0, 3), (3, 0, 3)]
+    assert step(scheduler) == [(1, 4, 1), (2, 3, 1), (3, 3, 10)]
+    assert step(scheduler) == [(1, 5, 1), (2, 4, 1), (3, 13, 10)]
+    assert step(scheduler) == [(1, 6, 1), (2, 5, 1), (3, 23, 2), (4, 0, 8)]
+
+
+def test_only_the_chunk_that_reaches_the_last_token_draws_one() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(make(1, 15))
+    plans = [scheduler.plan()]
+    done(scheduler, plans[0])
+    plans.append(scheduler.plan())
+    assert [plan.chunks[0].ends for plan in plans] == [False, True]
+
+
+def test_sequences_start_in_the_order_they_came_up_to_the_slots() -> None:
+    scheduler = make_scheduler(slots=2)
+    for request_id in (5, 6, 9):
+        scheduler.add(make(request_id, 4))
+    step(scheduler)
+    assert [s.request_id for s in scheduler.running] == [5, 6]
+    assert [s.request_id for s in scheduler.waiting] == [9]
+
+
+def test_a_lower_priority_number_goes_first() -> None:
+    scheduler = make_scheduler(slots=1)
+    for request_id, priority in ((1, 0), (2, 5), (3, -1)):
+        scheduler.add(make(request_id, 4, priority=priority))
+    assert step(scheduler) == [(3, 0, 4)]
+    assert [s.request_id for s in scheduler.waiting] == [1, 2]
+
+
+def test_a_sequence_that_does_not_fit_holds_the_later_ones_back() -> None:
+    scheduler = make_scheduler(blocks=4)
+    for request_id, length in ((1, 6), (2, 60), (3, 6)):
+        scheduler.add(make(request_id, length))
+    assert step(scheduler) == [(1, 0, 6)]
+    assert [s.request_id for s in scheduler.waiting] == [2, 3]
+
+
+def test_when_blocks_run_out_the_last_one_waits_with_its_tokens() -> None:
+    scheduler = make_scheduler(blocks=3, slots=2)
+    for request_id in (1, 2):
+        scheduler.add(make(request_id, 5, max_tokens=30))
+    while not scheduler.preemptions:
+        step(scheduler)
+    assert [s.request_id for s in scheduler.running] == [1]
+    (waiting,) = scheduler.waiting
+    assert waiting.request_id == 2
+    assert len(waiting.tokens) > waiting.prompt_len
+
+
+def test_what_is_cached_is_not_computed_again() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(make(1, 40, max_tokens=1))
+    while scheduler.running or scheduler.waiting:
+        step(scheduler)
+    again = make(1, 40)
+    scheduler.add(again)
+    plan = scheduler.plan()
+    assert (rows(plan), plan.started) == ([(1, 32, 8)], [(again, 32)])
+
+
+@pytest.mark.parametrize("request_id", [1, 2, 3])
+def test_a_removed_sequence_leaves_nothing(request_id: int) -> None:
+    scheduler = make_scheduler(slots=1)
+    scheduler.add(make(1, 4))
+    step(scheduler)
+    scheduler.add(make(2, 4))
+    scheduler.remove(request_id)
+    left = {s.request_id for s in (*scheduler.running, *scheduler.waiting)}
+    assert left == {1, 2} - {request_id}
+    scheduler._pager.check_integrity()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(st.integers(1, 60), st.integers(1, 30), st.integers(-1, 1), st.integers(0, 60)),
+        min_size=1,
+        max_size=12,
+    ),
+    blocks=st.integers(6, 20),
+    slots=st.integers(1, 6),
+    cancelled=st.sets(st.integers(0, 11)),
+)
+def test_every_request_ends_whatever_the_pool(
+    requests: list[tuple[int, int, int, int]], blocks: int, slots: int, cancelled: set[int]
+) -> None:
+    scheduler = make_scheduler(blocks, slots)
+    arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
+    sequences = [
+        make(index, length, priority=priority, max_tokens=max_tokens)
+        for index, (length, max_tokens, priority, _) in enumerate(requests)
+    ]
+    for now in range(10_000):
+        for index in arrivals.get(now, []):
+            scheduler.add(sequences[index])
+        if now == 30:
+            for index in cancelled:
+                scheduler.remove(index)
+        plan = scheduler.plan()
+        assert sum(chunk.count for chunk in plan.chunks if chunk.count > 1) <= CHUNK + len(plan.chunks)
+        assert len(scheduler.running) <= slots
+        assert plan.chunks or not (scheduler.running or scheduler.waiting), "nobody moves"
+        done(scheduler, plan)
+        scheduler._pager.check_integrity()
+        if now > 60 and not (scheduler.running or scheduler.waiting):
+            break
+    for index, sequence in enumerate(sequences):
+        ended = len(sequence.tokens) == sequence.prompt_len + sequence.stop.max_tokens
+        assert ended or index in cancelled
+    assert [pool.num_free for pool in scheduler._pager.pools] == [blocks, blocks]
