@@ -4,6 +4,7 @@ import numpy as np
 
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.batch import build_selection, build_step
+from llmd.sampling.edits import LogitEdits
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 
@@ -36,6 +37,16 @@ def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
     assert [chunk.sequence.request_id for chunk in ending] == [1, 3]
     assert selection.temperatures.tolist() == [1.0, 0.5]
     assert selection.raw_top == 4
+
+
+def test_edits_belong_to_the_rows_of_their_requests() -> None:
+    params = SamplingParams(seed=0, logit_bias=((2, 1.5), (7, -1.0)))
+    edits = {3: LogitEdits(params, 400, [], [])}
+    selection, _ = build_selection(build_step(CHUNKS, TABLES), CHUNKS, edits)
+    assert selection.edit_offsets.tolist() == [0, 0, 2]
+    assert selection.edit_ids.tolist() == [2, 7]
+    assert selection.edit_biases.tolist() == [1.5, -1.0]
+    assert selection.edit_factors.tolist() == [1.0, 1.0]
 
 
 def test_a_step_of_prefill_alone_selects_nothing() -> None:

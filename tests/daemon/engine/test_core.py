@@ -201,6 +201,23 @@ def test_tokens_do_not_depend_on_the_prefix_cache(make_core: MakeCore) -> None:
     assert fresh.report().cached_tokens == 0
 
 
+def test_penalties_are_the_same_after_a_preemption_and_a_resubmission(make_core: MakeCore) -> None:
+    sampling = SamplingParams(seed=3, temperature=0.7, repetition_penalty=1.3, frequency_penalty=0.5)
+    requests = [msgspec.structs.replace(submit(n, 60, max_tokens=40), sampling=sampling) for n in range(1, 5)]
+    free, small = run(make_core(), *requests), make_core(budget_bytes=120_000)
+    tight = run(small, *requests)
+    assert small.report().preemptions > 0
+    assert {n: ids(tokens) for n, tokens in tight.items()} == {n: ids(tokens) for n, tokens in free.items()}
+    again = msgspec.structs.replace(requests[0], output=tuple(ids(free[1])[:20]))
+    assert ids(run(make_core(), again)[1]) == ids(free[1])[20:]
+
+
+def test_a_bias_beyond_the_vocabulary_is_refused(make_core: MakeCore) -> None:
+    sampling = SamplingParams(seed=0, logit_bias=((131, 1.0),))
+    with pytest.raises(RequestError, match="logit_bias names ids 131"):
+        make_core().submit(msgspec.structs.replace(submit(1, 5), sampling=sampling))
+
+
 def test_requests_of_another_salt_share_nothing(make_core: MakeCore) -> None:
     core = make_core()
     request = submit(1, 300)

@@ -20,6 +20,10 @@ class SamplingParams(msgspec.Struct, frozen=True):
     and always set: the front draws one where the request names none. ``choice`` is the choice index of the request
     (the third word of randomness). ``logprobs`` is how many alternatives are returned with each token's own
     logprob, None for no logprobs; all come from the unmodified distribution.
+
+    Before all that, logits are edited: ``repetition_penalty`` p divides a positive logit of a token of prompt or output
+    by p and multiplies a negative one; ``frequency_penalty`` is subtracted for each time that the output has the token,
+    ``presence_penalty`` once; ``logit_bias`` holds (id, summand). 1, 0, 0 and none change nothing.
     """
 
     seed: int
@@ -29,6 +33,10 @@ class SamplingParams(msgspec.Struct, frozen=True):
     min_p: float = 0.0
     choice: int = 0
     logprobs: int | None = None
+    repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
 
 class StopParams(msgspec.Struct, frozen=True):

@@ -19,8 +19,7 @@ TokenId = Annotated[int, msgspec.Meta(ge=0)]
 class GenerationDefaults(msgspec.Struct, frozen=True):
     """Sampling where a request does not say otherwise; None: the model's makers say nothing.
 
-    ``temperature`` 0 is greedy. ``repetition_penalty`` is reported, not applied. ``max_new_tokens`` is ignored:
-    limits are the request's and the server's.
+    ``temperature`` 0 is greedy. ``max_new_tokens`` is ignored: limits are the request's and the server's.
     """
 
     temperature: float | None = None
@@ -37,7 +36,7 @@ class _File(msgspec.Struct, frozen=True):
     top_p: _Share | None = None
     top_k: Annotated[int, msgspec.Meta(ge=0)] | None = None
     min_p: _Share | None = None
-    repetition_penalty: _Positive | None = None
+    repetition_penalty: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
     eos_token_id: TokenId | list[TokenId] | None = None
 
 

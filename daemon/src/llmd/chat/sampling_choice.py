@@ -21,6 +21,10 @@ class SamplingChoice(Struct, frozen=True):
     min_p: float | None = None
     seed: int | None = None
     logprobs: int | None = None
+    repetition_penalty: float | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
     def params(self, defaults: GenerationDefaults, seed: int, choice: int) -> SamplingParams:
         """The values that hold: the request's, the model's, those that change nothing."""
@@ -32,6 +36,10 @@ class SamplingChoice(Struct, frozen=True):
             min_p=_first(self.min_p, defaults.min_p, 0.0),
             choice=choice,
             logprobs=self.logprobs,
+            repetition_penalty=_first(self.repetition_penalty, defaults.repetition_penalty, 1.0),
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            logit_bias=self.logit_bias,
         )
 
     def drawn_seed(self) -> int:

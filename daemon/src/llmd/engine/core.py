@@ -26,6 +26,7 @@ from llmd.engine.batch import build_selection, build_step, select_rows
 from llmd.engine.chain import Chain, Flight
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
+from llmd.sampling.edits import LogitEdits
 from llmd.sampling.sampler import draw
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.scheduler import Scheduler, StepPlan
@@ -71,6 +72,7 @@ class EngineCore:
         )
         self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
         self._arrivals = itertools.count()
+        self._edits: dict[int, LogitEdits] = {}
         self._counters = _Counters()
 
     @property
@@ -86,11 +88,15 @@ class EngineCore:
         """
         sequence = Sequence.of(submit, next(self._arrivals))
         self._check(sequence)
+        if LogitEdits.wanted(submit.sampling):
+            edits = LogitEdits(submit.sampling, self._limits.vocab_size, submit.prompt, submit.output)
+            self._edits[submit.request_id] = edits
         self._scheduler.add(sequence)
 
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
         self._scheduler.remove(request_id)
+        self._edits.pop(request_id, None)
 
     def step(self) -> Output:
         """Run one step; returns the tokens it gave.
@@ -102,7 +108,7 @@ class EngineCore:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         step = build_step(plan.chunks, tables, self._pager.copies())
-        selection, ending = build_selection(step, plan.chunks)
+        selection, ending = build_selection(step, plan.chunks, self._edits)
         with self._chain.submit(step, selection) as flight:
             result = flight.wait()
             drawn = [_draw(flight, result, row, chunk.sequence) for row, chunk in enumerate(ending)]
@@ -178,6 +184,8 @@ class EngineCore:
 
     def _append(self, sequence: Sequence, token: int, logprobs: Logprobs | None) -> TokenOutput:
         finish = sequence.append(token)
+        if edits := self._edits.get(sequence.request_id):
+            edits.append(token)
         if finish is not None:
             self.cancel(sequence.request_id)
         return TokenOutput(sequence.request_id, token, None if finish is None else str(finish), logprobs)
@@ -191,7 +199,17 @@ class EngineCore:
                 hint="ask for at least one more token",
             )
         self._check_tokens(sequence.tokens, max_new)
+        self._check_bias(sequence.sampling)
         self._check_pool(sequence.total_len)
+
+    def _check_bias(self, params: SamplingParams) -> None:
+        ids = [token for token, _ in params.logit_bias]
+        if ids and not 0 <= min(ids) <= max(ids) < self._limits.vocab_size:
+            raise RequestError(
+                f"logit_bias names ids {min(ids)}..{max(ids)}, the vocabulary has 0..{self._limits.vocab_size - 1}",
+                param="logit_bias",
+                hint="use the tokenizer of this model",
+            )
 
     def _check_pool(self, total_len: int) -> None:
         if not self._pager.fits_ever(total_len):

@@ -25,6 +25,11 @@ class RequestFields:
         """Names of fields that were given and not read."""
         return tuple(sorted(f"{self._prefix}{name}" for name in self._unread))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all fields that were given, for objects whose names are data."""
+        return tuple(self._values)
+
     def value(self, name: str) -> Any:
         """The field as it is, or None."""
         self._unread.discard(name)

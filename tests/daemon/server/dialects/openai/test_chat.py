@@ -17,11 +17,7 @@ from tests.serving.running import MODEL, RunningDaemon
 USER = {"role": "user", "content": "Hello"}
 OPEN = [USER, {"role": "assistant", "content": "Well"}]
 OTHER_VALUES: dict[str, Any] = {
-    "presence_penalty": 0.5,
-    "frequency_penalty": -0.5,
-    "repetition_penalty": 1.1,
     "dry_multiplier": 0.8,
-    "logit_bias": {"5": -100},
     "bad_words": ["x"],
     "allowed_token_ids": [1],
     "typical_p": 0.9,
@@ -108,6 +104,58 @@ def test_same_seed_gives_the_same_answer_and_another_seed_another(daemon: Runnin
 @pytest.mark.parametrize("field", [{"top_k": 1}, {"top_p": 1e-9}, {"min_p": 1.0}])
 def test_each_truncation_alone_makes_sampling_greedy(daemon: RunningDaemon, field: dict[str, float]) -> None:
     assert same(chat(daemon, temperature=1.5, **field), chat(daemon, temperature=0))
+
+
+def test_a_bias_forbids_or_forces_a_token(daemon: RunningDaemon) -> None:
+    def ids(**fields: Any) -> list[int]:
+        choice = chat(daemon, temperature=0, max_tokens=12, return_token_ids=True, **fields).json["choices"][
+            0
+        ]
+        found: list[int] = choice["token_ids"]
+        return found
+
+    free = ids()
+    assert free[0] not in ids(logit_bias={str(free[0]): -100})
+    assert set(ids(logit_bias={"65": 100})) == {65}
+
+
+def test_penalties_keep_an_answer_from_repeating_itself(daemon: RunningDaemon) -> None:
+    def different(**fields: Any) -> int:
+        fields |= {"temperature": 0, "max_tokens": 40, "return_token_ids": True, "logit_bias": {"65": 3}}
+        return len(set(chat(daemon, **fields).json["choices"][0]["token_ids"]))
+
+    free = different()
+    assert different(frequency_penalty=2.0) > free
+    assert different(presence_penalty=2.0) > free
+    assert different(repetition_penalty=50.0) > free
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ({"repetition_penalty": 0}, "above 0"),
+        ({"frequency_penalty": 3}, "between -2.0 and 2.0"),
+        ({"logit_bias": {"five": 1}}, "by token id"),
+        ({"logit_bias": {"5": 200}}, "between -100.0 and 100.0"),
+        ({"logit_bias": {"5": "much"}}, "a number"),
+        ({"logit_bias": [5]}, "an object"),
+        ({"logit_bias": {"1000000": 1}}, "the vocabulary has"),
+    ],
+    ids=str,
+)
+def test_edits_out_of_range_are_refused_by_name(
+    daemon: RunningDaemon, field: dict[str, Any], expected: str
+) -> None:
+    reply = chat(daemon, **field)
+    assert reply.status == 400
+    assert expected in reply.error["message"]
+    assert reply.error["param"].startswith(next(iter(field)))
+
+
+def test_usage_counts_what_was_cached(daemon: RunningDaemon) -> None:
+    question = "What is the longest river? " * 4
+    details = [chat(daemon, question).json["usage"]["prompt_tokens_details"] for _ in range(2)]
+    assert details[1]["cached_tokens"] >= 64
 
 
 def test_choices_are_drawn_apart_and_the_first_is_that_of_a_single_one(daemon: RunningDaemon) -> None:

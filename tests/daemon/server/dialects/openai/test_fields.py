@@ -69,4 +69,4 @@ def test_neutral_value_of_every_refused_field_passes() -> None:
 
 def test_refusals_say_why() -> None:
     with pytest.raises(BadRequestError, match="penalties are not applied"):
-        refuse(RequestFields({"presence_penalty": 1}), REFUSED)
+        refuse(RequestFields({"dry_multiplier": 1}), REFUSED)

@@ -11,23 +11,20 @@ from typing import Any
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.errors import BadRequestError
 from llmd.server.generation import EndChoice
-from llmd.server.request_fields import RequestFields
+from llmd.server.request_fields import RequestFields, is_token_id
 
 MAX_CHOICES = 16
 MAX_STOPS = 16
 MAX_TOP_LOGPROBS = 20
 MAX_TOKENS = (1 << 31) - 1
 ANY_SEED = 1 << 256
+MAX_PENALTY = 100.0
+MAX_BIAS = 100.0
 
-_PENALTIES = "penalties are not applied"
 _GRAMMAR = "answers are not bound to a grammar"
 _LOGITS = "logits are not edited"
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "presence_penalty": ((0,), _PENALTIES),
-    "frequency_penalty": ((0,), _PENALTIES),
-    "repetition_penalty": ((1,), _PENALTIES),
-    "dry_multiplier": ((0,), _PENALTIES),
-    "logit_bias": ((), _LOGITS),
+    "dry_multiplier": ((0,), "repeated sequences are not penalised"),
     "bad_words": ((), _LOGITS),
     "allowed_token_ids": ((), _LOGITS),
     "typical_p": ((1,), "sampling has temperature, top_k, top_p and min_p"),
@@ -67,7 +64,27 @@ def read_sampling(fields: RequestFields, logprobs: int | None) -> SamplingChoice
         min_p=fields.number("min_p", 0.0, 1.0),
         seed=fields.integer("seed", -ANY_SEED, ANY_SEED),
         logprobs=logprobs,
+        repetition_penalty=_positive(fields, "repetition_penalty"),
+        frequency_penalty=fields.number("frequency_penalty", -2.0, 2.0) or 0.0,
+        presence_penalty=fields.number("presence_penalty", -2.0, 2.0) or 0.0,
+        logit_bias=_read_bias(fields),
     )
+
+
+def _positive(fields: RequestFields, name: str) -> float | None:
+    value = fields.number(name, 0.0, MAX_PENALTY)
+    if value == 0.0:
+        raise fields.invalid(name, f"above 0 and at most {MAX_PENALTY}")
+    return value
+
+
+def _read_bias(fields: RequestFields) -> tuple[tuple[int, float], ...]:
+    """``logit_bias``: summands from -100 to 100 by token id, which JSON writes as text."""
+    biases = fields.nested("logit_bias")
+    found = [(name, biases.number(name, -MAX_BIAS, MAX_BIAS)) for name in biases.names]
+    if not all(name.isascii() and name.isdecimal() and is_token_id(int(name)) for name, _ in found):
+        raise fields.invalid("logit_bias", "an object of numbers by token id")
+    return tuple((int(name), bias) for name, bias in found if bias is not None)
 
 
 def read_end(fields: RequestFields, max_tokens: int | None) -> EndChoice:
