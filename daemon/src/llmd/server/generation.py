@@ -65,11 +65,12 @@ class Generation:
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
-            RequestError: a prompt is empty or has a token outside the vocabulary, or a stop string is empty.
+            RequestError: a prompt is empty, a prompt or bias has a token outside the vocabulary, or a stop string is empty.
         """
         for prompt in request.prompts:
             _check_tokens(prompt, vocab_size, request.param)
             _check_length(request, len(prompt), window)
+        _check_bias(request.sampling, vocab_size)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
         self._text = text
@@ -153,6 +154,16 @@ def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
         raise RequestError(
             f"the prompt has the token id {max(prompt)}, the vocabulary ends with {vocab_size - 1}",
             param=param,
+            hint="use the tokenizer of this model",
+        )
+
+
+def _check_bias(sampling: SamplingChoice, vocab_size: int) -> None:
+    largest = max((token for token, _ in sampling.logit_bias), default=0)
+    if largest >= vocab_size:
+        raise RequestError(
+            f"logit_bias names the token id {largest}, the vocabulary ends with {vocab_size - 1}",
+            param="logit_bias",
             hint="use the tokenizer of this model",
         )
 

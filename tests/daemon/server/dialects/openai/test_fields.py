@@ -68,5 +68,5 @@ def test_neutral_value_of_every_refused_field_passes() -> None:
 
 
 def test_refusals_say_why() -> None:
-    with pytest.raises(BadRequestError, match="penalties are not applied"):
+    with pytest.raises(BadRequestError, match="repeated sequences are not penalised"):
         refuse(RequestFields({"dry_multiplier": 1}), REFUSED)
