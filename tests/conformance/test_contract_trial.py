@@ -39,7 +39,7 @@ def make_stages(device: NullDevice) -> list[NullStage]:
 
 
 def make_step(pager: Pager, tokens: list[int], feed: Ticket | None = None) -> Step:
-    pager.prepare(1, len(tokens))
+    assert pager.prepare(1, len(tokens))
     start = pager.length(1)
     return Step(
         np.array(tokens, np.int32),
@@ -61,14 +61,16 @@ def submit(stages: Sequence[Stage], step: Step) -> list[Ticket]:
 
 
 def make_pager() -> Pager:
-    return Pager(PLAN.groups, (16, 16), max_sequences=2, max_len=256, chunk_len=40)
+    """A pager with sequence 1."""
+    pager = Pager(PLAN.groups, (16, 16), max_sequences=2, max_len=256, chunk_len=40)
+    assert pager.open(1, (), None) == 0
+    return pager
 
 
 def test_two_tickets_are_in_flight_and_the_second_is_fed_by_the_first() -> None:
     clock = Clock()
     stages = make_stages(NullDevice(clock, step_s=1.0))
     pager = make_pager()
-    assert pager.admit(1, 100)
 
     prefill = submit(stages, make_step(pager, [3] * 30))
     pager.advance(1, 30)
@@ -88,7 +90,6 @@ def test_two_tickets_are_in_flight_and_the_second_is_fed_by_the_first() -> None:
 def test_a_third_ticket_is_refused_until_one_is_released() -> None:
     stages = make_stages(NullDevice(Clock()))
     pager = make_pager()
-    pager.admit(1, 100)
     tickets = []
     for _ in range(2):
         tickets.append(submit(stages, make_step(pager, [1])))
@@ -103,7 +104,6 @@ def test_a_third_ticket_is_refused_until_one_is_released() -> None:
 def test_window_blocks_are_given_back_while_full_blocks_stay() -> None:
     stages = make_stages(NullDevice(Clock()))
     pager = make_pager()
-    pager.admit(1, 200)
     for _ in range(5):
         step = make_step(pager, [1] * 40)
         submit(stages, step)
@@ -120,7 +120,6 @@ def test_window_blocks_are_given_back_while_full_blocks_stay() -> None:
 def test_a_step_that_fails_half_way_leaves_the_length_unchanged() -> None:
     stages = make_stages(NullDevice(Clock()))
     pager = make_pager()
-    pager.admit(1, 100)
     step = make_step(pager, [1] * 5)
     stages[0].submit(step, None, None)
     with pytest.raises(ValueError, match="hidden rows"):
@@ -132,7 +131,6 @@ def test_a_step_that_fails_half_way_leaves_the_length_unchanged() -> None:
 def test_a_step_that_takes_too_long_is_an_error() -> None:
     stages = make_stages(NullDevice(Clock(), step_s=5.0))
     pager = make_pager()
-    pager.admit(1, 100)
     tickets = submit(stages, make_step(pager, [1]))
     with pytest.raises(DeviceError, match=r"did not finish within 1.0 s"):
         stages[1].wait(tickets[1], 1.0)
