@@ -1,0 +1,47 @@
+"""How long a cached prefix may be that every group can go on from."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.api import KVGroup
+from llmd.pager.pool import BlockPool
+from llmd.pager.prefix import first_needed, longest_hit
+
+FULL = KVGroup(0, None, 1, 8, (0,))
+WINDOW = KVGroup(1, 20, 1, 8, (1,))
+KEYS = [bytes([number]) for number in range(8)]
+
+
+def pool_with(known: set[int]) -> BlockPool:
+    """A pool that knows some of the blocks of the prefix."""
+    pool = BlockPool(8)
+    for number in sorted(known):
+        pool.remember(pool.take(), KEYS[number])
+    return pool
+
+
+@pytest.mark.parametrize(("length", "block"), [(0, 0), (19, 0), (34, 0), (35, 1), (51, 2)])
+def test_a_window_of_twenty_reads_nineteen_tokens_back(length: int, block: int) -> None:
+    assert first_needed(WINDOW, length) == block
+    assert first_needed(FULL, length) == 0
+
+
+@pytest.mark.parametrize(
+    ("full", "window", "blocks"),
+    [
+        ({0, 1, 2, 3}, {0, 1, 2, 3}, 4),
+        ({0, 1, 3}, {0, 1, 2, 3}, 2),
+        ({0, 1, 2, 3}, {2, 3}, 4),
+        ({0, 1, 2, 3}, {1, 2}, 3),
+        ({0, 1, 2, 3}, {3}, 0),
+        ({0, 1, 2, 3}, set(), 0),
+        (set(), {0, 1, 2, 3}, 0),
+    ],
+)
+def test_a_hit_has_what_every_group_reads_next(full: set[int], window: set[int], blocks: int) -> None:
+    assert longest_hit((FULL, WINDOW), (pool_with(full), pool_with(window)), KEYS) == blocks
+
+
+def test_without_full_groups_a_gap_does_not_end_the_search() -> None:
+    assert longest_hit((WINDOW,), (pool_with({0, 3, 4}),), KEYS) == 5
