@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from llmd.api import BLOCK_LEN
-from llmd.pager.keys import extend_keys, root_key
+from llmd.pager.keys import KeyChain
 from llmd.pager.pool import Key
 
 
 def keys_of(tokens: list[int], salt: str = "") -> list[Key]:
-    keys: list[Key] = []
-    extend_keys(keys, root_key(salt), tokens, len(tokens))
-    return keys
+    return KeyChain(salt).of(tokens, len(tokens))
 
 
 def test_only_full_blocks_have_keys() -> None:
@@ -24,11 +22,11 @@ def test_only_full_blocks_have_keys() -> None:
 
 def test_keys_grow_with_the_tokens() -> None:
     tokens = list(range(5 * BLOCK_LEN))
-    keys: list[Key] = []
+    chain = KeyChain()
     for count in range(0, len(tokens) + 1, 7):
-        extend_keys(keys, root_key(), tokens, count)
-    extend_keys(keys, root_key(), tokens, len(tokens))
-    assert keys == keys_of(tokens)
+        assert chain.of(tokens, count) == keys_of(tokens)[: count // BLOCK_LEN]
+    assert chain.of(tokens, len(tokens)) == keys_of(tokens)
+    assert chain.of(tokens, BLOCK_LEN) == keys_of(tokens)[:1]
 
 
 def test_a_key_depends_on_every_token_before_and_on_the_salt() -> None:
@@ -37,3 +35,13 @@ def test_a_key_depends_on_every_token_before_and_on_the_salt() -> None:
     assert keys_of(tokens)[1] != keys_of(other)[1]
     assert keys_of(tokens)[0] != keys_of(tokens, "another user")[0]
     assert len(set(keys_of([7] * 4 * BLOCK_LEN))) == 4
+
+
+def test_a_fork_keeps_what_is_common_and_goes_on_with_its_own_tokens() -> None:
+    tokens = list(range(4 * BLOCK_LEN))
+    other = [*tokens[: 2 * BLOCK_LEN + 3], *[7] * BLOCK_LEN, 7, 7]
+    parent = KeyChain()
+    parent.of(tokens, len(tokens))
+    child = parent.fork(2 * BLOCK_LEN + 3)
+    assert child.of(other, len(other)) == keys_of(other)
+    assert parent.of(tokens, len(tokens)) == keys_of(tokens)

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
-from llmd.pager.keys import root_key
+from llmd.pager.keys import KeyChain
 from llmd.pager.pager import NO_BLOCK, Pager, blocks_for, most_blocks
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
 MAX_LEN, CHUNK = 320, 40
-ROOT = root_key()
 
 
 class Contents:
@@ -67,7 +66,7 @@ class PagerHistory(RuleBasedStateMachine):
     )
     def open(self, beginning: int, count: int, tail: int, cached: bool) -> None:  # noqa: FBT001 - hypothesis'
         tokens = [beginning] * count + [tail]
-        if self.pager.open(self.next_id, tokens, ROOT if cached else None) is not None:
+        if self.pager.open(self.next_id, tokens, KeyChain() if cached else None) is not None:
             self.tokens[self.next_id] = tokens
             assert self.pager.length(self.next_id) < len(tokens)
         self.next_id += 1
@@ -128,7 +127,7 @@ def make_pager(full: int = 40, window: int = 20) -> Pager:
 
 def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
     """Open a sequence and compute all its tokens; returns how many were cached."""
-    cached = pager.open(sequence, tokens, ROOT)
+    cached = pager.open(sequence, tokens, KeyChain())
     while pager.length(sequence) < len(tokens):
         count = min(CHUNK, len(tokens) - pager.length(sequence))
         assert pager.prepare(sequence, count)
@@ -139,15 +138,15 @@ def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
 def test_opening_is_refused_when_one_group_is_short() -> None:
     pager = make_pager(full=10, window=20)
     run(pager, 1, list(range(100)))
-    assert pager.open(2, list(range(200, 300)), ROOT) is None
+    assert pager.open(2, list(range(200, 300)), KeyChain()) is None
     pager.free(1)
-    assert pager.open(2, list(range(200, 300)), ROOT) == 0
+    assert pager.open(2, list(range(200, 300)), KeyChain()) == 0
 
 
 def test_opening_leaves_the_blocks_that_it_is_told_to_spare() -> None:
     pager = make_pager(full=10)
-    assert pager.open(1, list(range(7 * BLOCK_LEN)), ROOT, spare=4) is None
-    assert pager.open(1, list(range(7 * BLOCK_LEN)), ROOT, spare=3) == 0
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), KeyChain(), spare=4) is None
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), KeyChain(), spare=3) == 0
 
 
 def test_fits_ever_looks_at_whole_pools() -> None:
@@ -176,14 +175,14 @@ def test_a_freed_sequence_leaves_its_blocks_free_and_known() -> None:
     run(pager, 1, tokens)
     pager.free(1)
     assert [pool.num_free for pool in pager.pools] == [40, 20]
-    assert pager.open(2, tokens, ROOT) == 288
+    assert pager.open(2, tokens, KeyChain()) == 288
 
 
 def test_a_prefix_is_shared_with_a_sequence_that_still_runs() -> None:
     pager = make_pager(full=30)
     run(pager, 1, [*range(200), 7])
     free = pager.pools[0].num_free
-    assert pager.open(2, [*range(200), 8], ROOT) == 192
+    assert pager.open(2, [*range(200), 8], KeyChain()) == 192
     assert pager.pools[0].num_free == free
 
 
@@ -192,14 +191,14 @@ def test_the_last_token_is_always_computed() -> None:
     tokens = list(range(2 * BLOCK_LEN))
     run(pager, 1, tokens)
     pager.free(1)
-    assert pager.open(2, tokens, ROOT) == BLOCK_LEN
+    assert pager.open(2, tokens, KeyChain()) == BLOCK_LEN
 
 
-@pytest.mark.parametrize("root", [None, root_key("another user")])
-def test_others_share_nothing(root: bytes | None) -> None:
+@pytest.mark.parametrize("keys", [None, KeyChain("another user")])
+def test_others_share_nothing(keys: KeyChain | None) -> None:
     pager = make_pager()
     run(pager, 1, list(range(100)))
-    assert pager.open(2, list(range(100)), root) == 0
+    assert pager.open(2, list(range(100)), keys) == 0
 
 
 def test_a_hit_needs_the_last_window_of_every_group() -> None:
@@ -210,7 +209,7 @@ def test_a_hit_needs_the_last_window_of_every_group() -> None:
     pager.free(1)
     run(pager, 2, list(range(1000, 1050)))
     pager.free(2)
-    cached = pager.open(3, tokens, ROOT)
+    cached = pager.open(3, tokens, KeyChain())
     assert cached is not None
     assert cached < 144
     pager.check_integrity()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llmd.api import KVGroup
 from llmd.api.messages import SamplingParams, StopParams
-from llmd.pager.keys import root_key
+from llmd.pager.keys import KeyChain
 from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
@@ -22,7 +22,7 @@ def make(request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8
     tokens = [1000 * request_id + place for place in range(length)]
     stop = StopParams(max_tokens=max_tokens)
     rank = (priority, request_id)
-    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, root_key())
+    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, KeyChain())
 
 
 def make_scheduler(blocks: int = 100, slots: int = 4) -> Scheduler:

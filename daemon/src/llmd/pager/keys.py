@@ -16,14 +16,24 @@ KEY_BYTES = 16
 """A chance collision would mix two users' prompts: with 128 bits it never happens, with 64 an attacker makes it."""
 
 
-def root_key(salt: str = "") -> Key:
-    """The key before the first block. Sequences of different salts share nothing."""
-    return blake2b(salt.encode(), digest_size=KEY_BYTES).digest()
+class KeyChain:
+    """The keys of a sequence's full blocks. It belongs to the sequence, so that each block is hashed once, however often
+    the sequence is tried or preempted. Sequences of different salts share nothing.
+    """
 
+    def __init__(self, salt: str = "") -> None:
+        self._keys = [blake2b(salt.encode(), digest_size=KEY_BYTES).digest()]
 
-def extend_keys(keys: list[Key], root: Key, tokens: Sequence[int], num_tokens: int) -> None:
-    """Append the keys of the full blocks among the first ``num_tokens`` tokens that ``keys`` lacks."""
-    for start in range(len(keys) * BLOCK_LEN, num_tokens - BLOCK_LEN + 1, BLOCK_LEN):
-        parent = keys[-1] if keys else root
-        content = array("i", tokens[start : start + BLOCK_LEN]).tobytes()
-        keys.append(blake2b(parent + content, digest_size=KEY_BYTES).digest())
+    def of(self, tokens: Sequence[int], num_tokens: int) -> list[Key]:
+        """The keys of the full blocks among the first ``num_tokens`` tokens, which are always the same."""
+        num_blocks = num_tokens // BLOCK_LEN
+        for start in range((len(self._keys) - 1) * BLOCK_LEN, num_blocks * BLOCK_LEN, BLOCK_LEN):
+            content = array("i", tokens[start : start + BLOCK_LEN]).tobytes()
+            self._keys.append(blake2b(self._keys[-1] + content, digest_size=KEY_BYTES).digest())
+        return self._keys[1 : num_blocks + 1]
+
+    def fork(self, num_tokens: int) -> KeyChain:
+        """A chain of the first ``num_tokens`` tokens, which may go on with others."""
+        chain = KeyChain()
+        chain._keys = self._keys[: num_tokens // BLOCK_LEN + 1]
+        return chain

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.keys import extend_keys
+from llmd.pager.keys import KeyChain
 from llmd.pager.pool import BlockPool, Key
 from llmd.pager.prefix import first_needed, longest_hit
 
@@ -34,15 +34,14 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
 
 
 class _Owned(msgspec.Struct):
-    """One sequence: its row in the tables, its tokens (which grow outside), how many of them are valid, the keys of
-    its full blocks, and per group the first block that it still uses and the end of those that it has.
+    """One sequence: its row in the tables, its tokens (which grow outside) and their keys, how many tokens are valid,
+    and per group the first block that it still uses and the end of those that it has.
     """
 
     row: int
     tokens: Sequence[int]
-    root: Key | None
+    keys: KeyChain | None
     length: int
-    keys: list[Key]
     first: list[int]
     end: list[int]
 
@@ -83,22 +82,20 @@ class Pager:
         )
 
     def open(
-        self, sequence_id: int, tokens: Sequence[int], root: Key | None, *, spare: int = 0
+        self, sequence_id: int, tokens: Sequence[int], keys: KeyChain | None, *, spare: int = 0
     ) -> int | None:
         """Begin a sequence with what is cached of its tokens; returns how many of them that is.
 
         None, and nothing changed, where no row is free, or not the blocks that its tokens need and ``spare`` more in
-        each group. The last token is never taken from the cache: somebody has to compute what follows it. ``tokens`` is kept and may
-        grow. ``root`` begins its keys (`llmd.pager.keys.root_key`); None: it neither finds nor leaves anything.
+        each group. The last token is never taken from the cache: somebody has to compute what follows it. ``tokens``
+        and their ``keys`` are kept and may grow; without keys it neither finds nor leaves anything.
         """
         if not self._free_rows:
             return None
-        keys: list[Key] = []
-        if root is not None:
-            extend_keys(keys, root, tokens, len(tokens) - 1)
-        num_blocks = longest_hit(self._groups, self.pools, keys)
-        owned = _Owned(self._free_rows[-1], tokens, root, num_blocks * BLOCK_LEN, keys[:num_blocks], [], [])
-        self._take_cached(owned, num_blocks)
+        known = keys.of(tokens, len(tokens) - 1) if keys is not None else []
+        num_blocks = longest_hit(self._groups, self.pools, known)
+        owned = _Owned(self._free_rows[-1], tokens, keys, num_blocks * BLOCK_LEN, [], [])
+        self._take_cached(owned, known[:num_blocks])
         if not self._has_room(owned, len(tokens) - owned.length, spare):
             self._drop_all(owned)
             return None
@@ -117,9 +114,8 @@ class Pager:
         child = _Owned(
             self._free_rows.pop(),
             tokens,
-            parent.root,
+            None if parent.keys is None else parent.keys.fork(parent.length),
             parent.length,
-            parent.keys.copy(),
             parent.first.copy(),
             parent.end.copy(),
         )
@@ -161,8 +157,9 @@ class Pager:
     def advance(self, sequence_id: int, num_tokens: int) -> None:
         """Make ``num_tokens`` more positions valid, once every stage has written them."""
         owned = self._owned[sequence_id]
+        first_new = owned.length // BLOCK_LEN
         owned.length += num_tokens
-        self._remember(owned)
+        self._remember(owned, first_new)
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
 
@@ -184,15 +181,15 @@ class Pager:
             named = np.bincount([*table[table != NO_BLOCK], *sources], minlength=pool.num_blocks)
             assert named.tolist() == [pool.references(block) for block in range(pool.num_blocks)]
 
-    def _take_cached(self, owned: _Owned, num_blocks: int) -> None:
+    def _take_cached(self, owned: _Owned, keys: Sequence[Key]) -> None:
         for group, pool, table in zip(self._groups, self.pools, self._tables, strict=True):
-            first = first_needed(group, num_blocks * BLOCK_LEN)
-            for index in range(first, num_blocks):
-                block = pool.find(owned.keys[index])
+            first = first_needed(group, len(keys) * BLOCK_LEN)
+            for place in range(first, len(keys)):
+                block = pool.find(keys[place])
                 assert block is not None, "the cache lost a block between two looks"
-                table[owned.row, index] = pool.share(block)
+                table[owned.row, place] = pool.share(block)
             owned.first.append(first)
-            owned.end.append(num_blocks)
+            owned.end.append(len(keys))
 
     def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
         """Whether every group has the blocks that so many more tokens need, written ``chunk_len`` at a time."""
@@ -226,15 +223,14 @@ class Pager:
             row[place] = self.pools[index].take()
         owned.end[index] = max(owned.end[index], end)
 
-    def _remember(self, owned: _Owned) -> None:
-        """Make known what the blocks hold that have become full."""
-        if owned.root is None:
+    def _remember(self, owned: _Owned, first_new: int) -> None:
+        """Make known what the blocks hold that have become full, from ``first_new`` on."""
+        if owned.keys is None or owned.length // BLOCK_LEN == first_new:
             return
-        known = len(owned.keys)
-        extend_keys(owned.keys, owned.root, owned.tokens, owned.length)
+        keys = owned.keys.of(owned.tokens, owned.length)
         for pool, table in zip(self.pools, self._tables, strict=True):
-            for place in range(known, len(owned.keys)):
-                pool.remember(int(table[owned.row, place]), owned.keys[place])
+            for place in range(first_new, len(keys)):
+                pool.remember(int(table[owned.row, place]), keys[place])
 
     def _drop(self, owned: _Owned, index: int, first_kept: int) -> None:
         """Give back the sequence's blocks before ``first_kept``; of these the last are evicted first."""

@@ -99,7 +99,7 @@ class Scheduler:
             sequence = self.waiting[0]
             # A block for each sequence that runs: what is started now should not be preempted in the next step.
             cached = self._pager.open(
-                sequence.request_id, sequence.tokens, sequence.cache_root, spare=len(self.running)
+                sequence.request_id, sequence.tokens, sequence.cache_keys, spare=len(self.running)
             )
             if cached is None:
                 break

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
-from llmd.pager.keys import root_key
+from llmd.pager.keys import KeyChain
 
 
 class Finish(StrEnum):
@@ -27,8 +27,8 @@ class Sequence(msgspec.Struct):
     stop: StopParams
     rank: tuple[int, int] = (0, 0)
     """Priority and arrival: the lower runs first and is preempted last."""
-    cache_root: bytes | None = None
-    """Begins the keys of its blocks in the prefix cache; None: it does not take part."""
+    cache_keys: KeyChain | None = None
+    """Names its blocks in the prefix cache; None: it does not take part."""
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
@@ -40,7 +40,7 @@ class Sequence(msgspec.Struct):
             submit.sampling,
             submit.stop,
             (submit.priority, arrival),
-            root_key(submit.cache_salt),
+            KeyChain(submit.cache_salt),
         )
 
     @property
