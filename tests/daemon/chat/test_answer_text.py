@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from llmd.api.messages import Logprobs, TokenOutput
+from llmd.api.parts import Text
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from tests.serving.model import TURN_END, TURN_START
@@ -40,6 +41,11 @@ def test_half_a_character_waits_for_the_rest_with_its_tokens(text: ModelText) ->
     assert pieces[1].token_ids == tuple(euro)
     assert [token.start for token in pieces[1].tokens] == [1, 1, 1]
     assert pieces[2].tokens[0].start == 2
+
+
+def test_parts_of_a_piece_are_its_text(text: ModelText) -> None:
+    pieces = pieces_of(text, [*b"a", (TURN_END, "stop")])
+    assert [piece.parts for piece in pieces] == [(Text("a"),), ()]
 
 
 def test_what_never_became_a_character_is_replaced_at_the_end_alone(text: ModelText) -> None:

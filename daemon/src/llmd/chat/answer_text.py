@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from llmd.api.messages import TokenOutput
+from llmd.api.parts import AnswerPart, Text
 from llmd.chat.detokenizer import IncrementalDetokenizer
 from llmd.chat.stop_strings import StopStringMatcher
 from llmd.chat.tokenizer import Tokenizer
@@ -41,6 +42,11 @@ class Piece(Struct, frozen=True):
     token_ids: tuple[int, ...] = ()
     finish: str | None = None
     stop: str | None = None
+
+    @property
+    def parts(self) -> tuple[AnswerPart, ...]:
+        """What the text means: for a model without calls and reasoning, itself."""
+        return (Text(self.text),) if self.text else ()
 
 
 class AnswerText:
