@@ -7,19 +7,9 @@ import pytest
 
 from llmd.chat.answer_text import Alternative, AnswerToken
 from llmd.chat.model_text import ModelText
-from llmd.server.dialects.openai.logprobs import LEAST_LOGPROB, chat_logprobs, completion_logprobs
+from llmd.server.dialects.openai.logprobs import completion_logprobs
 from tests.serving.http import chat, complete
 from tests.serving.running import RunningDaemon
-
-
-def test_entries_have_the_bytes_of_half_characters_too(text: ModelText) -> None:
-    token = AnswerToken(0xE2, 0, -0.5, (Alternative(ord("a"), -0.25), Alternative(0xE2, -math.inf)))
-    (entry,) = chat_logprobs(text.tokenizer, [token])["content"]
-    assert entry["bytes"] == [0xE2]
-    assert entry["token"] == "\ufffd"
-    assert entry["logprob"] == -0.5
-    assert entry["top_logprobs"][0] == {"token": "a", "logprob": -0.25, "bytes": [97]}
-    assert entry["top_logprobs"][1]["logprob"] == LEAST_LOGPROB
 
 
 def test_completions_have_parallel_lists_and_offsets_behind_the_echo(text: ModelText) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from aiohttp import web
 from msgspec import Struct
 
 from llmd.chat.answer_text import Piece
 from llmd.server.event_stream import EventStream
+from llmd.server.exchange import Exchange
 from llmd.server.generation import Generation, GenerationRequest, Usage
 from llmd.server.json_response import json_response
 from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel, ServedModel
+from llmd.server.served_model import ReadyModel
 from llmd.server.service import Service
-
-HEADER_LEN = 1000
 
 
 class Head(Struct, frozen=True):
@@ -74,29 +72,17 @@ class Shape(Protocol):
         ...
 
 
-class Exchange(Struct, frozen=True):
-    """A request that was read. ``prepare`` makes it tokens, ``shape`` the form of its answer."""
+class Answering(Struct, frozen=True):
+    """An exchange and how its answer is written: ``shape`` gives the form."""
 
-    model: ServedModel
+    exchange: Exchange
     options: StreamOptions
-    ignored: tuple[str, ...]
-    prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
     shape: Callable[[ReadyModel, GenerationRequest], Shape]
 
-    def headers(self) -> dict[str, str]:
-        """What the reply says beside the answer."""
-        headers = {"x-llmd-model": quote(self.model.name, safe="/:")}
-        if self.ignored:
-            names = ", ".join(quote(name) for name in self.ignored)
-            headers["x-llmd-ignored"] = names[:HEADER_LEN]
-        return headers
-
     async def start(self) -> tuple[ReadyModel, Generation, Shape]:
-        """Wait for the model, then make the generation."""
-        ready = await self.model.ready()
-        request = await self.prepare(ready)
-        generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
-        return ready, generation, self.shape(ready, request)
+        """The generation, and the form of its answer."""
+        ready, generation = await self.exchange.start()
+        return ready, generation, self.shape(ready, generation.request)
 
 
 def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str, ...]]:
@@ -110,26 +96,26 @@ def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str
     return options, nested.ignored
 
 
-async def write_answer(request: web.Request, service: Service, exchange: Exchange) -> web.StreamResponse:
+async def write_answer(request: web.Request, service: Service, answering: Answering) -> web.StreamResponse:
     """Answer a request that was read."""
-    if exchange.options.stream:
-        return await _stream(request, service, exchange)
-    ready, generation, shape = await exchange.start()
+    if answering.options.stream:
+        return await _stream(request, service, answering)
+    ready, generation, shape = await answering.start()
     async with generation:
         async for index, piece in generation.pieces(ready.supervisor):
             shape.add(index, piece)
     body = shape.body() | {"usage": usage_body(generation.usage)}
-    return json_response(body, headers=exchange.headers())
+    return json_response(body, headers=answering.exchange.headers())
 
 
-async def _stream(request: web.Request, service: Service, exchange: Exchange) -> web.StreamResponse:
-    async with EventStream(request, exchange.headers(), service.config.ping_s) as events:
-        ready, generation, shape = await exchange.start()
+async def _stream(request: web.Request, service: Service, answering: Answering) -> web.StreamResponse:
+    async with EventStream(request, answering.exchange.headers(), service.config.ping_s) as events:
+        ready, generation, shape = await answering.start()
         async with generation:
             async for index, piece in generation.pieces(ready.supervisor):
                 for chunk in shape.chunks(index, piece):
-                    await events.send(chunk | _chunk_usage(exchange.options, generation.usage))
-        if exchange.options.include_usage:
+                    await events.send(chunk | _chunk_usage(answering.options, generation.usage))
+        if answering.options.include_usage:
             await events.send(shape.without_choices() | {"usage": usage_body(generation.usage)})
         await events.done()
     return events.response

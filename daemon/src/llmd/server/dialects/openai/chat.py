@@ -9,7 +9,7 @@ from aiohttp import web
 
 from llmd.chat.model_text import ChatPrompt
 from llmd.server.bodies import read_object
-from llmd.server.dialects.openai.answering import Exchange, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
     REFUSED,
@@ -21,6 +21,7 @@ from llmd.server.dialects.openai.fields import (
     refuse,
 )
 from llmd.server.errors import BadRequestError
+from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
 from llmd.server.guards import peer_of
 from llmd.server.request_fields import RequestFields
@@ -73,7 +74,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return ChatShape(head, prepared, ready.text.tokenizer, return_token_ids=return_token_ids)
 
     ignored = (*fields.ignored, *ignored_options)
-    return await write_answer(request, service, Exchange(model, options, ignored, prepare, shape))
+    exchange = Exchange(model, ignored, prepare)
+    return await write_answer(request, service, Answering(exchange, options, shape))
 
 
 def read_prompt(fields: RequestFields) -> ChatPrompt:

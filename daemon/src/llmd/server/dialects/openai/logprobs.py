@@ -7,19 +7,12 @@ from typing import Any
 
 from llmd.chat.answer_text import AnswerToken
 from llmd.chat.tokenizer import Tokenizer
-
-# JSON has no infinity; OpenAI writes this for what cannot happen.
-LEAST_LOGPROB = -9999.0
+from llmd.server.logprobs import finite, logprob_entries
 
 
 def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
     """``choices[].logprobs`` of a chat answer or chunk."""
-    content = [
-        _entry(tokenizer, token.token_id, token.logprob)
-        | {"top_logprobs": [_entry(tokenizer, other.token_id, other.logprob) for other in token.top]}
-        for token in tokens
-    ]
-    return {"content": content, "refusal": None}
+    return {"content": logprob_entries(tokenizer, tokens), "refusal": None}
 
 
 def completion_logprobs(
@@ -29,9 +22,9 @@ def completion_logprobs(
     listed = list(tokens)
     return {
         "tokens": [_name(tokenizer, token.token_id) for token in listed],
-        "token_logprobs": [_finite(token.logprob) for token in listed],
+        "token_logprobs": [finite(token.logprob) for token in listed],
         "top_logprobs": [
-            {_name(tokenizer, other.token_id): _finite(other.logprob) for other in token.top}
+            {_name(tokenizer, other.token_id): finite(other.logprob) for other in token.top}
             for token in listed
         ],
         "text_offset": [text_start + token.start for token in listed],
@@ -45,15 +38,3 @@ def _name(tokenizer: Tokenizer, token_id: int) -> str:
         return content.decode()
     except UnicodeDecodeError:
         return "bytes:" + "".join(f"\\x{byte:02x}" for byte in content)
-
-
-def _entry(tokenizer: Tokenizer, token_id: int, logprob: float | None) -> dict[str, Any]:
-    return {
-        "token": tokenizer.token_text(token_id),
-        "logprob": _finite(logprob),
-        "bytes": list(tokenizer.token_bytes(token_id)),
-    }
-
-
-def _finite(logprob: float | None) -> float:
-    return LEAST_LOGPROB if logprob is None else max(logprob, LEAST_LOGPROB)

@@ -1,0 +1,39 @@
+"""A request that was read: its model, how it becomes tokens, and what the reply says beside the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from llmd.server.generation import Generation, GenerationRequest
+from llmd.server.served_model import ReadyModel, ServedModel
+
+HEADER_LEN = 1000
+
+
+class Exchange(Struct, frozen=True):
+    """What every dialect runs in the same way. ``ignored`` are names of fields that nobody read."""
+
+    model: ServedModel
+    ignored: tuple[str, ...]
+    prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
+
+    def headers(self) -> dict[str, str]:
+        """Headers of the reply, whole or streamed."""
+        headers = {"x-llmd-model": quote(self.model.name, safe="/:")}
+        if self.ignored:
+            names = ", ".join(quote(name) for name in self.ignored)
+            headers["x-llmd-ignored"] = names[:HEADER_LEN]
+        return headers
+
+    async def start(self) -> tuple[ReadyModel, Generation]:
+        """Wait for the model, then make the generation.
+
+        Raises:
+            LlmdError: the model cannot answer, or not this request.
+        """
+        ready = await self.model.ready()
+        request = await self.prepare(ready)
+        return ready, Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
