@@ -5,10 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from llmd.api.errors import CheckpointError, TemplateError, TokenizerError
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
+from llmd.chat.template_files import ChatTemplate
 from llmd.chat.templates import TemplateRenderer
+from llmd.chat.tools import ToolChoice, prepare_tools
 from tests.serving.model import BOS, TURN_END, TURN_START
 
 
@@ -29,6 +32,16 @@ def test_open_answer_is_continued(text: ModelText) -> None:
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "Well"}]
     ids = text.encode_chat(ChatPrompt(messages, add_generation_prompt=False, continue_final_message=True))
     assert bytes(ids[-4:]) == b"Well"
+
+
+def test_template_sees_the_tools_that_an_answer_may_call(text: ModelText) -> None:
+    shown = structs.replace(text, template=ChatTemplate({"default": "{{ tools | length if tools else 0 }}"}))
+    tools = prepare_tools([{"function": {"name": "now"}}, {"function": {"name": "today"}}])
+    messages = [{"role": "user", "content": "a"}]
+    only_one = ToolChoice(names=("now",))
+    assert shown.encode_chat(ChatPrompt(messages, tools=tools)) == (ord("2"),)
+    assert shown.encode_chat(ChatPrompt(messages, tools=tools, tool_choice=only_one)) == (ord("2"),)
+    assert shown.encode_chat(ChatPrompt(messages, tools=tools, tool_choice=ToolChoice("none"))) == (ord("0"),)
 
 
 def test_plain_prompts_read_special_tokens(text: ModelText) -> None:

@@ -41,6 +41,13 @@ def test_arguments_become_objects() -> None:
     assert CALL["function"] == {"name": "add", "arguments": '{"a": 1}'}
 
 
+def test_call_of_the_old_form_becomes_one_of_the_new() -> None:
+    message = prepare(role="assistant", content=None, function_call={"name": "add", "arguments": '{"a": 1}'})
+    (call,) = message["tool_calls"]
+    assert call == {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
+    assert "function_call" not in message
+
+
 def test_tool_message_gets_the_name_of_what_was_called() -> None:
     answer = {"role": "tool", "tool_call_id": "call_1", "content": "1"}
     prepared = prepare_messages(
@@ -68,6 +75,7 @@ def test_reasoning_is_found_under_each_of_its_names(key: str) -> None:
         ({"role": "tool", "tool_call_id": ["call_1"]}, "messages[0].tool_call_id"),
         ({"role": "assistant", "tool_calls": [{**CALL, "id": {}}]}, "messages[0].tool_calls[0].id"),
         ({"role": "assistant", "tool_calls": {}}, "messages[0].tool_calls"),
+        ({"role": "assistant", "function_call": "add"}, "messages[0].function_call"),
         ({"role": "assistant", "tool_calls": [{}]}, "messages[0].tool_calls[0]"),
         (
             {"role": "assistant", "tool_calls": [{"function": {"arguments": "{"}}]},

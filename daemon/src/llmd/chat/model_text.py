@@ -15,16 +15,19 @@ from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.template_files import ChatTemplate, load_chat_template
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tools import ToolChoice
 from llmd.models.config_file import read_config
 
 
 class ChatPrompt(Struct, frozen=True):
-    """A conversation and how it becomes a prompt."""
+    """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them."""
 
     messages: Sequence[Mapping[str, Any]]
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     variables: Mapping[str, Any] = {}
+    tools: Sequence[Mapping[str, Any]] = ()
+    tool_choice: ToolChoice = ToolChoice()
 
 
 class ModelText(Struct, frozen=True):
@@ -55,6 +58,7 @@ class ModelText(Struct, frozen=True):
         rendered = self.renderer.render(
             self.template,
             prompt.messages,
+            tools=() if prompt.tool_choice.mode == "none" else prompt.tools,
             add_generation_prompt=prompt.add_generation_prompt,
             continue_final_message=prompt.continue_final_message,
             extra=prompt.variables,

@@ -19,7 +19,7 @@ def prepare_messages(messages: Sequence[Mapping[str, Any]], *, keep_developer: b
     """Messages as templates know them.
 
     Content is a string: parts of text are joined, null is empty. ``developer`` is ``system`` unless the template knows
-    it, ``function`` is ``tool``. Arguments of tool calls are objects, a tool's message has the name of what was called,
+    it, ``function`` is ``tool``, a ``function_call`` is one of ``tool_calls``. Arguments of tool calls are objects, a tool's message has the name of what was called,
     and reasoning stands under ``reasoning_content``.
 
     Raises:
@@ -89,6 +89,9 @@ def _prepare(message: Any, param: str, keep_developer: bool) -> Message:  # noqa
         prepared["reasoning_content"] = reasoning
     if "tool_calls" in kept:
         prepared["tool_calls"] = _tool_calls(kept["tool_calls"], f"{param}.tool_calls")
+    elif "function_call" in kept:
+        call = {"type": "function", "function": prepared.pop("function_call")}
+        prepared["tool_calls"] = [_tool_call(call, f"{param}.function_call")]
     return prepared
 
 
