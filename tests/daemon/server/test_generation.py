@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import Load
@@ -65,6 +66,23 @@ async def test_answers_end_at_the_window_unless_told_otherwise(
     short = Generation(request(max_tokens=5, ignore_eos=True), text, WINDOW, VOCAB)
     await answers(short, supervisor)
     assert short.usage.completion_tokens == 5
+
+
+async def test_request_may_narrow_the_window_but_not_widen_it(
+    text: ModelText, supervisor: Supervisor
+) -> None:
+    narrow = Generation(structs.replace(request(ignore_eos=True), window=20), text, WINDOW, VOCAB)
+    await answers(narrow, supervisor)
+    assert narrow.usage.prompt_tokens + narrow.usage.completion_tokens == 20
+    with pytest.raises(ContextLengthError):
+        Generation(structs.replace(request((1,) * WINDOW), window=10 * WINDOW), text, WINDOW, VOCAB)
+
+
+async def test_timing_tells_when_tokens_came(text: ModelText, supervisor: Supervisor) -> None:
+    generation = Generation(request(max_tokens=3, ignore_eos=True), text, WINDOW, VOCAB)
+    await answers(generation, supervisor)
+    timing = generation.timing
+    assert 0 < timing.submitted < timing.first_token < timing.last_token
 
 
 async def test_choice_i_of_a_prompt_has_index_prompt_times_n_plus_i(

@@ -66,6 +66,14 @@ async def test_names_that_mean_no_single_model_are_refused(table: ModelTable, as
         await table.resolve(asked)
 
 
+def test_models_are_located_without_being_loaded(table: ModelTable, tmp_path: Path) -> None:
+    assert table.locate("gpt-4o") == ("alpha", tmp_path / "models" / "alpha")
+    assert sorted(table.directories()) == ["alpha", "alphabet", "org/beta"]
+    assert table.served == ()
+    with pytest.raises(NotFoundError):
+        table.locate("gamma")
+
+
 async def test_no_name_is_the_only_loaded_model(table: ModelTable) -> None:
     with pytest.raises(RequestError, match="0 are loaded"):
         await table.resolve("")

@@ -14,6 +14,7 @@ from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.supervisor import Supervisor, TokenRequest
+from llmd.server.timing import Timing
 from llmd.server.token_stream import TokenStream
 
 
@@ -30,7 +31,8 @@ class EndChoice(Struct, frozen=True):
 class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
-    ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt.
+    ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
+    many tokens prompt and answer may have here, where that is fewer than the model's own.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -40,6 +42,7 @@ class GenerationRequest(Struct, frozen=True):
     skip_special: bool = True
     at_text_start: bool = True
     param: str = "messages"
+    window: int | None = None
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -67,14 +70,15 @@ class Generation:
             ContextLengthError: a prompt leaves no room for an answer.
             RequestError: a prompt is empty, a prompt or bias has a token outside the vocabulary, or a stop string is empty.
         """
+        self._window = min(window, request.window or window)
         for prompt in request.prompts:
             _check_tokens(prompt, vocab_size, request.param)
-            _check_length(request, len(prompt), window)
+            _check_length(request, len(prompt), self._window)
         _check_bias(request.sampling, vocab_size)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
+        self.timing = Timing()
         self._text = text
-        self._window = window
         self._answers = {index: self._answer() for index in range(len(request.prompts) * request.n)}
         self._stream: TokenStream | None = None
 
@@ -97,9 +101,11 @@ class Generation:
             for index in self._answers:
                 yield index, Piece("", finish="length")
             return
+        self.timing.submit()
         self._stream = supervisor.open(self._token_requests())
         while self._answers:
             index, token = await self._stream.next()
+            self.timing.token()
             self.usage.completion_tokens += 1
             self.usage.cached_tokens = self._cached_tokens(self._stream)
             piece = self._answers[index].feed(token)

@@ -43,17 +43,30 @@ class ModelTable:
         """
         if not asked:
             return self._only()
-        directories = {**self._elsewhere, **self.store.directories()}
+        name, directory = self.locate(asked, allow_path=allow_path)
+        return await self.serve(name, directory)
+
+    def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
+        """Name and directory of a model, whether or not it is loaded.
+
+        Raises:
+            NotFoundError: there is none; the message has the nearest names.
+        """
+        directories = self.directories()
         names = matching(asked, self.aliases, directories)
         if len(names) == 1 and names[0] in directories:
-            return await self.serve(names[0], directories[names[0]])
+            return names[0], directories[names[0]]
         if allow_path and (directory := _directory(asked)) is not None:
             name = self._name_of(directory, directories)
             self._elsewhere[name] = directory
-            return await self.serve(name, directory)
+            return name, directory
         if asked.startswith(PATH_STARTS):
             raise _no_directory(asked, allow_path=allow_path)
         raise _unknown(asked, names, {*directories, *self.aliases})
+
+    def directories(self) -> dict[str, Path]:
+        """Every model that a request may name: those of the store, and those that were given by path."""
+        return {**self._elsewhere, **self.store.directories()}
 
     async def serve(self, name: str, directory: Path) -> ServedModel:
         """The loaded model of that name; one that could not be loaded is tried anew."""
