@@ -13,7 +13,7 @@ async def handler(_request: Any, _service: Any) -> None:
     """Stands for any handler."""
 
 
-def route(method: Literal["GET", "POST", "DELETE"], path: str) -> Route:
+def route(method: Literal["GET", "HEAD", "POST", "DELETE"], path: str) -> Route:
     return Route(method, path, handler)
 
 
@@ -57,6 +57,14 @@ def test_head_is_answered_as_get(table: RouteTable) -> None:
     found = match(table, "HEAD", "/health")
     assert found.route is not None
     assert found.route.method == "GET"
+
+
+def test_head_may_have_a_route_of_its_own() -> None:
+    table = RouteTable([route("HEAD", "/blobs/{id}"), route("POST", "/blobs/{id}")])
+    found = match(table, "HEAD", "/blobs/1")
+    assert found.route is not None
+    assert found.route.method == "HEAD"
+    assert found.allowed == {"HEAD", "POST", "OPTIONS"}
 
 
 def test_tells_which_methods_a_path_has(table: RouteTable) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from llmd.api.problem import ErrorShape
+
 if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
     from llmd.api.device import Device, DeviceInfo
     from llmd.api.plan import ModelPlan
@@ -66,19 +68,23 @@ class Transport(msgspec.Struct, frozen=True):
 class Route(msgspec.Struct, frozen=True):
     """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response.
 
-    A ``path`` that ends in ``/{name}`` takes the whole rest of the path, slashes included.
+    A ``path`` that ends in ``/{name}`` takes the whole rest of the path, slashes included. HEAD is answered by a GET
+    route, unless the path has a route for it. Requests of a ``probe`` are left out of the log: clients send them again and
+    again to see whether somebody answers.
     """
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "HEAD", "POST", "DELETE"]
     path: str
     handler: Callable[[Any, Any], Awaitable[Any]]
+    probe: bool = False
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """An HTTP API. ``routes()`` imports its handlers and returns them."""
+    """An HTTP API. ``routes()`` imports its handlers and returns them. Without ``errors``, errors are OpenAI's."""
 
     name: str
     routes: Callable[[], Sequence[Route]]
+    errors: ErrorShape | None = None
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -13,7 +13,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from llmd.api.errors import LlmdError
+from llmd.api.problem import Problem
 from llmd.server import problems
+from llmd.server.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_response
 from llmd.server.errors import ForbiddenError
 from llmd.server.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.problems import problem_of
@@ -23,7 +25,7 @@ from llmd.server.service import Service
 logger = logging.getLogger(__name__)
 
 ADMIN_PREFIX = "/llmd/"
-REQUEST_ID = "x-request-id"
+ID_HEADER = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
 
@@ -33,38 +35,47 @@ STARTED = web.RequestKey("started", float)
 PREPARED = web.RequestKey("prepared", web.StreamResponse)
 """Where a request keeps its response once that was begun."""
 
+PROBE = web.RequestKey("probe", bool)
+"""Where a request keeps that it only asks whether somebody answers."""
+
 
 class Door:
     """Checks a request, finds its handler, and turns what went wrong into a reply."""
 
-    def __init__(self, service: Service, routes: RouteTable, guards: Guards) -> None:
+    def __init__(self, service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards) -> None:
         self._service = service
         self._routes = routes
+        self._shapes = shapes
         self._guards = guards
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer one request; broad, because one bad request must not end the daemon."""
-        started = request[STARTED] = time.perf_counter()
+        request[STARTED] = time.perf_counter()
+        request[REQUEST_ID] = _request_id(request.headers)
+        request[SHAPE] = self._shapes.of(request.path, request.headers)
         try:
             response = await self._answer(request)
         except asyncio.CancelledError:
             # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.
-            begun: web.StreamResponse = request.get(PREPARED) or web.Response(status=CLIENT_GONE)
-            _log(request, begun, started)
+            _log(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
             raise
-        except LlmdError as error:
-            response = problem_of(error).response()
         except ConnectionError:
             response = web.Response(status=CLIENT_GONE)
-        except web.HTTPRequestEntityTooLarge:
-            response = problems.too_large(self._service.config.max_body).response()
-        except Exception:
-            logger.exception("request_failed", extra={"method": request.method, "path": request.path})
-            response = problems.INTERNAL.response()
-        if not response.prepared:
-            response.headers[REQUEST_ID] = _request_id(request.headers)
-        _log(request, response, started)
+        except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
+            response = error_response(request, self._problem(request, error))
+        _log(request, response)
         return response
+
+    def _problem(self, request: web.Request, error: Exception) -> Problem:
+        match error:
+            case LlmdError():
+                return problem_of(error)
+            case web.HTTPRequestEntityTooLarge():
+                return problems.too_large(self._service.config.max_body)
+            case _:
+                fields = {"method": request.method, "path": request.path}
+                logger.error("request_failed", exc_info=error, extra=fields)
+                return problems.INTERNAL
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         peer = peer_of(request)
@@ -78,22 +89,23 @@ class Door:
             raise ForbiddenError(
                 f"{request.path} answers this machine alone", code="local_only", hint="use the Unix socket"
             )
+        request[PROBE] = found.route.probe
         # Reading never waits for a drain: readiness and lists are asked for until the end.
-        counted = nullcontext() if found.route.method == "GET" else self._service.activity.request()
+        reads = found.route.method in {"GET", "HEAD"}
+        counted = nullcontext() if reads else self._service.activity.request()
         with counted:
             response: web.StreamResponse = await found.route.handler(request, self._service)
         return response
 
     def _refusal(self, request: web.Request, allowed: frozenset[str]) -> web.Response:
         if not allowed:
-            return problems.unknown_url(request.path).response()
-        return problems.wrong_method(request.method, request.path, allowed).response()
+            return error_response(request, problems.unknown_url(request.path))
+        return error_response(request, problems.wrong_method(request.method, request.path, allowed))
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """Headers of every reply, streams included."""
-        request_id = response.headers.setdefault(REQUEST_ID, _request_id(request.headers))
-        response.headers["request-id"] = request_id
         request[PREPARED] = response
+        response.headers[ID_HEADER] = response.headers["request-id"] = request[REQUEST_ID]
         response.headers["openai-processing-ms"] = f"{_elapsed_ms(request[STARTED]):.0f}"
         response.headers["server"] = f"llmd/{self._service.version}"
         origin = request.headers.get("Origin")
@@ -101,12 +113,14 @@ class Door:
             response.headers.update(cors_headers(origin))
 
 
-def _log(request: web.Request, response: web.StreamResponse, started: float) -> None:
+def _log(request: web.Request, response: web.StreamResponse) -> None:
+    if request.get(PROBE, False) and response.status < 400:
+        return
     fields = {
-        "request_id": response.headers.get(REQUEST_ID) or _request_id(request.headers),
+        "request_id": request[REQUEST_ID],
         "path": request.path,
         "status": response.status,
-        "ms": round(_elapsed_ms(started), 1),
+        "ms": round(_elapsed_ms(request[STARTED]), 1),
     }
     logger.info("request", extra=fields)
 
@@ -115,9 +129,9 @@ def _elapsed_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def build_app(service: Service, routes: RouteTable, guards: Guards) -> web.Application:
-    """The application that serves ``routes``."""
-    door = Door(service, routes, guards)
+def build_app(service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards) -> web.Application:
+    """The application that serves ``routes``, with errors in the form of ``shapes``."""
+    door = Door(service, routes, shapes, guards)
 
     @web.middleware
     async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name
@@ -137,7 +151,7 @@ def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
-    given = headers.get(REQUEST_ID, "")
+    given = headers.get(ID_HEADER, "")
     if given and len(given) <= MAX_REQUEST_ID_LEN and given.isprintable() and given.isascii():
         return given
     return f"req_{uuid.uuid4().hex}"

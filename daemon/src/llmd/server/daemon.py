@@ -24,6 +24,7 @@ from llmd.server.activity import shutting_down
 from llmd.server.app import build_app
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engine_process import engine_command
+from llmd.server.error_shapes import ErrorShapes
 from llmd.server.guards import Guards
 from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.load_message import load_message
@@ -152,9 +153,11 @@ class Daemon:
 
     def _runner(self, service: Service) -> web.AppRunner:
         server = self._settings.config.server
-        routes = RouteTable(route for dialect in self._host.dialects().values() for route in dialect.routes())
+        dialects = self._host.dialects().values()
+        routes = RouteTable(route for dialect in dialects for route in dialect.routes())
+        shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
         guards = Guards(socket.gethostname(), frozenset(server.allow_host), frozenset(server.allow_origin))
-        app = build_app(service, routes, guards)
+        app = build_app(service, routes, shapes, guards)
         # A client that leaves cancels its handler, and with it its request; aiohttp's default would let it run on.
         return web.AppRunner(
             app, handler_cancellation=True, handle_signals=False, access_log=None, shutdown_timeout=CLOSING_S

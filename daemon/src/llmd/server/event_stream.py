@@ -1,4 +1,4 @@
-"""Server-sent events to one client, with a comment in every silence."""
+"""Server-sent events to one client, with a ping in every silence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from llmd.api.errors import LlmdError
+from llmd.server.error_shapes import error_reply
 from llmd.server.json_response import encode_json
 from llmd.server.problems import INTERNAL, problem_of
 from llmd.server.tasks import OwnedTask
@@ -34,10 +35,21 @@ class EventStream:
     error status of its own. One write per event; a client that reads slowly holds `send`.
     """
 
-    def __init__(self, request: web.Request, headers: Mapping[str, str], ping_s: float) -> None:
+    def __init__(
+        self,
+        request: web.Request,
+        headers: Mapping[str, str],
+        ping_s: float,
+        *,
+        named: bool = False,
+        ping: bytes = PING,
+    ) -> None:
+        """``named``: each event's ``type`` stands in a line of its own too. ``ping`` is what fills a silence."""
         self.response = web.StreamResponse(headers={**HEADERS, **headers})
         self._request = request
         self._ping_s = ping_s
+        self._named = named
+        self._ping = ping
         self._preparing = asyncio.Lock()
         self._pinger: OwnedTask | None = None
         self._written = 0
@@ -62,18 +74,24 @@ class EventStream:
         else:
             logger.error("stream_failed", exc_info=error, extra={"path": self._request.path})
             problem = INTERNAL
-        await self.send(problem.body())
+        await self.send(error_reply(self._request, problem).body)
         await self.response.write_eof()
         return True
 
     async def send(self, value: Any) -> None:
         """Send one event."""
-        await self._write(b"data: " + encode_json(value) + b"\n\n")
+        name = f"event: {value['type']}\n".encode() if self._named else b""
+        await self._write(name + b"data: " + encode_json(value) + b"\n\n")
 
     async def done(self) -> None:
-        """Send OpenAI's last event and end the reply."""
+        """Send the last event of OpenAI's older streams and end the reply."""
         await self._end_pings()
         await self._write(DONE)
+        await self.response.write_eof()
+
+    async def end(self) -> None:
+        """End a reply whose last event was sent."""
+        await self._end_pings()
         await self.response.write_eof()
 
     async def _write(self, chunk: bytes) -> None:
@@ -94,4 +112,4 @@ class EventStream:
                 before = self._written
                 await asyncio.sleep(self._ping_s)
                 if self._written == before:
-                    await self._write(PING)
+                    await self._write(self._ping)

@@ -1,12 +1,6 @@
-"""What an error looks like in HTTP: status, type and code of OpenAI's table."""
+"""What an error is in HTTP: status, type and code of OpenAI's table. `error_shapes` writes it."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
-from aiohttp import web
-from msgspec import Struct
 
 from llmd.api.errors import (
     ContextLengthError,
@@ -18,34 +12,12 @@ from llmd.api.errors import (
     RequestError,
     TemplateError,
 )
+from llmd.api.problem import Problem
 from llmd.server.errors import BadRequestError, ForbiddenError, UnavailableError
-from llmd.server.json_response import json_response
 
 INVALID_REQUEST = "invalid_request_error"
 NOT_FOUND = "not_found_error"
 UNAVAILABLE = "unavailable_error"
-
-
-class Problem(Struct, frozen=True):
-    """An error on its way to a client. ``extra`` joins the error object."""
-
-    status: int
-    type: str
-    code: str | None
-    message: str
-    param: str | None = None
-    extra: Mapping[str, Any] = {}
-    headers: Mapping[str, str] = {}
-
-    def body(self) -> dict[str, Any]:
-        """The error in OpenAI's shape."""
-        # Bytes of a header that are no text come as surrogates, which JSON cannot hold.
-        message = self.message.encode(errors="backslashreplace").decode()
-        error = {"message": message, "type": self.type, "param": self.param, "code": self.code}
-        return {"error": error | dict(self.extra)}
-
-    def response(self) -> web.Response:
-        return json_response(self.body(), status=self.status, headers=self.headers)
 
 
 def problem_of(error: LlmdError) -> Problem:

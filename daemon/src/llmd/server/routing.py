@@ -56,10 +56,10 @@ class Match(Struct, frozen=True):
 
 
 def match(table: RouteTable, method: str, path: str) -> Match:
-    """The route of a request. HEAD is answered as GET; OPTIONS is answered everywhere."""
+    """The route of a request. HEAD is answered as GET where it has no route; OPTIONS is answered everywhere."""
     methods = table.methods(path)
     allowed = set(methods) | ({"HEAD"} if "GET" in methods else set())
-    route = methods.get("GET" if method == "HEAD" else method)
+    route = methods.get(method) or (methods.get("GET") if method == "HEAD" else None)
     return Match(route, frozenset(allowed | {"OPTIONS"}) if allowed else frozenset())
 
 

@@ -19,10 +19,10 @@ def _routes() -> Sequence[Route]:
     from llmd.server.dialects.native import admin, health
 
     return [
-        *(Route("GET", path, health.health) for path in ("/health", "/healthz", "/v1/health")),
-        *(Route("GET", path, health.ready) for path in ("/ready", "/readyz")),
+        *(Route("GET", path, health.health, probe=True) for path in ("/health", "/healthz", "/v1/health")),
+        *(Route("GET", path, health.ready, probe=True) for path in ("/ready", "/readyz")),
         Route("GET", "/version", health.version),
-        Route("GET", "/", health.version),
+        Route("GET", "/", health.version, probe=True),
         Route("GET", "/llmd/ps", admin.ps),
         Route("POST", "/llmd/stop", admin.stop),
         Route("GET", "/llmd/plugins", admin.plugins),

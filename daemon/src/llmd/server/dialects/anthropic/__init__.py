@@ -1,0 +1,1 @@
+"""Anthropic's API, as its clients and Claude Code speak it."""

@@ -1,0 +1,13 @@
+"""What Claude Code asks before anything else: whether somebody answers."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from llmd.server.json_response import json_response
+from llmd.server.service import Service
+
+
+async def hello(_request: web.Request, service: Service) -> web.Response:
+    """200 as long as the process answers at all."""
+    return json_response({"message": f"llmd {service.version}"})

@@ -1,0 +1,22 @@
+"""Announces the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api.hooks import hookimpl
+from llmd.api.plugins import Dialect, Route
+from llmd.server.dialects.anthropic.errors import ANTHROPIC
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_dialects() -> Sequence[Dialect]:
+    return [Dialect("anthropic", _routes, ANTHROPIC)]
+
+
+def _routes() -> Sequence[Route]:
+    from llmd.server.dialects.anthropic import hello
+
+    return [Route("GET", "/api/hello", hello.hello, probe=True)]
