@@ -6,6 +6,7 @@ from llmd.api.errors import (
     ContextLengthError,
     DeviceError,
     EngineCrashedError,
+    GrammarError,
     LlmdError,
     MemoryBudgetError,
     ModelError,
@@ -23,6 +24,7 @@ from llmd.server.problems import problem_of, too_large, unknown_url, wrong_metho
     [
         (RequestError("no", param="top_k"), 400, "invalid_request_error", None, "top_k"),
         (BadRequestError("no", code="c", param="p"), 400, "invalid_request_error", "c", "p"),
+        (GrammarError("no", param="p"), 400, "invalid_request_error", "unsupported_schema", "p"),
         (TemplateError("no"), 400, "invalid_request_error", "template_failed", "messages"),
         (ForbiddenError("no", code="c"), 403, "permission_error", "c", None),
         (NotFoundError("no"), 404, "not_found_error", "model_not_found", "model"),

@@ -9,7 +9,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import StopParams
+from llmd.api.messages import Grammar, StopParams
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
@@ -32,7 +32,8 @@ class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own.
+    many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
+    answer; ``grammar_param`` is the field that asks for it.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -43,6 +44,8 @@ class GenerationRequest(Struct, frozen=True):
     at_text_start: bool = True
     param: str = "messages"
     window: int | None = None
+    grammar: Grammar | None = None
+    grammar_param: str = "response_format"
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -102,6 +105,8 @@ class Generation:
                 yield index, Piece("", finish="length")
             return
         self.timing.submit()
+        if self.request.grammar is not None:
+            supervisor.learn(self._text.grammars.vocabulary)
         self._stream = supervisor.open(self._token_requests())
         while self._answers:
             index, token = await self._stream.next()
@@ -137,7 +142,12 @@ class Generation:
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
-            TokenRequest(prompt, sampling.params(defaults, seed, choice), self._stop_params(len(prompt)))
+            TokenRequest(
+                prompt,
+                sampling.params(defaults, seed, choice),
+                self._stop_params(len(prompt)),
+                self.request.grammar,
+            )
             for prompt in self.request.prompts
             for choice in range(self.request.n)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from llmd.api.errors import (
     ContextLengthError,
     EngineCrashedError,
+    GrammarError,
     LlmdError,
     MemoryBudgetError,
     ModelError,
@@ -27,6 +28,8 @@ def problem_of(error: LlmdError) -> Problem:
         case ContextLengthError():
             lengths = {"n_prompt_tokens": error.prompt_len, "n_ctx": error.context_len}
             return Problem(400, INVALID_REQUEST, "context_length_exceeded", text, error.param, lengths)
+        case GrammarError():
+            return Problem(400, INVALID_REQUEST, "unsupported_schema", text, error.param)
         case RequestError():
             code = error.code if isinstance(error, BadRequestError) else None
             return Problem(400, INVALID_REQUEST, code, text, error.param)

@@ -14,6 +14,7 @@ from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Ask,
     FromEngine,
+    Grammar,
     Load,
     Loaded,
     Loading,
@@ -23,6 +24,7 @@ from llmd.api.messages import (
     Started,
     StopParams,
     Submit,
+    Vocabulary,
 )
 from llmd.server.engine_process import EngineProcess
 from llmd.server.errors import UnavailableError
@@ -43,6 +45,7 @@ class TokenRequest(Struct, frozen=True):
     prompt: tuple[int, ...]
     sampling: SamplingParams
     stop: StopParams
+    grammar: Grammar | None = None
 
 
 class Supervisor:
@@ -109,9 +112,13 @@ class Supervisor:
             raise self._state.error
         return self._state.loaded
 
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Take what requests with a grammar need, before the first of them."""
+        self._state.learn(vocabulary)
+
     def open(self, requests: Sequence[TokenRequest]) -> TokenStream:
         """Run sequences; their tokens come from the stream, which must be closed."""
-        submits = [Submit(next(self._ids), r.prompt, r.sampling, r.stop) for r in requests]
+        submits = [Submit(next(self._ids), r.prompt, r.sampling, r.stop, grammar=r.grammar) for r in requests]
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
         for submit in submits:
             self._streams[submit.request_id] = stream
