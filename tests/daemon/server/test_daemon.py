@@ -107,8 +107,8 @@ def test_streams_keep_as_many_tokens_as_asked_for(
     kept: list[int] = []
 
     class NotingSupervisor(Supervisor):
-        def __init__(self, *arguments: Any, buffer_tokens: int) -> None:
-            super().__init__(*arguments, buffer_tokens=buffer_tokens)
+        def __init__(self, *arguments: Any, buffer_tokens: int, **options: Any) -> None:
+            super().__init__(*arguments, buffer_tokens=buffer_tokens, **options)
             kept.append(buffer_tokens)
 
     monkeypatch.setattr("llmd.server.daemon.Supervisor", NotingSupervisor)

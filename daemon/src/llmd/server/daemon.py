@@ -34,6 +34,7 @@ from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.supervisor import Supervisor
 from llmd.server.tasks import unless
+from llmd.server.waiting_room import QueueLimits
 
 logger = logging.getLogger(__name__)
 
@@ -143,8 +144,9 @@ class Daemon:
 
         def load(name: str, directory: Path) -> ServedModel:
             message = load_message(directory, config.engine)
-            buffer_tokens = config.server.buffer_tokens
-            supervisor = Supervisor(name, message, command, buffer_tokens=buffer_tokens)
+            server = config.server
+            limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
+            supervisor = Supervisor(name, message, command, buffer_tokens=server.buffer_tokens, limits=limits)
             loop = asyncio.get_running_loop()
             text = loop.run_in_executor(threads, load_model_text, directory, renderer)
             return ServedModel(name, directory, supervisor, text)

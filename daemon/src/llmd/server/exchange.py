@@ -8,6 +8,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from llmd.server.generation import Generation, GenerationRequest
+from llmd.server.request_record import current_record
 from llmd.server.served_model import ReadyModel, ServedModel
 
 HEADER_LEN = 1000
@@ -32,8 +33,12 @@ class Exchange(Struct, frozen=True):
         """Wait for the model, then make the generation.
 
         Raises:
-            LlmdError: the model cannot answer, or not this request.
+            LlmdError: the model cannot answer, not this request, or not in time.
+            BusyError: too many wait for the model.
         """
-        ready = await self.model.ready()
-        request = await self.prepare(ready)
+        record = current_record()
+        with self.model.supervisor.place(record):
+            async with record.in_time():
+                ready = await self.model.ready()
+                request = await self.prepare(ready)
         return ready, Generation(request, ready.text, ready.window, ready.loaded.vocab_size)

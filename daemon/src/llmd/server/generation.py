@@ -13,6 +13,7 @@ from llmd.api.messages import Grammar, StopParams
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.request_record import current_record
 from llmd.server.supervisor import Supervisor, TokenRequest
 from llmd.server.timing import Timing
 from llmd.server.token_stream import TokenStream
@@ -33,7 +34,8 @@ class GenerationRequest(Struct, frozen=True):
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
     many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
-    answer; ``grammar_param`` is the field that asks for it.
+    answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
+    `llmd.api.messages.Submit`.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -46,6 +48,8 @@ class GenerationRequest(Struct, frozen=True):
     window: int | None = None
     grammar: Grammar | None = None
     grammar_param: str = "response_format"
+    priority: int = 0
+    cache_salt: str = ""
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -107,7 +111,7 @@ class Generation:
         self.timing.submit()
         if self.request.grammar is not None:
             supervisor.learn(self._text.grammars.vocabulary)
-        self._stream = supervisor.open(self._token_requests())
+        self._stream = supervisor.open(self._token_requests(), current_record())
         while self._answers:
             index, token = await self._stream.next()
             self.timing.token()
@@ -147,6 +151,8 @@ class Generation:
                 sampling.params(defaults, seed, choice),
                 self._stop_params(len(prompt)),
                 self.request.grammar,
+                self.request.priority,
+                self.request.cache_salt,
             )
             for prompt in self.request.prompts
             for choice in range(self.request.n)
