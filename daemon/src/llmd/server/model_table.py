@@ -57,9 +57,7 @@ class ModelTable:
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
         if allow_path and (directory := _directory(asked)) is not None:
-            name = self._name_of(directory, directories)
-            self._elsewhere[name] = directory
-            return name, directory
+            return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
             raise _no_directory(asked, allow_path=allow_path)
         raise _unknown(asked, names, {*directories, *self.aliases})
@@ -76,6 +74,8 @@ class ModelTable:
             await served.close()
         # Looked up anew: while one request waited, another may have begun to load it.
         if name not in self._served:
+            if self.store.directories().get(name) != directory:
+                self._elsewhere[name] = directory
             self._served[name] = self._load(name, directory)
         return self._served[name]
 
