@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from llmd.cli import ps
@@ -24,8 +25,16 @@ REPORT = {
     "output_tokens": 90,
     "decode_s": 3.0,
 }
-LOADED = {"status": "loaded", "error": None, "loaded": {"stages": STAGES}, "report": REPORT}
-LOADING = {"status": "loading", "error": None, "report": None}
+LOADED = {
+    "users": 0,
+    "expires_at": None,
+    "loading": None,
+    "status": "loaded",
+    "error": None,
+    "loaded": {"stages": STAGES},
+    "report": REPORT,
+}
+LOADING = {"status": "loading", "error": None, "report": None, "loading": None}
 
 
 def test_shows_the_loaded_model_with_its_alias(asked: Llmd) -> None:
@@ -56,6 +65,20 @@ def test_counts_blocks_requests_and_tokens() -> None:
 def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:
     assert [ps.where(LOADING), ps.kv(LOADING), ps.requests(LOADING), ps.rate(LOADING)] == [""] * 4
     assert ps.state(LOADING) == "loading"
+
+
+def test_a_model_that_loads_says_how_far_it_has_come() -> None:
+    progress = {"phase": "layers 0-3 on cpu", "done": 30, "total": 40}
+    assert ps.state({**LOADING, "loading": progress}) == "loading 75 %: layers 0-3 on cpu"
+
+
+def test_says_how_long_a_model_stays() -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert ps.until({"users": 1, "expires_at": None}, now) == "in use"
+    assert ps.until({"users": 0, "expires_at": None}, now) == "for ever"
+    assert ps.until({"users": 0, "expires_at": "2026-01-01T12:04:10+00:00"}, now) == "4 min 10 s"
+    assert ps.until({"users": 0, "expires_at": "2026-01-01T12:00:09+00:00"}, now) == "9 s"
+    assert ps.until({"users": 0, "expires_at": "2026-01-01T11:00:00+00:00"}, now) == "0 s"
 
 
 def test_a_failed_model_says_why() -> None:

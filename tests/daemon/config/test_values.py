@@ -31,6 +31,17 @@ def test_refuses_what_is_no_byte_size(text: object) -> None:
         decoded(EngineConfig, "memory_budget", text)
 
 
+@pytest.mark.parametrize(("raw", "seconds"), [("10m", 600), (90, 90), ("-1", -1)])
+def test_reads_durations_with_their_units(raw: object, seconds: float) -> None:
+    assert decoded(ServerConfig, "keep_alive", raw) == seconds
+
+
+@pytest.mark.parametrize("raw", ["soon", "1e12", 1e12])
+def test_refuses_what_is_no_duration(raw: object) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        decoded(ServerConfig, "keep_alive", raw)
+
+
 def test_reads_lists_from_comma_separated_text() -> None:
     assert decoded(ServerConfig, "addr", "a:1, unix:/x,") == ("a:1", "unix:/x")
     assert decoded(ServerConfig, "addr", ["a:1"]) == ("a:1",)
@@ -51,6 +62,7 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (EngineConfig, "device", "text"),
         (ServerConfig, "drain_s", "a number of at least 0"),
         (ServerConfig, "ping_s", "a number above 0"),
+        (ServerConfig, "keep_alive", "seconds or a duration such as 1h30m"),
         (ClientConfig, "timeout_s", "a number above 0 and at most 86400"),
         (ServerConfig, "no_auth", "true or false"),
         (ServerConfig, "addr", "a list, or values separated by commas"),

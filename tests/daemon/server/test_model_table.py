@@ -1,34 +1,13 @@
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
-from llmd.api.errors import LlmdError, NotFoundError, RequestError
+from llmd.api.errors import NotFoundError, RequestError
 from llmd.registry.store import Store
-from llmd.server.errors import UnavailableError
 from llmd.server.model_table import ModelTable, matching
-from llmd.server.served_model import ServedModel
-
-
-class Loaded:
-    """A model that has no engine, only a name; its loading may have failed."""
-
-    def __init__(self, name: str, directory: Path) -> None:
-        self.name = name
-        self.directory = directory
-        self.never_loaded = False
-        self.closed: list[Any] = []
-
-    async def close(self, error: LlmdError | None = None) -> None:
-        await asyncio.sleep(0)
-        self.closed.append(error)
-
-
-def load(name: str, directory: Path) -> ServedModel:
-    return cast("ServedModel", Loaded(name, directory))
+from tests.serving.residents import bare, residents_of
 
 
 @pytest.fixture
@@ -38,7 +17,7 @@ def table(tmp_path: Path) -> ModelTable:
         directory.mkdir(parents=True)
         (directory / "config.json").write_text("{}")
     store = Store(tmp_path / "models", {})
-    return ModelTable(store, {"gpt-4o": "alpha"}, load)
+    return ModelTable(store, {"gpt-4o": "alpha"}, residents_of())
 
 
 @pytest.mark.parametrize(
@@ -111,49 +90,26 @@ async def test_directory_with_a_name_that_is_taken_is_served_under_its_path(
 
 
 async def test_alias_of_nothing_is_not_found(tmp_path: Path) -> None:
-    table = ModelTable(Store(tmp_path, {}), {"mine": "gone"}, load)
+    table = ModelTable(Store(tmp_path, {}), {"mine": "gone"}, residents_of())
     with pytest.raises(NotFoundError, match="no model mine"):
         await table.resolve("mine")
 
 
 async def test_model_that_could_not_be_loaded_is_tried_anew(table: ModelTable) -> None:
     failed = await table.resolve("alpha")
-    cast("Loaded", failed).never_loaded = True
+    bare(failed).never_loaded = True
     again = await table.resolve("alpha")
     assert again is not failed
-    assert cast("Loaded", failed).closed == [None]
-
-
-async def test_requests_that_come_together_load_a_model_once(tmp_path: Path) -> None:
-    (tmp_path / "alpha").mkdir()
-    (tmp_path / "alpha" / "config.json").write_text("{}")
-    loads = []
-
-    def counting_load(name: str, directory: Path) -> ServedModel:
-        loads.append(name)
-        return load(name, directory)
-
-    table = ModelTable(Store(tmp_path, {}), {}, counting_load)
-    cast("Loaded", await table.resolve("alpha")).never_loaded = True
-    first, second = await asyncio.gather(table.resolve("alpha"), table.resolve("alpha"))
-    assert first is second
-    assert loads == ["alpha", "alpha"]
+    assert bare(failed).closed == [None]
 
 
 async def test_unloaded_model_is_closed_and_forgotten(table: ModelTable) -> None:
     served = await table.resolve("alpha")
     await table.unload("gpt-4o")
-    assert cast("Loaded", served).closed == [None]
+    assert bare(served).closed == [None]
     assert table.served == ()
     with pytest.raises(NotFoundError, match="not loaded; loaded: none"):
         await table.unload("alpha")
-
-
-async def test_closing_ends_every_model_with_the_reason(table: ModelTable) -> None:
-    served = [await table.resolve(name) for name in ("alpha", "alphabet")]
-    reason = UnavailableError("ending", code="c")
-    await table.close(reason)
-    assert [cast("Loaded", model).closed for model in served] == [[reason], [reason]]
 
 
 async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> None:

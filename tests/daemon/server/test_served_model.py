@@ -13,6 +13,7 @@ from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.api.messages import Load
 from llmd.chat.model_text import ModelText
 from llmd.server.engine_process import engine_command
+from llmd.server.residence import Residence
 from llmd.server.served_model import ServedModel
 from llmd.server.supervisor import Supervisor
 from tests.serving.model import CONTEXT_LEN
@@ -25,11 +26,15 @@ async def served(
     load = Load(str(directory), device="reference", kv_dtype="f32", memory_budget=memory_budget)
     supervisor = Supervisor("tiny", load, engine_command(probes))
     future = asyncio.get_running_loop().run_in_executor(None, text)
-    model = ServedModel("tiny", directory, supervisor, future)
+    model = ServedModel("tiny", directory, supervisor, future, residence())
     try:
         yield model
     finally:
         await model.close()
+
+
+def residence() -> Residence:
+    return Residence(-1, lambda: None, on_idle=lambda: None)
 
 
 def damaged() -> ModelText:
@@ -73,7 +78,8 @@ async def test_one_client_that_leaves_does_not_end_the_loading(
 ) -> None:
     release = asyncio.get_running_loop().create_future()
     load = Load(str(model_directory), device="reference", memory_budget=64 << 20)
-    model = ServedModel("tiny", model_directory, Supervisor("tiny", load, engine_command(probes)), release)
+    supervisor = Supervisor("tiny", load, engine_command(probes))
+    model = ServedModel("tiny", model_directory, supervisor, release, residence())
     leaving = asyncio.Task(model.ready(), name="client that leaves")
     await asyncio.sleep(0)
     leaving.cancel()
@@ -96,7 +102,7 @@ async def test_model_whose_engine_is_started_again_is_loading_meanwhile(
     load = Load(str(model_directory), device="reference", memory_budget=64 << 20)
     supervisor = Supervisor("tiny", load, engine_command(probes), sleep=hold_the_restart)
     future = asyncio.get_running_loop().run_in_executor(None, lambda: text)
-    model = ServedModel("tiny", model_directory, supervisor, future)
+    model = ServedModel("tiny", model_directory, supervisor, future, residence())
     await model.ready()
     assert supervisor.pid is not None
     os.kill(supervisor.pid, signal.SIGKILL)

@@ -12,19 +12,17 @@ from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.model_table import ModelTable
-from llmd.server.served_model import ServedModel
+from llmd.server.plugin_desk import PluginDesk
 from llmd.server.service import Service
-
-
-def load_nothing(_name: str, _directory: Path) -> ServedModel:
-    raise NotImplementedError
+from tests.serving.residents import bare_model, residents_of
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    table = ModelTable(Store(tmp_path, {}), {}, load_nothing)
+    table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
-        yield Service(ServerConfig(), "0", table, PluginHost((), Cache(tmp_path)), threads, lambda: None)
+        plugins = PluginDesk(PluginHost((), Cache(tmp_path)), threads)
+        yield Service(ServerConfig(), "0", table, plugins, threads, lambda: None)
 
 
 async def test_what_blocks_runs_away_from_the_loop(service: Service) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,24 @@ def rate(row: Row) -> str:
 
 
 def state(row: Row) -> str:
-    """What the model is doing, and why it failed."""
-    return f"{row['status']}: {row['error']}" if row["error"] else str(row["status"])
+    """What the model is doing, how far it has come, and why it failed."""
+    if row["error"]:
+        return f"{row['status']}: {row['error']}"
+    progress = row["loading"]
+    if not progress or not progress["total"]:
+        return str(row["status"])
+    return f"{row['status']} {100 * progress['done'] // progress['total']} %: {progress['phase']}"
+
+
+def until(row: Row, now: datetime | None = None) -> str:
+    """How long the model stays if nobody asks again."""
+    if row["users"]:
+        return "in use"
+    if row["expires_at"] is None:
+        return "for ever"
+    left = datetime.fromisoformat(row["expires_at"]) - (now or datetime.now(UTC))
+    minutes, seconds = divmod(max(0, round(left.total_seconds())), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
 def _stages(row: Row) -> list[dict[str, Any]]:
@@ -70,6 +87,7 @@ COLUMNS = (
     ),
     Column[Row]("RUN/WAIT", requests),
     Column[Row]("TOK/S", rate, lambda row: tokens_per_s(row) or 0),
+    Column[Row]("UNTIL", until, lambda row: row["expires_at"] or "~"),
     Column[Row]("STATE", state),
 )
 
@@ -78,5 +96,7 @@ COLUMNS = (
 @listing_options
 @client_options
 def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
-    """Show loaded models: size, devices, KV blocks used and in all, context, running and waiting requests, tokens/s."""
+    """Show loaded models: size, devices, KV blocks used and in all, context, running and waiting requests, tokens/s,
+    and how long each stays without requests.
+    """
     show(View(**view), "models", connect(host, timeout_s, config_file).ps(), COLUMNS)

@@ -56,6 +56,10 @@ SERVER = (
     click.option(
         "--drain-s", type=float, metavar="SECONDS", help="How long answers may go on after SIGTERM."
     ),
+    click.option(
+        "--keep-alive", metavar="DURATION", help="How long a model stays without requests: 10m; -1 for ever."
+    ),
+    click.option("--max-memory", metavar="SIZE", help="Memory for all models together, such as 24GiB."),
 )
 
 

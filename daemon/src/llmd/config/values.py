@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, inspect
 
+from llmd.config.durations import parse_duration
+
 UNITS = {"": 1, "B": 1} | {
     f"{letter}{suffix}": base ** (power + 1)
     for power, letter in enumerate("KMGT")
@@ -25,14 +27,20 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
         raw = [part.strip() for part in raw.split(",") if part.strip()]
     elif is_byte_size(kind) and isinstance(raw, str):
         raw = parse_bytes(raw)
+    elif _has_unit(kind, "duration") and isinstance(raw, str):
+        raw = parse_duration(raw)
     return msgspec.convert({name: raw}, section, strict=False)
 
 
 def is_byte_size(kind: inspect.Type) -> bool:
     """Whether the schema calls a value a number of bytes."""
+    return _has_unit(kind, "bytes")
+
+
+def _has_unit(kind: inspect.Type, unit: str) -> bool:
     if isinstance(kind, inspect.UnionType):
-        return any(is_byte_size(member) for member in kind.types)
-    return isinstance(kind, inspect.Metadata) and kind.extra == {"unit": "bytes"}
+        return any(_has_unit(member, unit) for member in kind.types)
+    return isinstance(kind, inspect.Metadata) and kind.extra == {"unit": unit}
 
 
 def parse_bytes(text: str) -> int:
@@ -63,6 +71,8 @@ def expected_form(kind: inspect.Type) -> str:
             form = "one of " + ", ".join(map(str, choices))
         case inspect.VarTupleType():
             form = "a list, or values separated by commas"
+        case inspect.Metadata(extra={"unit": "duration"}):
+            form = "seconds or a duration such as 1h30m"
         case inspect.Metadata():
             form = "a number of bytes, such as 8GiB"
         case _:

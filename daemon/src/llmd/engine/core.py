@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import GrammarError, MemoryBudgetError, RequestError
+from llmd.api.errors import MemoryBudgetError, RequestError
 from llmd.api.messages import (
     Logprobs,
     Output,
@@ -88,8 +88,6 @@ class EngineCore:
         """
         sequence = Sequence.of(submit, next(self._arrivals))
         self._check(sequence)
-        if submit.grammar is not None:
-            raise GrammarError("this engine binds no answers to grammars", hint="leave the grammar out")
         if LogitEdits.wanted(submit.sampling):
             edits = LogitEdits(submit.sampling, self._limits.vocab_size, submit.prompt, submit.output)
             self._edits[submit.request_id] = edits

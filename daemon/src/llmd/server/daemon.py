@@ -14,9 +14,11 @@ from pathlib import Path
 from aiohttp import web
 from msgspec import Struct
 
+from llmd.api.machine import available_bytes
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
+from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
@@ -29,17 +31,21 @@ from llmd.server.guards import Guards
 from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.load_message import load_message
 from llmd.server.model_table import ModelTable
+from llmd.server.plugin_desk import PluginDesk
+from llmd.server.residence import Residence
+from llmd.server.residents import Loader, Measure, Memory, Residents
 from llmd.server.routing import RouteTable
 from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
-from llmd.server.supervisor import Supervisor
+from llmd.server.supervisor import Admit, Supervisor
 from llmd.server.tasks import unless
-from llmd.server.waiting_room import QueueLimits
 
 logger = logging.getLogger(__name__)
 
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
+KEEP_ALIVE_FLAG = "--keep-alive"
+"""Models that are named on the command line stay for ever, unless this flag stands beside them."""
 # Handlers have been drained or failed by then; what is left are connections.
 CLOSING_S = 1.0
 
@@ -99,14 +105,21 @@ class Daemon:
         check_exposure(addresses, no_auth=server.no_auth)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with threads, TemplateRenderer() as renderer, listen(addresses) as listeners:
-            table = ModelTable(self._store, self._aliases, self._loader(threads, renderer))
-            service = Service(server, version(), table, self._host, threads, self.shut_down)
+            plugins = PluginDesk(self._host, threads)
+            residents = Residents(
+                self._loader(threads, renderer),
+                self._measurer(plugins),
+                Memory(server.max_memory, available_bytes),
+                keep_alive_s=server.keep_alive,
+            )
+            table = ModelTable(self._store, self._aliases, residents)
+            service = Service(server, version(), table, plugins, threads, self.shut_down)
             runner = self._runner(service)
             try:
                 await _start(runner, listeners)
                 await self._serve(service, listeners, announce)
             finally:
-                await table.close(shutting_down())
+                await residents.close(shutting_down())
                 await runner.cleanup()
 
     async def _serve(
@@ -129,6 +142,9 @@ class Daemon:
     async def _load_models(self, table: ModelTable) -> None:
         served = [await table.resolve(name, allow_path=True) for name in self._names]
         for model in served:
+            if self._settings.origins["server.keep_alive"].source != KEEP_ALIVE_FLAG:
+                model.residence.pin()
+        for model in served:
             await model.ready()
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
@@ -137,21 +153,31 @@ class Daemon:
         devices = await unless(self._draining, service.ask_host(PluginHost.devices), "probing devices")
         return DeviceCheck(self._benchmarks, devices) if devices else None
 
-    def _loader(
-        self, threads: ThreadPoolExecutor, renderer: TemplateRenderer
-    ) -> Callable[[str, Path], ServedModel]:
+    def _loader(self, threads: ThreadPoolExecutor, renderer: TemplateRenderer) -> Loader:
         config, command = self._settings.config, engine_command(self._settings.directories.cache)
 
-        def load(name: str, directory: Path) -> ServedModel:
+        def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
             message = load_message(directory, config.engine)
-            server = config.server
-            limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
-            supervisor = Supervisor(name, message, command, buffer_tokens=server.buffer_tokens, limits=limits)
+            buffer_tokens = config.server.buffer_tokens
+            supervisor = Supervisor(name, message, command, buffer_tokens=buffer_tokens, admit=admit)
             loop = asyncio.get_running_loop()
             text = loop.run_in_executor(threads, load_model_text, directory, renderer)
-            return ServedModel(name, directory, supervisor, text)
+            return ServedModel(name, directory, supervisor, text, residence)
 
         return load
+
+    def _measurer(self, plugins: PluginDesk) -> Measure:
+        engine = self._settings.config.engine
+
+        async def measure(directory: Path) -> MemoryNeed:
+            message = load_message(directory, engine)
+            return await plugins.ask(
+                lambda host: memory_need(
+                    message, host.architectures(), lambda name: host.choose_device(name).info
+                )
+            )
+
+        return measure
 
     def _runner(self, service: Service) -> web.AppRunner:
         server = self._settings.config.server

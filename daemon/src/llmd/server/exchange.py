@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from llmd.server.generation import Generation, GenerationRequest
-from llmd.server.request_record import current_record
 from llmd.server.served_model import ReadyModel, ServedModel
 
 HEADER_LEN = 1000
 
 
 class Exchange(Struct, frozen=True):
-    """What every dialect runs in the same way. ``ignored`` are names of fields that nobody read."""
+    """What every dialect runs in the same way. ``ignored`` are names of fields that nobody read.
+
+    ``keep_alive_s`` is how long the model stays loaded after this request, None for what held before.
+    """
 
     model: ServedModel
     ignored: tuple[str, ...]
     prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
+    keep_alive_s: float | None = None
 
     def headers(self) -> dict[str, str]:
         """Headers of the reply, whole or streamed."""
@@ -30,15 +34,15 @@ class Exchange(Struct, frozen=True):
         return headers
 
     async def start(self) -> tuple[ReadyModel, Generation]:
-        """Wait for the model, then make the generation.
+        """Wait for the model, then make the generation, which holds the model until it is left.
 
         Raises:
-            LlmdError: the model cannot answer, not this request, or not in time.
-            BusyError: too many wait for the model.
+            LlmdError: the model cannot answer, or not this request.
         """
-        record = current_record()
-        with self.model.supervisor.place(record):
-            async with record.in_time():
-                ready = await self.model.ready()
-                request = await self.prepare(ready)
-        return ready, Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
+        with ExitStack() as held:
+            held.enter_context(self.model.in_use(self.keep_alive_s))
+            ready = await self.model.ready()
+            request = await self.prepare(ready)
+            generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
+            generation.held.push(held.pop_all())
+        return ready, generation

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import Grammar, StopParams
+from llmd.api.messages import StopParams
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.request_record import current_record
 from llmd.server.supervisor import Supervisor, TokenRequest
 from llmd.server.timing import Timing
 from llmd.server.token_stream import TokenStream
@@ -33,9 +33,7 @@ class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
-    answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
-    `llmd.api.messages.Submit`.
+    many tokens prompt and answer may have here, where that is fewer than the model's own.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -46,10 +44,6 @@ class GenerationRequest(Struct, frozen=True):
     at_text_start: bool = True
     param: str = "messages"
     window: int | None = None
-    grammar: Grammar | None = None
-    grammar_param: str = "response_format"
-    priority: int = 0
-    cache_salt: str = ""
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -65,7 +59,7 @@ class Usage(Struct):
 
 
 class Generation:
-    """An async context manager around running answers; leaving it frees whatever still runs.
+    """An async context manager around running answers; leaving it frees whatever still runs, and what is ``held``.
 
     Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
     """
@@ -85,6 +79,7 @@ class Generation:
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
         self.timing = Timing()
+        self.held = ExitStack()
         self._text = text
         self._answers = {index: self._answer() for index in range(len(request.prompts) * request.n)}
         self._stream: TokenStream | None = None
@@ -97,6 +92,7 @@ class Generation:
     ) -> None:
         if self._stream is not None:
             self._stream.close()
+        self.held.close()
 
     async def pieces(self, supervisor: Supervisor) -> AsyncIterator[tuple[int, Piece]]:
         """Run every answer; pieces come with the index of theirs.
@@ -109,9 +105,7 @@ class Generation:
                 yield index, Piece("", finish="length")
             return
         self.timing.submit()
-        if self.request.grammar is not None:
-            supervisor.learn(self._text.grammars.vocabulary)
-        self._stream = supervisor.open(self._token_requests(), current_record())
+        self._stream = supervisor.open(self._token_requests())
         while self._answers:
             index, token = await self._stream.next()
             self.timing.token()
@@ -146,14 +140,7 @@ class Generation:
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
-            TokenRequest(
-                prompt,
-                sampling.params(defaults, seed, choice),
-                self._stop_params(len(prompt)),
-                self.request.grammar,
-                self.request.priority,
-                self.request.cache_salt,
-            )
+            TokenRequest(prompt, sampling.params(defaults, seed, choice), self._stop_params(len(prompt)))
             for prompt in self.request.prompts
             for choice in range(self.request.n)
         ]

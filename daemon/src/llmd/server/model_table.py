@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.registry.store import Store
+from llmd.server.residents import Residents
 from llmd.server.served_model import ServedModel
 
 LATEST = ":latest"
 NEAREST = 3
 PATH_STARTS = ("/", "./", "../", "~")
-Loader = Callable[[str, Path], ServedModel]
 
 
 class ModelTable:
     """Models by name and alias. One that lies in the store is loaded when it is first asked for."""
 
-    def __init__(self, store: Store, aliases: Mapping[str, str], load: Loader) -> None:
+    def __init__(self, store: Store, aliases: Mapping[str, str], residents: Residents) -> None:
         self.store = store
         self.aliases = aliases
-        self._load = load
-        self._served: dict[str, ServedModel] = {}
+        self._residents = residents
         # Models outside the store, by name: they are found again after they were unloaded.
         self._elsewhere: dict[str, Path] = {}
 
     @property
     def served(self) -> tuple[ServedModel, ...]:
-        return tuple(self._served.values())
+        """Models that are loaded or being loaded."""
+        return tuple(self._residents.served.values())
 
     async def resolve(self, asked: str | None, *, allow_path: bool = False) -> ServedModel:
         """The model of a name: exact, alias, without ``:latest``, unique prefix, directory.
@@ -44,7 +43,7 @@ class ModelTable:
         if not asked:
             return self._only()
         name, directory = self.locate(asked, allow_path=allow_path)
-        return await self.serve(name, directory)
+        return await self._residents.serve(name, directory)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
         """Name and directory of a model, whether or not it is loaded.
@@ -57,7 +56,9 @@ class ModelTable:
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
         if allow_path and (directory := _directory(asked)) is not None:
-            return self._name_of(directory, directories), directory
+            name = self._name_of(directory, directories)
+            self._elsewhere[name] = directory
+            return name, directory
         if asked.startswith(PATH_STARTS):
             raise _no_directory(asked, allow_path=allow_path)
         raise _unknown(asked, names, {*directories, *self.aliases})
@@ -66,36 +67,18 @@ class ModelTable:
         """Every model that a request may name: those of the store, and those that were given by path."""
         return {**self._elsewhere, **self.store.directories()}
 
-    async def serve(self, name: str, directory: Path) -> ServedModel:
-        """The loaded model of that name; one that could not be loaded is tried anew."""
-        served = self._served.get(name)
-        if served is not None and served.never_loaded:
-            del self._served[name]
-            await served.close()
-        # Looked up anew: while one request waited, another may have begun to load it.
-        if name not in self._served:
-            if self.store.directories().get(name) != directory:
-                self._elsewhere[name] = directory
-            self._served[name] = self._load(name, directory)
-        return self._served[name]
-
     async def unload(self, name: str, error: LlmdError | None = None) -> None:
         """End a model's engine.
 
         Raises:
             NotFoundError: it is not loaded.
         """
-        name = next(iter(matching(name, self.aliases, self._served)), name)
-        served = self._served.pop(name, None)
-        if served is None:
-            loaded = ", ".join(self._served) or "none"
+        served = self._residents.served
+        name = next(iter(matching(name, self.aliases, served)), name)
+        if name not in served:
+            loaded = ", ".join(served) or "none"
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
-        await served.close(error)
-
-    async def close(self, error: LlmdError) -> None:
-        """End every engine."""
-        served, self._served = self._served, {}
-        await asyncio.gather(*(model.close(error) for model in served.values()))
+        await self._residents.unload(name, error)
 
     def names_of(self, served: ServedModel) -> list[str]:
         """The model's name and its aliases."""
@@ -106,11 +89,12 @@ class ModelTable:
         return directory.name if taken.get(directory.name, directory) == directory else str(directory)
 
     def _only(self) -> ServedModel:
-        if len(self._served) == 1:
-            return next(iter(self._served.values()))
-        loaded = ", ".join(self._served) or "none"
+        served = self._residents.served
+        if len(served) == 1:
+            return next(iter(served.values()))
+        loaded = ", ".join(served) or "none"
         raise RequestError(
-            f"the request names no model, and {len(self._served)} are loaded: {loaded}",
+            f"the request names no model, and {len(served)} are loaded: {loaded}",
             param="model",
             hint="set model to one of GET /v1/models",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.messages import Loaded
 from llmd.chat.model_text import ModelText
 from llmd.chat.tokenizer import check_vocab_size
+from llmd.server.residence import Residence
 from llmd.server.supervision import Phase
 from llmd.server.supervisor import Supervisor
 
@@ -32,14 +34,24 @@ class ServedModel:
     """A model by name. It loads from the moment it is made; whoever makes it awaits `close`."""
 
     def __init__(
-        self, name: str, directory: Path, supervisor: Supervisor, text: asyncio.Future[ModelText]
+        self,
+        name: str,
+        directory: Path,
+        supervisor: Supervisor,
+        text: asyncio.Future[ModelText],
+        residence: Residence,
     ) -> None:
         self.name = name
         self.directory = directory
         self.supervisor = supervisor
+        self.residence = residence
         self.created = int(time.time())
         self._text = text
         self._text.add_done_callback(_retrieve)
+
+    def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
+        """Hold it for a request: it is not unloaded meanwhile. ``keep_alive_s`` says how long it stays afterwards."""
+        return self.residence.use(keep_alive_s)
 
     async def ready(self) -> ReadyModel:
         """Wait until it can answer.
@@ -47,19 +59,11 @@ class ServedModel:
         Raises:
             LlmdError: it cannot be loaded, or has failed for good.
         """
-        text = await self.text()
+        # Shielded: one client that leaves while the model loads must not end the loading for the others.
+        text = await asyncio.shield(self._text)
         loaded = await self.supervisor.loaded()
         check_vocab_size(text.tokenizer, loaded.vocab_size)
         return ReadyModel(self.supervisor, text, loaded)
-
-    async def text(self) -> ModelText:
-        """Wait until prompts can be made tokens; the engine may still load.
-
-        Raises:
-            LlmdError: its text files cannot be used.
-        """
-        # Shielded: one client that leaves while the model loads must not end the loading for the others.
-        return await asyncio.shield(self._text)
 
     @property
     def error(self) -> LlmdError | None:
@@ -72,6 +76,12 @@ class ServedModel:
     @property
     def loaded(self) -> Loaded | None:
         return self.supervisor.known
+
+    @property
+    def size_bytes(self) -> int:
+        """Weights and KV pools; 0 until it is loaded."""
+        stages = self.loaded.stages if self.loaded else ()
+        return sum(stage.weight_bytes + stage.kv_bytes for stage in stages)
 
     @property
     def never_loaded(self) -> bool:

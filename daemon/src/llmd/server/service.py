@@ -11,6 +11,7 @@ from llmd.config import ServerConfig
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.model_table import ModelTable
+from llmd.server.plugin_desk import PluginDesk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class Service:
         config: ServerConfig,
         version: str,
         models: ModelTable,
-        host: PluginHost,
+        plugins: PluginDesk,
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
     ) -> None:
@@ -37,8 +38,7 @@ class Service:
         self.activity = Activity()
         self.shut_down = shut_down
         self.is_serving = False
-        self._host = host
-        self._host_turn = asyncio.Lock()
+        self._plugins = plugins
         self._threads = threads
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -48,5 +48,4 @@ class Service:
 
     async def ask_host(self, question: Callable[[PluginHost], T]) -> T:
         """Ask the plugin host, which answers one thread at a time."""
-        async with self._host_turn:
-            return await self.in_thread(question, self._host)
+        return await self._plugins.ask(question)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Ask,
     FromEngine,
-    Grammar,
     Load,
     Loaded,
     Loading,
@@ -26,32 +23,32 @@ from llmd.api.messages import (
     Started,
     StopParams,
     Submit,
-    Vocabulary,
 )
 from llmd.server.engine_process import EngineProcess
 from llmd.server.errors import UnavailableError
-from llmd.server.request_record import RequestRecord
 from llmd.server.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
 from llmd.server.tasks import OwnedTask, unless
 from llmd.server.token_stream import TokenStream
-from llmd.server.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 
 logger = logging.getLogger(__name__)
 
 GRACE_S = 2.0
 REPORT_LIMIT_S = 2.0
 Sleep = Callable[[float], Coroutine[None, None, None]]
+Admit = Callable[[], Awaitable[int | None]]
+"""Waits until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice."""
+
+
+async def _at_once() -> int | None:
+    return None
 
 
 class TokenRequest(Struct, frozen=True):
-    """One sequence to run; ``priority`` and ``cache_salt`` are those of `Submit`."""
+    """One sequence to run."""
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
     stop: StopParams
-    grammar: Grammar | None = None
-    priority: int = 0
-    cache_salt: str = ""
 
 
 class Supervisor:
@@ -64,9 +61,9 @@ class Supervisor:
         command: Sequence[str],
         *,
         buffer_tokens: int = 4096,
-        limits: QueueLimits = DEFAULT_LIMITS,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,
+        admit: Admit = _at_once,
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
@@ -74,11 +71,10 @@ class Supervisor:
         self._buffer_tokens = buffer_tokens
         self._command = command
         self._sleep = sleep
+        self._admit = admit
         self._state = Supervision(model, backoff_s)
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
-        self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
-        self._places: dict[int, Place] = {}
         self._streams: dict[int, TokenStream] = {}
         self._ids = itertools.count()
         self._reports: list[asyncio.Future[Report]] = []
@@ -121,56 +117,17 @@ class Supervisor:
             raise self._state.error
         return self._state.loaded
 
-    def learn(self, vocabulary: Vocabulary) -> None:
-        """Take what requests with a grammar need, before the first of them."""
-        self._state.learn(vocabulary)
-
-    @contextmanager
-    def place(self, record: RequestRecord) -> Iterator[None]:
-        """Count a request as one that waits while its model loads and its prompt becomes tokens.
-
-        Raises:
-            BusyError: too many wait already.
-        """
-        place = self._room.enter(record.key, 1, 0, time.monotonic())
-        try:
-            yield
-        finally:
-            self._room.leave(place, time.monotonic(), served=False)
-
-    def open(self, requests: Sequence[TokenRequest], record: RequestRecord | None = None) -> TokenStream:
-        """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
-
-        Raises:
-            BusyError: too many wait already.
-        """
-        record = record or RequestRecord()
-        lengths = [len(request.prompt) for request in requests]
-        self._room.enter(record.key, len(requests), sum(lengths), time.monotonic())
-        submits = [
-            Submit(
-                next(self._ids),
-                r.prompt,
-                r.sampling,
-                r.stop,
-                grammar=r.grammar,
-                priority=r.priority,
-                cache_salt=r.cache_salt,
-            )
-            for r in requests
-        ]
+    def open(self, requests: Sequence[TokenRequest]) -> TokenStream:
+        """Run sequences; their tokens come from the stream, which must be closed."""
+        submits = [Submit(next(self._ids), r.prompt, r.sampling, r.stop) for r in requests]
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
-        if record.deadline is not None:
-            stream.expire_at(record.deadline, record.too_late())
-        for submit, length in zip(submits, lengths, strict=True):
-            self._places[submit.request_id] = Place(record.key, 1, length)
         for submit in submits:
             self._streams[submit.request_id] = stream
             self._perform(self._state.submit(submit))
         return stream
 
     def cancel(self, request_id: int) -> None:
-        self._end_stream(request_id)
+        self._streams.pop(request_id, None)
         self._perform(self._state.cancel(request_id))
 
     def pause(self, request_id: int) -> None:
@@ -201,6 +158,7 @@ class Supervisor:
             await self._task.close()
 
     async def _run(self) -> None:
+        await unless(self._closing, self._admitted(), "admission")
         while self._next_start is not None:
             delay, self._next_start = self._next_start, None
             await unless(self._closing, self._sleep(delay), "back-off")
@@ -214,6 +172,17 @@ class Supervisor:
             self._perform(self._state.died(how))
             self._fail_reports(how)
         self._settled.set()
+
+    async def _admitted(self) -> None:
+        """Wait until there is room; requests wait meanwhile, and fail where there will be none."""
+        try:
+            granted = await self._admit()
+        except LlmdError as error:
+            self._next_start = None
+            self._perform(self._state.fail(error))
+            return
+        if self._load.memory_budget is None:
+            self._load = structs.replace(self._load, memory_budget=granted)
 
     async def _live(self) -> str:
         """One engine from start to end; returns how it ended."""
@@ -263,7 +232,7 @@ class Supervisor:
                 case Deliver():
                     self._deliver(command)
                 case Fail():
-                    if stream := self._end_stream(command.request_id):
+                    if stream := self._streams.pop(command.request_id, None):
                         stream.fail(command.error)
                 case _:
                     assert_never(command)
@@ -277,15 +246,9 @@ class Supervisor:
         request_id = command.output.request_id
         stream = self._streams.get(request_id)
         if command.output.finish is not None:
-            self._end_stream(request_id)
+            self._streams.pop(request_id, None)
         if stream is not None:
             stream.push(command.output)
-
-    def _end_stream(self, request_id: int) -> TokenStream | None:
-        """Let go of a sequence that has ended or is no longer wanted; its place is free."""
-        if place := self._places.pop(request_id, None):
-            self._room.leave(place, time.monotonic())
-        return self._streams.pop(request_id, None)
 
     def _fail_reports(self, how: str) -> None:
         for answer in self._reports:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,23 @@ def test_stopped_model_is_gone_until_it_is_asked_for_again(tmp_path: Path, probe
         assert send(daemon, "GET", "/llmd/ps").json["models"] == []
         assert send(daemon, "POST", "/llmd/stop", {"model": MODEL}).status == 404
         assert chat(daemon).status == 200
+
+
+def test_models_of_the_command_line_stay_for_ever_unless_the_flag_says_how_long(
+    tmp_path: Path, probes: Path
+) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories) as daemon:
+        assert chat(daemon).status == 200
+        (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+        assert (row["pinned"], row["expires_at"], row["users"]) == (True, None, 0)
+        assert row["size_bytes"] == sum(s["weight_bytes"] + s["kv_bytes"] for s in row["loaded"]["stages"])
+    with running_daemon(directories, keep_alive="10m") as daemon:
+        (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+        left = datetime.fromisoformat(row["expires_at"]) - datetime.now(UTC)
+        assert 0 < left.total_seconds() <= 601
+        assert not row["pinned"]
 
 
 def test_stopped_daemon_ends(tmp_path: Path, probes: Path) -> None:

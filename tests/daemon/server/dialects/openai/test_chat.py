@@ -281,9 +281,9 @@ def test_tools_that_must_not_be_called_are_left_out(daemon: RunningDaemon) -> No
 
 
 def test_what_only_tunes_and_what_is_unknown_is_named_in_a_header(daemon: RunningDaemon) -> None:
-    reply = chat(daemon, user="me", store=True, keep_alive="5m", **{"odd\nname": 1})
+    reply = chat(daemon, user="me", store=True, service_tier="auto", **{"odd\nname": 1})
     assert reply.status == 200
-    assert reply.headers["x-llmd-ignored"] == "keep_alive, odd%0Aname, store, user"
+    assert reply.headers["x-llmd-ignored"] == "odd%0Aname, service_tier, store, user"
     streamed = chat(daemon, stream=True, stream_options={"include_obfuscation": False})
     assert streamed.headers["x-llmd-ignored"] == "stream_options.include_obfuscation"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -72,6 +73,14 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
     return json_response({"schema": SCHEMA, "devices": rows})
 
 
+def _expiry(model: ServedModel) -> str | None:
+    """When it is unloaded if nobody asks again; None: it stays."""
+    remaining_s = model.residence.remaining_s
+    if remaining_s is None:
+        return None
+    return (datetime.now(UTC) + timedelta(seconds=remaining_s)).isoformat(timespec="seconds")
+
+
 async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
     loaded, progress = model.loaded, model.supervisor.progress
     report = await model.supervisor.report()
@@ -85,6 +94,10 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
         "restarts": model.supervisor.restarts,
         "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
         "report": msgspec.to_builtins(report),
+        "size_bytes": model.size_bytes,
+        "users": model.residence.users,
+        "pinned": model.residence.pinned,
+        "expires_at": _expiry(model),
     }
     if loaded is not None:
         row["loaded"] = msgspec.to_builtins(loaded)

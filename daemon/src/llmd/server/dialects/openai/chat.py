@@ -12,7 +12,6 @@ from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
-    MAX_PRIORITY,
     REFUSED,
     read_chat_logprobs,
     read_choices,
@@ -25,6 +24,7 @@ from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
 from llmd.server.guards import peer_of
+from llmd.server.keep_alive import read_keep_alive
 from llmd.server.request_fields import RequestFields
 from llmd.server.served_model import ReadyModel
 from llmd.server.service import Service
@@ -54,6 +54,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     options, ignored_options = read_stream_options(fields)
     prompt = read_prompt(fields)
     return_token_ids = fields.boolean("return_token_ids")
+    keep_alive_s = read_keep_alive(fields)
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields, read_chat_logprobs(fields)),
@@ -61,8 +62,6 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         n=read_choices(fields),
         skip_special=fields.boolean("skip_special_tokens", default=True),
         at_text_start=not prompt.continue_final_message,
-        priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
-        cache_salt=fields.text("cache_salt") or "",
     )
     refuse_tools(fields)
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
@@ -77,7 +76,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return ChatShape(head, prepared, ready.text.tokenizer, return_token_ids=return_token_ids)
 
     ignored = (*fields.ignored, *ignored_options)
-    exchange = Exchange(model, ignored, prepare)
+    exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 
 

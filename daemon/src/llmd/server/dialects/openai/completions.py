@@ -12,7 +12,6 @@ from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
-    MAX_PRIORITY,
     MAX_TOP_LOGPROBS,
     REFUSED,
     read_choices,
@@ -25,6 +24,7 @@ from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
 from llmd.server.guards import peer_of
+from llmd.server.keep_alive import read_keep_alive
 from llmd.server.request_fields import RequestFields, is_token_id
 from llmd.server.served_model import ReadyModel
 from llmd.server.service import Service
@@ -49,6 +49,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     logprobs = fields.integer("logprobs", 0, MAX_TOP_LOGPROBS)
     echo = read_echo(fields, logprobs)
     return_token_ids = fields.boolean("return_token_ids")
+    keep_alive_s = read_keep_alive(fields)
     n = read_choices(fields)
     template = GenerationRequest(
         prompts=(),
@@ -58,8 +59,6 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         skip_special=fields.boolean("skip_special_tokens", default=True),
         at_text_start=False,
         param="prompt",
-        priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
-        cache_salt=fields.text("cache_salt") or "",
     )
     fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
@@ -77,7 +76,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         )
 
     ignored = (*fields.ignored, *ignored_options)
-    exchange = Exchange(model, ignored, prepare)
+    exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 
 

@@ -1,0 +1,91 @@
+"""What a model will take of a device's memory, told from headers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.device import DeviceInfo, KVDtype
+from llmd.api.errors import MemoryBudgetError
+from llmd.api.messages import Load, StageSpec
+from llmd.api.plan import KVGroup, ModelPlan
+from llmd.api.plugins import Architecture
+from llmd.api.step import BLOCK_LEN
+from llmd.engine.core import CHUNK_LEN
+from llmd.engine.kv_budget import plan_kv
+from llmd.engine.loading import check_stages, part_range
+from llmd.models.lowering import lower
+from llmd.models.open_model import OpenModel, open_model
+from llmd.models.weight_formats import format_policy, weight_bytes
+
+LEAST_KV_TOKENS = 2048
+"""A model that cannot hold this much of its window is not worth loading."""
+
+
+class MemoryNeed(msgspec.Struct, frozen=True):
+    """Bytes of weights in the formats of their devices, and the least and the most of keys and values.
+
+    ``kv_bytes`` is the pool that was asked for, else the smallest that makes sense; ``most_kv_bytes`` holds every slot
+    at full context.
+    """
+
+    weight_bytes: int
+    kv_bytes: int
+    most_kv_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.weight_bytes + self.kv_bytes
+
+
+def memory_need(
+    load: Load, architectures: Mapping[str, Architecture], device: Callable[[str], DeviceInfo]
+) -> MemoryNeed:
+    """Say what loading would take. ``device`` takes ``auto`` or a name.
+
+    Raises:
+        LlmdError: the model cannot be loaded there at all.
+    """
+    model = open_model(Path(load.directory), architectures, load.context_len)
+    try:
+        specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
+        check_stages(specs, model.plan.num_layers)
+        weights = sum(_stage_bytes(load, model, device(spec.device), spec) for spec in specs)
+    finally:
+        model.checkpoint.close()
+    most = _kv_bytes(load, model.plan, load.slots, model.plan.context_len)
+    least = _kv_bytes(load, model.plan, 1, min(model.plan.context_len, LEAST_KV_TOKENS))
+    asked = least if load.memory_budget is None else min(load.memory_budget, most)
+    return MemoryNeed(weights, asked, most)
+
+
+def _stage_bytes(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) -> int:
+    formats = format_policy(model.checkpoint, info.formats, load.quant)
+    first, last = part_range(model.plan, spec)
+    program = lower(model.plan, first, last, format_of=formats, patterns=info.patterns)
+    return sum(weight_bytes(weight) for weight in program.weights)
+
+
+def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int) -> int:
+    """Bytes of pools for ``slots`` sequences of ``context_len`` tokens."""
+    block_bytes = [_block_bytes(group, load.kv_dtype) for group in plan.groups]
+    try:
+        budget = plan_kv(
+            plan.groups,
+            block_bytes,
+            slots=slots,
+            context_len=context_len,
+            chunk_len=CHUNK_LEN,
+            budget_bytes=1 << 62,
+        )
+    except MemoryBudgetError:  # beyond any machine
+        return 1 << 62
+    return budget.total_bytes
+
+
+def _block_bytes(group: KVGroup, dtype: KVDtype) -> int:
+    """Keys and values of one block in every layer of the group."""
+    item = 4 if dtype == "f32" else 2
+    return 2 * len(group.layers) * group.kv_heads * group.head_dim * BLOCK_LEN * item

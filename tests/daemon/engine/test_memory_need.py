@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from llmd.api.errors import ConfigError, ModelError
+from llmd.api.messages import Load, StageSpec
+from llmd.engine.composition import make_host
+from llmd.engine.loading import load_model
+from llmd.engine.memory_need import MemoryNeed, memory_need
+from llmd.host.plugin_host import PluginHost
+from tests.serving.model import write_model
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> PluginHost:
+    return make_host(tmp_path_factory.mktemp("probes"))
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    directory = write_model(tmp_path_factory.mktemp("models") / "tiny")
+    return Load(str(directory), device="reference", kv_dtype="f32")
+
+
+def need_of(load: Load, host: PluginHost) -> MemoryNeed:
+    return memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
+
+
+def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
+    load = structs.replace(load, memory_budget=1 << 40)
+    need = need_of(load, host)
+    model = load_model(
+        load,
+        host.architectures(),
+        lambda name: host.open_device(host.find_device(name)),
+        lambda _progress: None,
+    )
+    with model.resources:
+        (stage,) = model.loaded.stages
+    assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
+    assert need.total_bytes == stage.weight_bytes + stage.kv_bytes
+
+
+def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(
+    load: Load, host: PluginHost
+) -> None:
+    need = need_of(load, host)
+    assert 0 < need.kv_bytes == need.most_kv_bytes // load.slots
+    assert need_of(structs.replace(load, memory_budget=5000), host).kv_bytes == 5000
+    assert need_of(structs.replace(load, memory_budget=1 << 40), host).kv_bytes == need.most_kv_bytes
+    assert need_of(structs.replace(load, slots=1 << 60), host).most_kv_bytes == 1 << 62
+
+
+def test_half_the_bytes_for_keys_of_half_the_width(load: Load, host: PluginHost) -> None:
+    half = need_of(structs.replace(load, kv_dtype="f16"), host)
+    assert 2 * half.kv_bytes == need_of(load, host).kv_bytes
+
+
+def test_stages_add_up(load: Load, host: PluginHost) -> None:
+    split = structs.replace(load, stages=(StageSpec("reference", 0, 1), StageSpec("reference", 1, 2)))
+    assert need_of(split, host).weight_bytes == need_of(load, host).weight_bytes
+    with pytest.raises(ConfigError):
+        need_of(structs.replace(load, stages=(StageSpec("reference", 0, 1),)), host)
+
+
+def test_a_broken_model_has_no_need(tmp_path: Path, host: PluginHost) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelError):
+        need_of(Load(str(tmp_path), device="reference"), host)

@@ -1,0 +1,137 @@
+"""Models without engines, in a table that loads and unloads them as the daemon's does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from llmd.api.errors import LlmdError
+from llmd.engine.memory_need import MemoryNeed
+from llmd.server.errors import UnavailableError
+from llmd.server.residence import Handle, Residence
+from llmd.server.residents import Loader, Memory, Residents
+from llmd.server.served_model import ServedModel
+from llmd.server.supervisor import Admit
+from llmd.server.tasks import unless
+
+KEEP_ALIVE_S = 300.0
+
+
+class BareModel:
+    """A model that has no engine. It is admitted as an engine is, and loaded once the test says so.
+
+    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with.
+    """
+
+    def __init__(
+        self, name: str, directory: Path, residence: Residence, admit: Admit, *, loads_at_once: bool = True
+    ) -> None:
+        self.name = name
+        self.directory = directory
+        self.residence = residence
+        self.in_use = residence.use
+        self.never_loaded = False
+        self.granted: int | None = None
+        self.size_bytes = 0
+        self.loaded: object | None = None
+        self.closed: list[Any] = []
+        self.finish_closing = asyncio.Event()
+        self.finish_closing.set()
+        self._admit = admit
+        self._load = asyncio.Event()
+        self._closing = asyncio.Event()
+        if loads_at_once:
+            self._load.set()
+
+    def finish_loading(self) -> None:
+        self._load.set()
+
+    async def ready(self) -> None:
+        """Admission and loading; raises what they end with."""
+        self.granted = await unless(self._closing, self._admitted(), "admission")
+        await unless(self._closing, self._load.wait(), "loading")
+        if self._closing.is_set():
+            raise UnavailableError(f"{self.name} was unloaded", code="model_unloaded")
+        self.loaded = self
+
+    async def _admitted(self) -> int | None:
+        return await self._admit()
+
+    async def close(self, error: LlmdError | None = None) -> None:
+        self.closed.append(error)
+        self._closing.set()
+        await self.finish_closing.wait()
+        await asyncio.sleep(0)
+
+
+def bare_model(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
+    """A model that loads at once."""
+    return cast("ServedModel", BareModel(name, directory, residence, admit))
+
+
+def bare(model: ServedModel) -> BareModel:
+    """The model as the test sees it."""
+    return cast("BareModel", model)
+
+
+class Timers:
+    """Timers that ring when the test says how much time has gone by."""
+
+    class One(Struct):
+        due_s: float
+        call: Callable[[], None]
+        cancelled: bool = False
+
+        def cancel(self) -> None:
+            self.cancelled = True
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._set: list[Timers.One] = []
+
+    def __call__(self, delay_s: float, call: Callable[[], None]) -> Handle:
+        self._set.append(one := Timers.One(self.now_s + delay_s, call))
+        return one
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def go_on(self, seconds: float) -> None:
+        """Let time go by; what is due rings."""
+        self.now_s += seconds
+        for one in [one for one in self._set if one.due_s <= self.now_s]:
+            self._set.remove(one)
+            if not one.cancelled:
+                one.call()
+
+
+def residents_of(
+    load: Loader = bare_model,
+    *,
+    limit_bytes: int | None = None,
+    available: int = 1 << 40,
+    need: Callable[[Path], MemoryNeed] = lambda _directory: MemoryNeed(0, 0, 0),
+    keep_alive_s: float = KEEP_ALIVE_S,
+    timers: Timers | None = None,
+    wait_s: float = 60.0,
+) -> Residents:
+    """A set of loaded models over models without engines."""
+
+    async def measure(directory: Path) -> MemoryNeed:
+        await asyncio.sleep(0)
+        return need(directory)
+
+    timers = timers or Timers()
+    return Residents(
+        load,
+        measure,
+        Memory(limit_bytes, lambda: available),
+        keep_alive_s=keep_alive_s,
+        timer=timers,
+        clock=timers.clock,
+        wait_s=wait_s,
+    )
