@@ -99,7 +99,7 @@ void check_selection(const Selection& selection, int64_t edits, const Step& step
     check_count("output rows", selection.rows, 0, limits.max_outputs);
     for (int64_t n = 0; n < selection.rows; ++n) {
         const int64_t row = selection.row_numbers[n];
-        require(row < step.rows && row > (n == 0 ? -1 : selection.row_numbers[n - 1]),
+        require(row < step.rows && row >= (n == 0 ? 0 : selection.row_numbers[n - 1]),
                 "rows of the selection must be ascending rows of the step", n, row);
         require(selection.targets[n] >= -1 && selection.targets[n] < vocab_size,
                 "targets lie outside of the vocabulary", n, selection.targets[n]);

@@ -20,9 +20,12 @@ from llmd.testing.sources import RandomSource
 MakeCore = Callable[..., EngineCore]
 
 
-@pytest.fixture
-def make_core() -> MakeCore:
-    """Return a function that builds a core; ``cuts`` are part numbers where a new stage begins."""
+@pytest.fixture(params=[False, True], ids=["one step", "two steps"])
+def make_core(request: pytest.FixtureRequest) -> MakeCore:
+    """Return a function that builds a core; ``cuts`` are part numbers where a new stage begins.
+
+    Every test runs with one step in flight and with two.
+    """
 
     def make(
         *,
@@ -35,7 +38,7 @@ def make_core() -> MakeCore:
         plan = TinyModel(context_len=context_len).plan()
         device = device or ReferenceDevice()
         outputs = max(MIN_OUTPUTS, slots)
-        limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=outputs)
+        limits = Limits(plan.vocab_size, plan.context_len, slots, outputs, queues=request.param)
         stage_limits = StageLimits(slots + CHUNK_LEN, slots + 1, outputs, "f32")
         bounds = (0, *cuts, len(plan.parts))
         programs = [
@@ -49,7 +52,7 @@ def make_core() -> MakeCore:
             block_bytes,
             slots=slots,
             context_len=plan.context_len,
-            chunk_len=CHUNK_LEN,
+            chunk_len=limits.max_planned,
             budget_bytes=budget_bytes,
         )
         stages = [

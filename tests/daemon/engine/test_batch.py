@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from llmd.api.messages import SamplingParams, StopParams
-from llmd.engine.batch import build_selection, build_step
+from llmd.api.step import Ticket
+from llmd.engine.batch import build_selection, build_step, drawing, fed, unknown_rows
 from llmd.sampling.edits import LogitEdits
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
@@ -16,9 +17,9 @@ def sequence(request_id: int, length: int, temperature: float = 1.0, logprobs: i
 
 
 CHUNKS = [
-    Chunk(sequence(1, 5, temperature=0.0), 4, 1),
-    Chunk(sequence(2, 40), 16, 8),
-    Chunk(sequence(3, 3, temperature=0.5, logprobs=4), 0, 3),
+    Chunk(sequence(1, 5, temperature=0.0), 4, 1, ends=True),
+    Chunk(sequence(2, 40), 16, 8, ends=False),
+    Chunk(sequence(3, 3, temperature=0.5, logprobs=4), 0, 3, ends=True),
 ]
 TABLES = (np.zeros((3, 4), np.int32),)
 
@@ -32,9 +33,9 @@ def test_chunks_lie_one_after_the_other() -> None:
 
 
 def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
-    selection, ending = build_selection(build_step(CHUNKS, TABLES), CHUNKS)
+    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS)
     assert selection.rows.tolist() == [0, 11]
-    assert [chunk.sequence.request_id for chunk in ending] == [1, 3]
+    assert [one.request_id for one in drawing(CHUNKS)] == [1, 3]
     assert selection.temperatures.tolist() == [1.0, 0.5]
     assert selection.raw_top == 4
 
@@ -42,7 +43,7 @@ def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
 def test_edits_belong_to_the_rows_of_their_requests() -> None:
     params = SamplingParams(seed=0, logit_bias=((2, 1.5), (7, -1.0)))
     edits = {3: LogitEdits(params, 400, [], [])}
-    selection, _ = build_selection(build_step(CHUNKS, TABLES), CHUNKS, edits)
+    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS, edits)
     assert selection.edit_offsets.tolist() == [0, 0, 2]
     assert selection.edit_ids.tolist() == [2, 7]
     assert selection.edit_biases.tolist() == [1.5, -1.0]
@@ -50,11 +51,29 @@ def test_edits_belong_to_the_rows_of_their_requests() -> None:
 
 
 def test_a_step_of_prefill_alone_selects_nothing() -> None:
-    selection, ending = build_selection(build_step(CHUNKS[1:2], TABLES), CHUNKS[1:2])
-    assert (selection.num_rows, ending, selection.raw_top) == (0, [], 0)
+    selection = build_selection(build_step(CHUNKS[1:2], TABLES), CHUNKS[1:2])
+    assert (selection.num_rows, selection.raw_top) == (0, 0)
 
 
 def test_a_request_too_cold_to_draw_passes_a_temperature_that_float32_holds() -> None:
-    chunks = [Chunk(sequence(1, 5, temperature=1e-50), 4, 1)]
-    selection, _ = build_selection(build_step(chunks, (np.zeros((1, 4), np.int32),)), chunks)
+    chunks = [Chunk(sequence(1, 5, temperature=1e-50), 4, 1, ends=True)]
+    selection = build_selection(build_step(chunks, (np.zeros((1, 4), np.int32),)), chunks)
     assert selection.temperatures.tolist() == [1.0]
+
+
+def test_twins_select_the_same_row_each_in_its_own_way() -> None:
+    twins = (sequence(4, 3, temperature=2.0), sequence(5, 3))
+    chunks = [CHUNKS[0], Chunk(sequence(3, 3, temperature=0.5), 0, 3, ends=True, twins=twins)]
+    selection = build_selection(build_step(chunks, (np.zeros((2, 4), np.int32),)), chunks)
+    assert selection.rows.tolist() == [0, 3, 3, 3]
+    assert selection.temperatures.tolist() == [1.0, 0.5, 2.0, 1.0]
+
+
+def test_the_place_of_a_token_that_is_not_drawn_yet_is_kept_and_fed() -> None:
+    waiting = sequence(6, 5)
+    chunks = [CHUNKS[0], Chunk(waiting, 5, 1, ends=True)]
+    step = build_step(chunks, (np.zeros((2, 4), np.int32),))
+    assert step.positions.tolist() == [4, 5]
+    assert unknown_rows(step, chunks) == [(1, waiting)]
+    follower = fed(step, np.array([1], np.int32), np.array([3], np.int32), Ticket(9))
+    assert (follower.token_ids.tolist(), follower.feed) == ([104, -4], 9)

@@ -52,6 +52,12 @@ def finish(core: EngineCore) -> dict[int, list[TokenOutput]]:
     return tokens
 
 
+def step_until(core: EngineCore, tokens: list[int]) -> None:
+    """Step for ever; what was drawn before a failure is in ``tokens``."""
+    while True:
+        tokens += ids(list(core.step().tokens))
+
+
 def ids(outputs: list[TokenOutput]) -> list[int]:
     return [output.token for output in outputs]
 
@@ -130,6 +136,7 @@ def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:
     core.step()
     for request_id in (3, 2, 1, 99):  # waiting, in prefill, decoding, unknown
         core.cancel(request_id)
+    assert not finish(core)
     report = core.report()
     assert not core.busy
     assert (report.running, report.waiting, report.kv_blocks_used) == (0, 0, 0)
@@ -233,11 +240,12 @@ def test_a_more_urgent_request_starts_first(make_core: MakeCore) -> None:
     assert [core.step().tokens[0].request_id for _ in range(3)] == [3, 2, 1]
 
 
+@pytest.mark.parametrize("cuts", [(), (4,)], ids=["one stage", "two stages"])
 def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
-    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch, cuts: tuple[int, ...]
 ) -> None:
     expected = ids(run(make_core(), submit(1, 20))[1])
-    core = make_core(cuts=(4,))
+    core = make_core(cuts=cuts)
     core.submit(submit(1, 20))
     tokens = [core.step().tokens[0].token]
     last = core._chain._stages[-1]
@@ -248,7 +256,7 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
 
         patch.setattr(last, "submit", fail)
         with pytest.raises(DeviceError, match="lost"):
-            core.step()
+            step_until(core, tokens)
     while core.busy:
         tokens += [token.token for token in core.step().tokens]
     assert tokens == expected
@@ -267,7 +275,7 @@ def test_a_step_that_fails_between_two_draws_loses_no_token(
             raise DeviceError("lost")
         return draw(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("llmd.engine.core.draw", fail_at_the_third)
+    monkeypatch.setattr("llmd.engine.flight.draw", fail_at_the_third)
     for request in requests:
         core.submit(request)
     with pytest.raises(DeviceError, match="lost"):
@@ -289,3 +297,49 @@ def test_forward_refuses_what_does_not_fit(make_core: MakeCore) -> None:
         core.forward(np.zeros(513, np.int32))
     with pytest.raises(RequestError, match="vocabulary has"):
         core.forward(np.array([1 << 40]))
+
+
+def choices(request: Submit, count: int) -> list[Submit]:
+    """``count`` answers to one prompt."""
+    return [
+        msgspec.structs.replace(
+            request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("length", [60, 300], ids=["one chunk", "two chunks"])
+def test_answers_to_one_prompt_share_its_prefill(make_core: MakeCore, length: int) -> None:
+    requests = choices(submit(1, length, temperature=1.3, logprobs=2), 4)
+    alone = {n: run(make_core(), request)[n] for n, request in enumerate(requests)}
+    core = make_core()
+    assert run(core, *requests) == alone
+    assert core.report().prompt_tokens == length
+    assert core.report().kv_blocks_used == 0
+
+
+def test_answers_beyond_the_slots_find_the_prompt_cached(make_core: MakeCore) -> None:
+    requests = choices(submit(1, 64, temperature=1.3), 9)
+    alone = {n: ids(run(make_core(), request)[n]) for n, request in enumerate(requests)}
+    core = make_core(slots=4)
+    assert {n: ids(tokens) for n, tokens in run(core, *requests).items()} == alone
+    assert core.report().prompt_tokens < 3 * 64
+
+
+@pytest.mark.parametrize("gone", [0, 2], ids=["the one that computes the prompt", "another"])
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_the_other_answers_go_on_when_one_is_cancelled(make_core: MakeCore, gone: int, after: int) -> None:
+    requests = choices(submit(1, 300, temperature=1.3), 4)
+    alone = {n: ids(run(make_core(), request)[n]) for n, request in enumerate(requests) if n != gone}
+    core = make_core()
+    for request in requests:
+        core.submit(request)
+    early: dict[int, list[TokenOutput]] = {n: [] for n in alone}
+    for _ in range(after):
+        for token in core.step().tokens:
+            early.setdefault(token.request_id, []).append(token)
+    core.cancel(gone)
+    late = finish(core)
+    assert {n: ids([*early[n], *late[n]]) for n in alone} == alone
+    assert core.report().kv_blocks_used == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -11,11 +12,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from llmd.api import BLOCK_LEN, KVGroup
 from llmd.pager.keys import KeyChain
-from llmd.pager.pager import NO_BLOCK, Pager, blocks_for, most_blocks
+from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
 MAX_LEN, CHUNK = 320, 40
+
+
+class Flight(NamedTuple):
+    """A step on its way: the copies that it does first, and what it writes: (sequence, its row of each table, its
+    tokens, first position, count).
+    """
+
+    copies: Copies
+    writes: list[tuple[int, tuple[Copies, ...], tuple[int, ...], int, int]]
 
 
 class Contents:
@@ -24,19 +34,16 @@ class Contents:
     def __init__(self) -> None:
         self.slots: dict[tuple[int, int, int], tuple[int, ...]] = {}
 
-    def copy(self, pager: Pager) -> None:
-        for group, source, target in pager.copies().tolist():
+    def run(self, flight: Flight) -> None:
+        for group, source, target in flight.copies.tolist():
             for offset in range(BLOCK_LEN):
                 self.slots[group, target, offset] = self.slots.get((group, source, offset), ())
-        pager.forget_copies()
-
-    def write(self, pager: Pager, sequence: int, tokens: Sequence[int], count: int) -> None:
-        start = pager.length(sequence)
-        for group, table in enumerate(pager.tables([sequence])):
-            for position in range(start, start + count):
-                block = int(table[0, position // BLOCK_LEN])
-                assert block != NO_BLOCK
-                self.slots[group, block, position % BLOCK_LEN] = tuple(tokens[: position + 1])
+        for _, tables, tokens, start, count in flight.writes:
+            for group, table in enumerate(tables):
+                for position in range(start, start + count):
+                    block = int(table[0, position // BLOCK_LEN])
+                    assert block != NO_BLOCK
+                    self.slots[group, block, position % BLOCK_LEN] = tokens[: position + 1]
 
     def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
         """Whatever the next token reads is there, and was written for exactly these tokens."""
@@ -51,13 +58,14 @@ class Contents:
 
 
 class PagerHistory(RuleBasedStateMachine):
-    """Open, fork, grow and free in any order, on a device whose memory is simulated."""
+    """Open, fork, grow and free in any order, with up to two steps on their way to a device whose memory is simulated."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pager = Pager((FULL, WINDOW), (30, 16), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
+        self.pager = Pager((FULL, WINDOW), (30, 20), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
         self.contents = Contents()
         self.tokens: dict[int, list[int]] = {}
+        self.flights: list[Flight] = []
         self.next_id = 0
 
     # Few different beginnings, so that prefixes meet.
@@ -80,22 +88,40 @@ class PagerHistory(RuleBasedStateMachine):
             self.tokens[self.next_id] = tokens
         self.next_id += 1
 
-    @precondition(lambda self: self.tokens)
+    @precondition(lambda self: self.tokens and len(self.flights) < 2)
     @rule(data=st.data())
-    def grow(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from(sorted(self.tokens)))
-        tokens, before = self.tokens[sequence], self.pager.length(sequence)
-        count = data.draw(st.integers(0, min(len(tokens) - before, CHUNK)))
-        if not self.pager.prepare(sequence, count):
-            assert self.pager.length(sequence) == before
-            return
-        if data.draw(st.booleans()):  # the step fails, and is tried again
-            return
-        self.contents.copy(self.pager)
-        self.contents.write(self.pager, sequence, tokens, count)
-        self.pager.advance(sequence, count)
-        if len(tokens) == self.pager.length(sequence) and len(tokens) < MAX_LEN:
-            tokens.append(data.draw(st.integers(0, 2)))
+    def launch(self, data: st.DataObject) -> None:
+        writes = []
+        for sequence in data.draw(st.sets(st.sampled_from(sorted(self.tokens)), min_size=1)):
+            tokens, planned = self.tokens[sequence], self.pager.planned(sequence)
+            most = min(len(tokens) - planned, CHUNK - (planned - self.pager.length(sequence)))
+            count = data.draw(st.integers(0, most))
+            if not self.pager.prepare(sequence, count):
+                assert self.pager.planned(sequence) == planned
+                continue
+            tables = tuple(table.copy() for table in self.pager.tables([sequence]))
+            writes.append((sequence, tables, tuple(tokens[: planned + count]), planned, count))
+            if len(tokens) == planned + count and len(tokens) < MAX_LEN:
+                tokens.append(data.draw(st.integers(0, 2)))
+        self.flights.append(Flight(self.pager.copies(), writes))
+
+    @precondition(lambda self: self.flights)
+    @rule()
+    def arrive(self) -> None:
+        flight = self.flights.pop(0)
+        self.contents.run(flight)
+        self.pager.copied(flight.copies)
+        for sequence, _, _, _, count in flight.writes:
+            if self.pager.owns(sequence):
+                self.pager.advance(sequence, count)
+
+    @precondition(lambda self: self.flights)
+    @rule(written=st.booleans())
+    def fail(self, written: bool) -> None:  # noqa: FBT001 - hypothesis'
+        for flight in self.flights if written else ():
+            self.contents.run(flight)
+        self.flights.clear()
+        self.pager.rewind()
 
     @precondition(lambda self: self.tokens)
     @rule(data=st.data())
@@ -107,14 +133,22 @@ class PagerHistory(RuleBasedStateMachine):
     @invariant()
     def adds_up(self) -> None:
         self.pager.check_integrity()
-        self.contents.copy(self.pager)
+
+    @precondition(lambda self: not self.flights)
+    @invariant()
+    def holds_what_was_written(self) -> None:
+        self.contents.run(copies := Flight(self.pager.copies(), []))
+        self.pager.copied(copies.copies)
         for sequence, tokens in self.tokens.items():
             self.contents.check(self.pager, sequence, tokens)
 
     def teardown(self) -> None:
+        while self.flights:
+            self.arrive()
+        self.holds_what_was_written()
         for sequence in self.tokens:
             self.pager.free(sequence)
-        assert [pool.num_free for pool in self.pager.pools] == [30, 16]
+        assert [pool.num_free for pool in self.pager.pools] == [30, 20]
 
 
 TestPagerHistory = PagerHistory.TestCase
@@ -221,10 +255,36 @@ def test_a_fork_copies_the_block_that_both_go_on_in() -> None:
     assert pager.fork(1, 2, [*range(40), 5])
     free = [pool.num_free for pool in pager.pools]
     assert pager.prepare(2, 1)
-    (full, source, target), (window, _, _) = pager.copies().tolist()
+    copies = pager.copies()
+    (full, source, target), (window, _, _) = copies.tolist()
     assert (full, window) == (0, 1)
     assert source != target
     assert [pool.num_free for pool in pager.pools] == [count - 1 for count in free]
-    pager.forget_copies()
+    pager.copied(copies)
     assert pager.prepare(1, 1)
+    assert pager.copies().size == 0
+
+
+def test_a_failed_step_is_planned_anew_with_its_copies() -> None:
+    pager = make_pager()
+    run(pager, 1, list(range(40)))
+    assert pager.fork(1, 2, [*range(40), 5])
+    assert pager.prepare(2, 1)
+    copies = pager.copies()
+    assert pager.planned(2) == 41
+    pager.rewind()
+    assert (pager.planned(2), pager.length(2)) == (40, 40)
+    assert pager.prepare(2, 1)
+    assert pager.copies().tolist() == copies.tolist()
+
+
+def test_a_fork_shares_no_block_that_its_parent_is_about_to_begin() -> None:
+    pager = make_pager()
+    run(pager, 1, [*range(3 * BLOCK_LEN)])
+    assert pager.prepare(1, 1)
+    assert pager.fork(1, 2, [*range(3 * BLOCK_LEN), 5])
+    assert pager.prepare(2, 1)
+    parent, child = pager.tables([1, 2])[0].tolist()
+    assert parent[:3] == child[:3]
+    assert parent[3] != child[3]
     assert pager.copies().size == 0

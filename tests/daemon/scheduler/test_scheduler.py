@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from llmd.api import KVGroup
 from llmd.api.messages import SamplingParams, StopParams
-from llmd.pager.keys import KeyChain
+from llmd.pager.keys import KeyChain, prompt_key
 from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
@@ -18,15 +18,20 @@ CHUNK = 10
 Rows = list[tuple[int, int, int]]
 
 
-def make(request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8) -> Sequence:
-    tokens = [1000 * request_id + place for place in range(length)]
+def make(
+    request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8, prompt: int | None = None
+) -> Sequence:
+    """A sequence; those of the same ``prompt`` number and length are twins."""
+    prompt = request_id if prompt is None else prompt
+    tokens = [1000 * prompt + place for place in range(length)]
     stop = StopParams(max_tokens=max_tokens)
     rank = (priority, request_id)
-    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, KeyChain())
+    twin_key = prompt_key(tokens)
+    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, KeyChain(), twin_key)
 
 
-def make_scheduler(blocks: int = 100, slots: int = 4) -> Scheduler:
-    pager = Pager(GROUPS, (blocks, blocks), max_sequences=slots, max_len=400, chunk_len=CHUNK)
+def make_scheduler(blocks: int = 100, slots: int = 4, depth: int = 2) -> Scheduler:
+    pager = Pager(GROUPS, (blocks, blocks), max_sequences=slots, max_len=400, chunk_len=depth * CHUNK)
     return Scheduler(pager, slots=slots, chunk_len=CHUNK)
 
 
@@ -35,11 +40,16 @@ def rows(plan: StepPlan) -> Rows:
 
 
 def done(scheduler: Scheduler, plan: StepPlan) -> None:
-    """Act as if the step had run: each sequence that ends in it gets its own number as a token."""
+    """Act as if the step had run: each sequence that draws in it gets its own number as a token."""
+    pager = scheduler._pager
+    pager.copied(pager.copies())
     for chunk in plan.chunks:
-        scheduler._pager.advance(chunk.sequence.request_id, chunk.count)
-        if chunk.ends and chunk.sequence.append(chunk.sequence.request_id) is not None:
-            scheduler.remove(chunk.sequence.request_id)
+        if pager.owns(chunk.sequence.request_id):
+            pager.advance(chunk.sequence.request_id, chunk.count)
+        scheduler.join(chunk)
+        for sequence in chunk.drawing:
+            if not sequence.ended and sequence.append(sequence.request_id) is not None:
+                scheduler.remove(sequence.request_id)
 
 
 def step(scheduler: Scheduler) -> Rows:
@@ -109,6 +119,7 @@ def test_what_is_cached_is_not_computed_again() -> None:
     scheduler.add(make(1, 40, max_tokens=1))
     while scheduler.running or scheduler.waiting:
         step(scheduler)
+    assert not scheduler.num_waiting
     again = make(1, 40)
     scheduler.add(again)
     plan = scheduler.plan()
@@ -127,39 +138,116 @@ def test_a_removed_sequence_leaves_nothing(request_id: int) -> None:
     scheduler._pager.check_integrity()
 
 
+def test_a_step_is_planned_while_the_one_before_draws() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(make(1, 4, max_tokens=3))
+    first = scheduler.plan()
+    second = scheduler.plan()
+    assert rows(second) == [(1, 4, 1)]
+    done(scheduler, first)
+    third = scheduler.plan()
+    assert rows(third) == [(1, 5, 1)]
+    done(scheduler, second)
+    assert rows(scheduler.plan()) == [], "its last token is on its way"
+    done(scheduler, third)
+    assert not scheduler.running
+
+
+def test_twins_draw_from_the_last_row_of_the_first() -> None:
+    scheduler = make_scheduler()
+    twins = [make(n, 15, prompt=1) for n in (1, 2, 3)]
+    for twin in twins:
+        scheduler.add(twin)
+    first, second = scheduler.plan(), scheduler.plan()
+    assert [rows(first), rows(second)] == [[(1, 0, 10)], [(1, 10, 5)]]
+    assert second.chunks[0].drawing == tuple(twins)
+    assert second.started == [(twins[1], 15), (twins[2], 15)]
+    done(scheduler, first)
+    done(scheduler, second)
+    assert rows(scheduler.plan()) == [(1, 15, 1), (2, 15, 1), (3, 15, 1)]
+
+
+def test_there_are_no_more_twins_than_slots() -> None:
+    scheduler = make_scheduler(slots=2)
+    for request_id in (1, 2, 3):
+        scheduler.add(make(request_id, 5, prompt=1))
+    plan = scheduler.plan()
+    assert [sequence.request_id for sequence in plan.chunks[0].drawing] == [1, 2]
+    done(scheduler, plan)
+    assert [sequence.request_id for sequence in scheduler.waiting] == [3]
+
+
+def test_a_twin_goes_on_alone_when_the_first_has_gone() -> None:
+    scheduler = make_scheduler()
+    for request_id in (1, 2):
+        scheduler.add(make(request_id, 5, prompt=1))
+    plan = scheduler.plan()
+    scheduler.remove(1)
+    done(scheduler, plan)
+    assert rows(scheduler.plan()) == [(2, 0, 6)]
+
+
+def test_a_failed_step_lets_twins_wait_again() -> None:
+    scheduler = make_scheduler()
+    for request_id in (1, 2):
+        scheduler.add(make(request_id, 5, prompt=1))
+    scheduler.plan()
+    scheduler.rewind()
+    again = scheduler.plan()
+    assert rows(again) == [(1, 0, 5)]
+    assert len(again.chunks[0].drawing) == 2
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     requests=st.lists(
-        st.tuples(st.integers(1, 60), st.integers(1, 30), st.integers(-1, 1), st.integers(0, 60)),
+        st.tuples(
+            st.integers(1, 60), st.integers(1, 30), st.integers(-1, 1), st.integers(0, 60), st.booleans()
+        ),
         min_size=1,
         max_size=12,
     ),
     blocks=st.integers(6, 20),
     slots=st.integers(1, 6),
     cancelled=st.sets(st.integers(0, 11)),
+    failures=st.sets(st.integers(0, 60), max_size=4),
+    depth=st.integers(1, 2),
 )
 def test_every_request_ends_whatever_the_pool(
-    requests: list[tuple[int, int, int, int]], blocks: int, slots: int, cancelled: set[int]
+    requests: list[tuple[int, int, int, int, bool]],
+    blocks: int,
+    slots: int,
+    cancelled: set[int],
+    failures: set[int],
+    depth: int,
 ) -> None:
-    scheduler = make_scheduler(blocks, slots)
+    """With ``depth`` steps on their way; a failure loses those that were planned."""
+    scheduler = make_scheduler(blocks, slots, depth)
     arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
     sequences = [
-        make(index, length, priority=priority, max_tokens=max_tokens)
-        for index, (length, max_tokens, priority, _) in enumerate(requests)
+        make(index, length, priority=priority, max_tokens=max_tokens, prompt=0 if twin else index)
+        for index, (length, max_tokens, priority, _, twin) in enumerate(requests)
     ]
+    plans: list[StepPlan] = []
     for now in range(10_000):
         for index in arrivals.get(now, []):
             scheduler.add(sequences[index])
-        if now == 30:
-            for index in cancelled:
-                scheduler.remove(index)
+        for index in cancelled if now == 30 else ():
+            scheduler.remove(index)
         plan = scheduler.plan()
+        plans.append(plan)
         assert sum(chunk.count for chunk in plan.chunks if chunk.count > 1) <= CHUNK + len(plan.chunks)
+        assert sum(len(chunk.drawing) for chunk in plan.chunks) <= slots
         assert len(scheduler.running) <= slots
-        assert plan.chunks or not (scheduler.running or scheduler.waiting), "nobody moves"
-        done(scheduler, plan)
+        some_plan = any(plan.chunks for plan in plans)
+        assert some_plan or not (scheduler.running or scheduler.num_waiting), "nobody moves"
+        if now in failures:
+            scheduler.rewind()
+            plans.clear()
+        elif len(plans) == depth:
+            done(scheduler, plans.pop(0))
         scheduler._pager.check_integrity()
-        if now > 60 and not (scheduler.running or scheduler.waiting):
+        if now > 60 and not (plans or scheduler.running or scheduler.num_waiting):
             break
     for index, sequence in enumerate(sequences):
         ended = len(sequence.tokens) == sequence.prompt_len + sequence.stop.max_tokens

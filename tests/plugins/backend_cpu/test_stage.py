@@ -98,6 +98,17 @@ def test_edits_change_candidates_but_not_raw_values(head: CpuStage) -> None:
     assert head.raw_rows(ticket, np.array([0], np.int32))[0, [3, 4, 20]].tolist() == [4.0, -4.0, 0.0]
 
 
+def test_a_row_can_be_selected_twice(head: CpuStage) -> None:
+    x = np.arange(WIDTH, dtype=np.float32).reshape(1, WIDTH)
+    twice = msgspec.structs.replace(
+        select(2), rows=np.zeros(2, np.int32), temperatures=np.array([1.0, 0.5], np.float32)
+    )
+    result = head.wait(submit(head, x, twice), 1.0)
+    assert result.ids[0, :2].tolist() == [WIDTH - 1, WIDTH - 2]
+    np.testing.assert_array_equal(result.ids[0], result.ids[1])
+    assert result.edited_logsumexp[0] < result.edited_logsumexp[1]
+
+
 def test_temperature_scales_only_the_edited_logsumexp(head: CpuStage) -> None:
     x = random_rows(1, WIDTH)
     result = head.wait(submit(head, x, select(1, temperature=0.25)), 1.0)

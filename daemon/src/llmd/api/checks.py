@@ -71,7 +71,7 @@ def check_selection(program: Program, limits: StageLimits, step: Step, selection
     offsets = selection.edit_offsets
     if offsets[0] != 0 or offsets[-1] != edits or np.any(np.diff(offsets) < 0):
         raise ValueError(f"edit_offsets {offsets.tolist()} do not cut {edits} edits")
-    if np.any(np.diff(selection.rows) <= 0):
+    if np.any(np.diff(selection.rows) < 0):
         raise ValueError(f"rows {selection.rows.tolist()} are not ascending")
     if not np.all(selection.temperatures > 0):
         raise ValueError("temperatures must be above 0; a greedy row passes 1")

@@ -28,7 +28,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     ``name`` is unique in one daemon and is what users type (``cpu``, ``reference``, ``cuda:0``).
     ``score``: 0 means present but unusable (then ``reason`` says why, in one sentence); the usable device with
     the highest score is the default. ``memory_bytes`` may hold weights and KV. ``row_exact``: a row's result is
-    bit-identical at any batch, chunk and block placement. ``description`` names the hardware for people.
+    bit-identical at any batch, chunk and block placement. ``queues``: `Stage.submit` returns before the step is done, so
+    that the next one is worth submitting meanwhile. ``description`` names the hardware for people.
     """
 
     name: str
@@ -40,6 +41,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     ops: tuple[str, ...]
     patterns: tuple[Pattern, ...] = ()
     row_exact: bool = False
+    queues: bool = False
     description: str = ""
     reason: str = ""
 

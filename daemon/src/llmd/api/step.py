@@ -61,7 +61,7 @@ class Step(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """The ``N`` rows of a step that need output, and what each needs.
 
-    ``rows``: int32 ``[N]``, row numbers of the step, ascending.
+    ``rows``: int32 ``[N]``, row numbers of the step, ascending; a row may come several times (forks draw from it).
     ``edit_offsets`` int32 ``[N + 1]``, ``edit_ids`` int32 ``[E]``, ``edit_factors`` and ``edit_biases`` float32
     ``[E]``: sparse edits of row ``n`` are entries ``edit_offsets[n] .. edit_offsets[n + 1]``, ids distinct.
     A logit z becomes ``z / factor`` if z > 0 else ``z * factor``, then ``+ bias``.

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.step import Selection, Step
+from llmd.api.step import Selection, Step, Ticket
 from llmd.sampling.edits import LogitEdits
 from llmd.sampling.sampler import is_greedy
 from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.sequence import Sequence as Running
 
+Int32 = NDArray[np.int32]
 NO_COPIES = np.zeros((0, 3), np.int32)
+_UNKNOWN = 0
 
 
-def build_step(
-    chunks: Sequence[Chunk], tables: tuple[NDArray[np.int32], ...], copies: NDArray[np.int32] = NO_COPIES
-) -> Step:
-    """Lay the chunks' tokens out one after the other."""
-    tokens = [t for c in chunks for t in c.sequence.tokens[c.start : c.start + c.count]]
-    positions = [p for c in chunks for p in range(c.start, c.start + c.count)]
+def build_step(chunks: Sequence[Chunk], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES) -> Step:
+    """Lay the chunks' tokens out one after the other; the place of one that is not drawn yet is kept (`unknown_rows`)."""
+    tokens: list[int] = []
+    positions: list[int] = []
+    for chunk in chunks:
+        end = chunk.start + chunk.count
+        tokens += chunk.sequence.tokens[chunk.start : end]
+        positions += range(chunk.start, end)
+        tokens += [_UNKNOWN] * (len(positions) - len(tokens))
     offsets = np.zeros(len(chunks) + 1, np.int32)
-    np.cumsum([c.count for c in chunks], out=offsets[1:])
+    np.cumsum([chunk.count for chunk in chunks], out=offsets[1:])
     return Step(
         token_ids=np.array(tokens, np.int32),
         positions=np.array(positions, np.int32),
@@ -33,14 +40,29 @@ def build_step(
     )
 
 
-Edits = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
+def unknown_rows(step: Step, chunks: Sequence[Chunk]) -> list[tuple[int, Running]]:
+    """The rows of a step whose token is still to be drawn, with their sequences."""
+    return [
+        (row - 1, chunk.sequence)
+        for chunk, row in zip(chunks, step.row_offsets[1:].tolist(), strict=True)
+        if chunk.start + chunk.count > len(chunk.sequence.tokens)
+    ]
+
+
+def fed(step: Step, rows: Int32, outputs: Int32, ticket: Ticket) -> Step:
+    """The step whose ``rows`` take what the device chooses for the ``outputs`` of another, int32 each."""
+    step.token_ids[rows] = -1 - outputs
+    return msgspec.structs.replace(step, feed=ticket)
+
+
+Edits = tuple[Int32, NDArray[np.float32], NDArray[np.float32]]
 """Ids, factors and biases of one row's edits."""
 
 NO_EDITS: Edits = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32))
 
 
 def select_rows(
-    rows: NDArray[np.int32],
+    rows: Int32,
     temperatures: NDArray[np.float32] | None = None,
     edits: Sequence[Edits] = (),
     *,
@@ -65,24 +87,28 @@ def select_rows(
     )
 
 
+def drawing(chunks: Sequence[Chunk]) -> list[Running]:
+    """The sequences that get a token, in the order of the rows of `build_selection`."""
+    return [sequence for chunk in chunks for sequence in chunk.drawing]
+
+
 def build_selection(
     step: Step, chunks: Sequence[Chunk], edits: Mapping[int, LogitEdits] = MappingProxyType({})
-) -> tuple[Selection, list[Chunk]]:
-    """Select the last row of each chunk that ends its sequence; return those chunks in the order of the rows.
+) -> Selection:
+    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it.
 
     ``edits`` has an entry for each request that edits its logits.
     """
-    ending = [(chunk, row - 1) for chunk, row in zip(chunks, step.row_offsets[1:], strict=True) if chunk.ends]
-    sampling = [chunk.sequence.sampling for chunk, _ in ending]
-    temperatures = [1.0 if is_greedy(params) else params.temperature for params in sampling]
-    wanted = (params.logprobs or 0 for params in sampling)
-    selection = select_rows(
-        np.array([row for _, row in ending], np.int32),
+    ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
+    rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
+    sequences = drawing(chunks)
+    temperatures = [1.0 if is_greedy(one.sampling) else one.sampling.temperature for one in sequences]
+    return select_rows(
+        np.array(rows, np.int32),
         np.array(temperatures, np.float32),
-        [_row(edits.get(chunk.sequence.request_id)) for chunk, _ in ending] if edits else (),
-        raw_top=max(wanted, default=0),
+        [_row(edits.get(one.request_id)) for one in sequences] if edits else (),
+        raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
     )
-    return selection, [chunk for chunk, _ in ending]
 
 
 def _row(edits: LogitEdits | None) -> Edits:

@@ -22,6 +22,11 @@ class Chain:
     def __init__(self, stages: Sequence[Stage]) -> None:
         self._stages = tuple(stages)
 
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether the stage that embeds tokens is the one that chooses them."""
+        return len(self._stages) == 1
+
     def submit(self, step: Step, selection: Selection) -> Flight:
         """Queue a step on every stage."""
         tickets: list[Ticket] = []
@@ -42,11 +47,16 @@ class Chain:
 
 
 class Flight:
-    """One step on its way; a context manager that releases its tickets."""
+    """One step on its way, until `release`; a context manager that does this."""
 
     def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
         self._stages = stages
         self._tickets = tickets
+
+    @property
+    def ticket(self) -> Ticket:
+        """The ticket of the last stage, which chooses tokens."""
+        return self._tickets[-1]
 
     def wait(self) -> StepResult:
         return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
@@ -59,13 +69,17 @@ class Flight:
     def raw_rows(self, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._stages[-1].raw_rows(self._tickets[-1], outputs)
 
+    def release(self) -> None:
+        """Give the buffers back; results are invalid from here."""
+        _release(self._stages, self._tickets)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _release(self._stages, self._tickets)
+        self.release()
 
 
 def _release(stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:

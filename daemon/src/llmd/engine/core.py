@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import MemoryBudgetError, RequestError
+from llmd.api.errors import LlmdError, MemoryBudgetError, RequestError
 from llmd.api.messages import (
-    Logprobs,
     Output,
     Report,
     SamplingParams,
@@ -21,16 +20,15 @@ from llmd.api.messages import (
     TokenOutput,
 )
 from llmd.api.plan import KVGroup
-from llmd.api.step import StepResult
-from llmd.engine.batch import build_selection, build_step, select_rows
-from llmd.engine.chain import Chain, Flight
+from llmd.engine.batch import build_step, select_rows
+from llmd.engine.chain import Chain
+from llmd.engine.flight import Arrival, Departure, Drawn
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
 from llmd.sampling.edits import LogitEdits
-from llmd.sampling.sampler import draw
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.scheduler import Scheduler, StepPlan
-from llmd.scheduler.sequence import Sequence
+from llmd.scheduler.sequence import Finish, Sequence
 
 CHUNK_LEN = 256
 """Prefill tokens in one step."""
@@ -39,12 +37,22 @@ _FORWARD_ID = -1
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What the core was built for. ``max_outputs`` bounds the rows of one step that return logits."""
+    """What the core was built for.
+
+    ``max_outputs`` bounds the rows of one step that return logits. ``queues``: the devices take a step while they work
+    on the one before.
+    """
 
     vocab_size: int
     context_len: int
     slots: int
     max_outputs: int
+    queues: bool = False
+
+    @property
+    def max_planned(self) -> int:
+        """The most tokens of one sequence that are on their way at a time."""
+        return CHUNK_LEN * (2 if self.queues else 1)
 
 
 class _Counters(msgspec.Struct):
@@ -68,16 +76,20 @@ class EngineCore:
             budget.num_blocks,
             max_sequences=limits.slots + 1,  # one for `forward`
             max_len=limits.context_len,
-            chunk_len=CHUNK_LEN,
+            chunk_len=limits.max_planned,
         )
         self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
         self._arrivals = itertools.count()
         self._edits: dict[int, LogitEdits] = {}
+        self._arrival: Arrival | None = None
+        self._failure: LlmdError | None = None
         self._counters = _Counters()
+        self._last_done = time.perf_counter()
 
     @property
     def busy(self) -> bool:
-        return bool(self._scheduler.running or self._scheduler.waiting)
+        """Whether `step` has something to do."""
+        return bool(self._scheduler.running or self._scheduler.waiting or self._arrival)
 
     def submit(self, submit: Submit) -> None:
         """Queue a request.
@@ -86,12 +98,13 @@ class EngineCore:
             RequestError: it could never run: a token outside the vocabulary, too long, nothing to do.
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
         """
-        sequence = Sequence.of(submit, next(self._arrivals))
-        self._check(sequence)
+        self._check(submit)
         if LogitEdits.wanted(submit.sampling):
             edits = LogitEdits(submit.sampling, self._limits.vocab_size, submit.prompt, submit.output)
             self._edits[submit.request_id] = edits
-        self._scheduler.add(sequence)
+        if not self.busy:
+            self._last_done = time.perf_counter()
+        self._scheduler.add(Sequence.of(submit, next(self._arrivals)))
 
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
@@ -99,28 +112,96 @@ class EngineCore:
         self._edits.pop(request_id, None)
 
     def step(self) -> Output:
-        """Run one step; returns the tokens it gave.
+        """Finish a step; returns the tokens it gave. Where the device queues, the next one is on its way by then.
 
         Raises:
-            DeviceError: a device failed. Tokens and lengths of all sequences are as before.
+            DeviceError: a device failed. Tokens and lengths of all sequences are as after the last step that was done.
         """
-        began = time.perf_counter()
+        if self._failure is not None:
+            raise self._rewound()
+        arrival = self._arrival or self._depart()
+        self._arrival = None
+        try:
+            return self._finish(arrival)
+        except BaseException:
+            self._rewind()
+            raise
+        finally:
+            arrival.flight.release()
+
+    def _depart(self) -> Arrival:
+        try:
+            return self._prepare().launch(self._chain, self._edits)
+        except BaseException:
+            self._rewind()
+            raise
+
+    def _prepare(self) -> Departure:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
-        step = build_step(plan.chunks, tables, self._pager.copies())
-        selection, ending = build_selection(step, plan.chunks, self._edits)
-        with self._chain.submit(step, selection) as flight:
-            result = flight.wait()
-            drawn = [_draw(flight, result, row, chunk.sequence) for row, chunk in enumerate(ending)]
-        self._pager.forget_copies()
-        for chunk in plan.chunks:
-            self._pager.advance(chunk.sequence.request_id, chunk.count)
-        tokens = tuple(
-            self._append(chunk.sequence, *found) for chunk, found in zip(ending, drawn, strict=True)
-        )
-        self._count(plan, len(tokens), time.perf_counter() - began)
-        started = tuple(Started(sequence.request_id, cached) for sequence, cached in plan.started)
-        return Output(tokens, started)
+        copies = self._pager.copies()
+        return Departure(plan, build_step(plan.chunks, tables, copies), copies)
+
+    def _finish(self, arrival: Arrival) -> Output:
+        """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
+        following = self._prepare() if self._limits.queues else None
+        if following and following.is_empty:
+            following = None
+        if following and self._chain.feeds_itself and following.follows_device(self._edits):
+            self._arrival = following.launch_behind(arrival, self._chain, self._edits)
+            following = None
+        drawn = arrival.draw()
+        finishes = [self._append(one, token) for one, (token, _) in zip(arrival.drawing, drawn, strict=True)]
+        if following:
+            self._launch(following)
+        # From here on the device works on the next step.
+        return self._complete(arrival, drawn, finishes)
+
+    def _launch(self, following: Departure) -> None:
+        """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
+        try:
+            self._arrival = following.launch(self._chain, self._edits)
+        except LlmdError as error:
+            self._failure = error
+
+    def _append(self, sequence: Sequence, token: int) -> Finish | None:
+        if sequence.ended:
+            return None
+        if edits := self._edits.get(sequence.request_id):
+            edits.append(token)
+        return sequence.append(token)
+
+    def _complete(self, arrival: Arrival, drawn: list[Drawn], finishes: list[Finish | None]) -> Output:
+        """Make what a step wrote valid, free what has ended, and tell of its tokens."""
+        self._pager.copied(arrival.copies)
+        for chunk in arrival.plan.chunks:
+            if self._pager.owns(chunk.sequence.request_id):
+                self._pager.advance(chunk.sequence.request_id, chunk.count)
+            self._scheduler.join(chunk)
+        outputs = []
+        for row, sequence in enumerate(arrival.drawing):
+            if sequence.ended:
+                continue
+            (token, logprobs), finish = drawn[row], finishes[row]
+            if finish is not None:
+                self.cancel(sequence.request_id)
+            outputs.append(TokenOutput(sequence.request_id, token, finish and str(finish), logprobs))
+        self._count(arrival.plan, len(outputs))
+        started = tuple(Started(sequence.request_id, cached) for sequence, cached in arrival.plan.started)
+        return Output(tuple(outputs), started)
+
+    def _rewound(self) -> LlmdError:
+        error, self._failure = self._failure, None
+        assert error is not None
+        self._rewind()
+        return error
+
+    def _rewind(self) -> None:
+        """Forget every step on its way; what it was to compute is planned anew."""
+        if self._arrival is not None:
+            self._arrival.flight.release()
+            self._arrival = None
+        self._scheduler.rewind()
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
@@ -150,7 +231,7 @@ class EngineCore:
         return Report(
             steps=counters.steps,
             running=len(self._scheduler.running),
-            waiting=len(self._scheduler.waiting),
+            waiting=self._scheduler.num_waiting,
             prompt_tokens=counters.prompt_tokens,
             cached_tokens=counters.cached_tokens,
             output_tokens=counters.output_tokens,
@@ -175,32 +256,27 @@ class EngineCore:
         )
         took = self._pager.prepare(_FORWARD_ID, len(token_ids))
         assert took, "the blocks were free when the sequence was opened"
-        step = build_step([Chunk(sequence, start, len(token_ids))], self._pager.tables([_FORWARD_ID]))
+        step = build_step(
+            [Chunk(sequence, start, len(token_ids), ends=False)], self._pager.tables([_FORWARD_ID])
+        )
         rows = np.arange(len(token_ids), dtype=np.int32)
         with self._chain.submit(step, select_rows(rows)) as flight:
             flight.wait()
             self._pager.advance(_FORWARD_ID, len(token_ids))
             return flight.raw_rows(rows).copy()
 
-    def _append(self, sequence: Sequence, token: int, logprobs: Logprobs | None) -> TokenOutput:
-        finish = sequence.append(token)
-        if edits := self._edits.get(sequence.request_id):
-            edits.append(token)
-        if finish is not None:
-            self.cancel(sequence.request_id)
-        return TokenOutput(sequence.request_id, token, None if finish is None else str(finish), logprobs)
-
-    def _check(self, sequence: Sequence) -> None:
-        max_new = sequence.total_len - len(sequence.tokens)
+    def _check(self, submit: Submit) -> None:
+        tokens = [*submit.prompt, *submit.output]
+        max_new = submit.stop.max_tokens - len(submit.output)
         if max_new < 1:
             raise RequestError(
-                f"{sequence.stop.max_tokens} tokens are asked for, and the request has as many",
+                f"{submit.stop.max_tokens} tokens are asked for, and the request has as many",
                 param="max_tokens",
                 hint="ask for at least one more token",
             )
-        self._check_tokens(sequence.tokens, max_new)
-        self._check_bias(sequence.sampling)
-        self._check_pool(sequence.total_len)
+        self._check_tokens(tokens, max_new)
+        self._check_bias(submit.sampling)
+        self._check_pool(len(tokens) + max_new)
 
     def _check_bias(self, params: SamplingParams) -> None:
         ids = [token for token, _ in params.logit_bias]
@@ -236,41 +312,16 @@ class EngineCore:
                 hint="use the tokenizer of this model",
             )
 
-    def _count(self, plan: StepPlan, num_tokens: int, elapsed_s: float) -> None:
+    def _count(self, plan: StepPlan, num_tokens: int) -> None:
         """Count a step; one that carries any prefill counts as prefill time."""
-        counters = self._counters
+        counters, now = self._counters, time.perf_counter()
         prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
         counters.steps += 1
         counters.cached_tokens += sum(cached for _, cached in plan.started)
         counters.prompt_tokens += prefill
         counters.output_tokens += num_tokens
         if prefill:
-            counters.prefill_s += elapsed_s
+            counters.prefill_s += now - self._last_done
         else:
-            counters.decode_s += elapsed_s
-
-
-def _draw(flight: Flight, result: StepResult, row: int, sequence: Sequence) -> tuple[int, Logprobs | None]:
-    """The next token of a sequence, which is left as it was."""
-    token = draw(
-        result.ids[row],
-        result.edited[row],
-        float(result.edited_logsumexp[row]),
-        sequence.sampling,
-        len(sequence.tokens),
-        lambda: flight.edited_row(row),
-    )
-    return token, _logprobs(flight, result, row, token, sequence.sampling.logprobs)
-
-
-def _logprobs(
-    flight: Flight, result: StepResult, row: int, token: int, wanted: int | None
-) -> Logprobs | None:
-    """Log-probabilities of the unmodified distribution."""
-    if wanted is None:
-        return None
-    found = np.flatnonzero(result.ids[row] == token)
-    raw = result.raw[row, found[0]] if found.size else flight.raw_rows(np.array([row], np.int32))[0, token]
-    lse = float(result.raw_logsumexp[row])
-    top = (result.top_raw[row, :wanted].astype(np.float64) - lse).tolist()
-    return Logprobs(float(raw) - lse, tuple(result.top_ids[row, :wanted].tolist()), tuple(top))
+            counters.decode_s += now - self._last_done
+        self._last_done = now

@@ -70,8 +70,8 @@ def load_model(
         stack.callback(model.checkpoint.close)
         _check_context(model.plan)
         placed = _place(load, model, open_device, report, stack)
-        budget = _budget(load, model.plan, placed)
-        limits = _limits(load, model.plan)
+        limits = _limits(load, model.plan, placed)
+        budget = _budget(load, model.plan, placed, limits)
         chain = _build_chain(load, placed, budget, limits)
         stack.callback(chain.close)
         core = EngineCore(chain, model.plan.groups, budget, limits)
@@ -168,7 +168,7 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
     return program
 
 
-def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> KVBudget:
+def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limits) -> KVBudget:
     """KV pools within ``memory_budget``, by default half of what is free on the tightest device."""
     block_bytes = [
         sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
@@ -180,13 +180,15 @@ def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> KVBudget:
         block_bytes,
         slots=load.slots,
         context_len=plan.context_len,
-        chunk_len=CHUNK_LEN,
+        chunk_len=limits.max_planned,
         budget_bytes=free // 2 if load.memory_budget is None else load.memory_budget,
     )
 
 
-def _limits(load: Load, plan: ModelPlan) -> Limits:
-    return Limits(plan.vocab_size, plan.context_len, load.slots, max(MIN_OUTPUTS, load.slots))
+def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
+    queues = all(one.device.info.queues for one in placed)
+    outputs = max(MIN_OUTPUTS, load.slots)
+    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, queues=queues)
 
 
 def _build_chain(load: Load, placed: Sequence[_Placed], budget: KVBudget, limits: Limits) -> Chain:

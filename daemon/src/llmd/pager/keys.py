@@ -16,13 +16,18 @@ KEY_BYTES = 16
 """A chance collision would mix two users' prompts: with 128 bits it never happens, with 64 an attacker makes it."""
 
 
+def prompt_key(tokens: Sequence[int], salt: str = "") -> Key:
+    """Names a whole prompt, full blocks or not."""
+    return blake2b(array("i", tokens).tobytes(), digest_size=KEY_BYTES, key=_salt_key(salt)).digest()
+
+
 class KeyChain:
     """The keys of a sequence's full blocks. It belongs to the sequence, so that each block is hashed once, however often
     the sequence is tried or preempted. Sequences of different salts share nothing.
     """
 
     def __init__(self, salt: str = "") -> None:
-        self._keys = [blake2b(salt.encode(), digest_size=KEY_BYTES).digest()]
+        self._keys = [_salt_key(salt)]
 
     def of(self, tokens: Sequence[int], num_tokens: int) -> list[Key]:
         """The keys of the full blocks among the first ``num_tokens`` tokens, which are always the same."""
@@ -37,3 +42,7 @@ class KeyChain:
         chain = KeyChain()
         chain._keys = self._keys[: num_tokens // BLOCK_LEN + 1]
         return chain
+
+
+def _salt_key(salt: str) -> Key:
+    return blake2b(salt.encode(), digest_size=KEY_BYTES).digest()

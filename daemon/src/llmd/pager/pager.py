@@ -15,6 +15,7 @@ from llmd.pager.pool import BlockPool, Key
 from llmd.pager.prefix import first_needed, longest_hit
 
 NO_BLOCK = -1
+Copies = NDArray[np.int32]
 
 
 def blocks_for(num_tokens: int) -> int:
@@ -34,14 +35,16 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
 
 
 class _Owned(msgspec.Struct):
-    """One sequence: its row in the tables, its tokens (which grow outside) and their keys, how many tokens are valid,
-    and per group the first block that it still uses and the end of those that it has.
+    """One sequence: its row in the tables, its tokens (which grow outside) and their keys, how many tokens are valid
+    and how many are once the steps on their way are done, and per group the first block that it still uses and the
+    end of those that it has.
     """
 
     row: int
     tokens: Sequence[int]
     keys: KeyChain | None
     length: int
+    planned: int
     first: list[int]
     end: list[int]
 
@@ -51,7 +54,8 @@ class Pager:
 
     Blocks are taken when a step is about to write to them, and may run out: then the caller frees a sequence, whose
     full blocks stay known until they are needed, so that it, or another with the same beginning, finds them again.
-    Window groups give back blocks that fell out of the window.
+    Window groups give back blocks that fell out of the window. Several steps may be on their way, done in the order in
+    which they were planned: a block that one of them still uses may already be given to a later one.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with PagedAttention".
     """
@@ -65,6 +69,7 @@ class Pager:
         max_len: int,
         chunk_len: int,
     ) -> None:
+        """``chunk_len``: the most tokens of a sequence that are on their way at a time."""
         self._groups = tuple(groups)
         self._chunk_len = chunk_len
         self.pools = tuple(BlockPool(count) for count in num_blocks)
@@ -72,7 +77,8 @@ class Pager:
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in groups)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
-        self._copies: list[tuple[int, int, int]] = []
+        self._copies: list[list[int]] = []  # of the step that is being planned
+        self._copying: list[list[int]] = []  # of steps on their way
 
     def fits_ever(self, total_len: int) -> bool:
         """Whether a sequence of this length could run alone."""
@@ -94,7 +100,8 @@ class Pager:
             return None
         known = keys.of(tokens, len(tokens) - 1) if keys is not None else []
         num_blocks = longest_hit(self._groups, self.pools, known)
-        owned = _Owned(self._free_rows[-1], tokens, keys, num_blocks * BLOCK_LEN, [], [])
+        length = num_blocks * BLOCK_LEN
+        owned = _Owned(self._free_rows[-1], tokens, keys, length, length, [], [])
         self._take_cached(owned, known[:num_blocks])
         if not self._has_room(owned, len(tokens) - owned.length, spare):
             self._drop_all(owned)
@@ -106,6 +113,9 @@ class Pager:
     def fork(self, parent_id: int, child_id: int, tokens: Sequence[int]) -> bool:
         """Begin a sequence whose valid tokens are its parent's; blocks are shared until one of the two writes to them.
 
+        A step of the parent that is on its way may write to the last of them, behind the valid tokens: it is done before
+        the child's copy is made.
+
         False, and nothing changed, where no row is free.
         """
         if not self._free_rows:
@@ -116,12 +126,14 @@ class Pager:
             tokens,
             None if parent.keys is None else parent.keys.fork(parent.length),
             parent.length,
+            parent.length,
             parent.first.copy(),
-            parent.end.copy(),
+            [min(end, blocks_for(parent.length)) for end in parent.end],
         )
         for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
-            table[child.row] = table[parent.row]
-            for block in table[child.row, child.first[index] : child.end[index]].tolist():
+            part = slice(child.first[index], child.end[index])
+            table[child.row, part] = table[parent.row, part]
+            for block in table[child.row, part].tolist():
                 pool.share(block)
         self._owned[child_id] = child
         return True
@@ -130,29 +142,51 @@ class Pager:
         """Tokens whose keys and values are valid."""
         return self._owned[sequence_id].length
 
+    def planned(self, sequence_id: int) -> int:
+        """Tokens whose keys and values are valid once the steps on their way are done."""
+        return self._owned[sequence_id].planned
+
+    def owns(self, sequence_id: int) -> bool:
+        """Whether a sequence was begun and not freed."""
+        return sequence_id in self._owned
+
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
-        """Take the blocks that the next ``num_tokens`` positions are written to; the length stays.
+        """Plan the next ``num_tokens`` positions: take the blocks that they are written to; the length stays.
 
         False, and nothing changed, where too few blocks are free.
         """
         owned = self._owned[sequence_id]
         if not self._has_room(owned, num_tokens):
             return False
-        end = blocks_for(owned.length + num_tokens)
+        owned.planned += num_tokens
+        end = blocks_for(owned.planned)
         for index in range(len(self.pools)):
             self._own_last(owned, index)
             self._extend(owned, index, end)
         return True
 
-    def copies(self) -> NDArray[np.int32]:
-        """Block copies int32 ``[C, 3]`` of (group, source, target) that the next step has to do first."""
-        return np.array(self._copies, np.int32).reshape(-1, 3)
+    def copies(self) -> Copies:
+        """Block copies int32 ``[C, 3]`` of (group, source, target) that the step which was just planned does first.
 
-    def forget_copies(self) -> None:
-        """The step has done them. Until then their sources keep what they hold, so that a failed step can be repeated."""
-        for index, source, _ in self._copies:
-            self.pools[index].give_back([source])
+        Until `copied` their sources keep what they hold, so that a failed step can be repeated.
+        """
+        copies = np.array(self._copies, np.int32).reshape(-1, 3)
         self._copies.clear()
+        self._copying += copies.tolist()
+        return copies
+
+    def copied(self, copies: Copies) -> None:
+        """Take that the step whose copies these are is done."""
+        del self._copying[: len(copies)]
+        for index, source, _ in copies.tolist():
+            self.pools[index].give_back([source])
+
+    def rewind(self) -> None:
+        """Take that all steps on their way have failed: what they were to write and copy is planned anew."""
+        self._copies[:0] = self._copying
+        self._copying.clear()
+        for owned in self._owned.values():
+            owned.planned = owned.length
 
     def advance(self, sequence_id: int, num_tokens: int) -> None:
         """Make ``num_tokens`` more positions valid, once every stage has written them."""
@@ -177,7 +211,8 @@ class Pager:
         """Assert that blocks are referred to as often as tables and copies name them, and that every pool adds up."""
         for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
             pool.check_integrity()
-            sources = [source for group, source, _ in self._copies if group == index]
+            copies = (*self._copies, *self._copying)
+            sources = [source for group, source, _ in copies if group == index]
             named = np.bincount([*table[table != NO_BLOCK], *sources], minlength=pool.num_blocks)
             assert named.tolist() == [pool.references(block) for block in range(pool.num_blocks)]
 
@@ -192,8 +227,8 @@ class Pager:
             owned.end.append(len(keys))
 
     def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
-        """Whether every group has the blocks that so many more tokens need, written ``chunk_len`` at a time."""
-        total = owned.length + num_tokens
+        """Whether every group has the blocks that so many more tokens need, ``chunk_len`` of them at a time."""
+        total = owned.planned + num_tokens
         for index, (group, pool) in enumerate(zip(self._groups, self.pools, strict=True)):
             held = owned.end[index] - owned.first[index]
             missing = min(
@@ -206,7 +241,7 @@ class Pager:
     def _is_shared(self, owned: _Owned, index: int) -> bool:
         """Whether the next token is written to a block that somebody else uses too."""
         last = owned.end[index] - 1
-        begun = owned.length % BLOCK_LEN != 0 and owned.length // BLOCK_LEN == last
+        begun = owned.planned % BLOCK_LEN != 0 and owned.planned // BLOCK_LEN == last
         return begun and self.pools[index].references(int(self._tables[index][owned.row, last])) > 1
 
     def _own_last(self, owned: _Owned, index: int) -> None:
@@ -215,7 +250,7 @@ class Pager:
             row, last = self._tables[index][owned.row], owned.end[index] - 1
             source, target = int(row[last]), self.pools[index].take()
             row[last] = target
-            self._copies.append((index, source, target))
+            self._copies.append([index, source, target])
 
     def _extend(self, owned: _Owned, index: int, end: int) -> None:
         row = self._tables[index][owned.row]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence as Listed
 from operator import attrgetter
 
 import msgspec
@@ -30,6 +31,12 @@ class Scheduler:
     preempted: its blocks are freed, and it waits with the tokens that it has, whose keys and values are computed
     again, or found in the cache, when it runs on.
 
+    A step may be planned while the one before is on its way: a sequence then counts the token that this will draw. What
+    runs stops with that token, or not: where it does, the row that was planned after it is computed in vain.
+
+    Twins are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
+    draw their first tokens from its last row, and go on as its forks.
+
     Sources: Yu et al. 2022, "Orca"; Agrawal et al. 2024, "Sarathi-Serve" (chunked prefills); preemption by
     recomputation as in Kwon et al. 2023, "PagedAttention".
     """
@@ -40,7 +47,13 @@ class Scheduler:
         self._chunk_len = chunk_len
         self.running: list[Sequence] = []
         self.waiting: list[Sequence] = []
+        self._joining: list[Sequence] = []  # twins whose first token is on its way
         self.preemptions = 0
+
+    @property
+    def num_waiting(self) -> int:
+        """Sequences that hold no blocks."""
+        return len(self.waiting) + len(self._joining)
 
     def add(self, sequence: Sequence) -> None:
         """Let a sequence wait for its turn."""
@@ -48,21 +61,51 @@ class Scheduler:
 
     def remove(self, request_id: int) -> None:
         """Forget a sequence and free its blocks; an unknown one is ignored."""
-        for sequences in (self.running, self.waiting):
+        for sequences in (self.running, self.waiting, self._joining):
             for index, sequence in enumerate(sequences):
                 if sequence.request_id == request_id:
                     del sequences[index]
+                    sequence.ended = True
                     if sequences is self.running:
                         self._pager.free(request_id)
                     return
 
     def plan(self) -> StepPlan:
-        """The next step. The blocks that it writes to are taken; lengths stay until the step is done."""
+        """The next step, empty where nothing can be done before the one on its way. The blocks that it writes to are
+        taken; lengths stay until it is done.
+        """
         before = self.preemptions
         chunks, left = self._plan_running()
         started = [] if self.preemptions > before else self._start(left)
         begun = [(sequence, chunk.start) for sequence, chunk in started]
-        return StepPlan([*chunks, *(chunk for _, chunk in started)], begun)
+        chunks += [chunk for _, chunk in started]
+        begun += [(twin, chunk.sequence.prompt_len) for chunk in chunks for twin in chunk.twins]
+        return StepPlan(chunks, begun)
+
+    def join(self, chunk: Chunk) -> None:
+        """Let the twins of a chunk that was done go on as forks of its sequence, or by themselves where that has gone."""
+        for twin in chunk.twins:
+            if twin.ended:
+                continue
+            self._joining.remove(twin)
+            if self._fork(chunk.sequence, twin, chunk.start + chunk.count):
+                insort(self.running, twin, key=_BY_RANK)
+            else:
+                self.add(twin)
+
+    def rewind(self) -> None:
+        """Take that all steps on their way have failed: their tokens are not drawn."""
+        self._pager.rewind()
+        for sequence in (*self.running, *self.waiting, *self._joining):
+            sequence.pending = 0
+        while self._joining:
+            self.add(self._joining.pop())
+
+    def _fork(self, parent: Sequence, child: Sequence, length: int) -> bool:
+        alive = not parent.ended and self._pager.owns(parent.request_id)
+        if not alive or self._pager.length(parent.request_id) != length:
+            return False
+        return self._pager.fork(parent.request_id, child.request_id, child.tokens)
 
     def _plan_running(self) -> tuple[list[Chunk], int]:
         """Chunks of the running sequences, and the prefill tokens that the step could still carry."""
@@ -70,14 +113,35 @@ class Scheduler:
         left, index = self._chunk_len, 0
         while index < len(self.running):
             sequence = self.running[index]
-            start = self._pager.length(sequence.request_id)
-            missing = len(sequence.tokens) - start
+            start = self._pager.planned(sequence.request_id)
+            missing = sequence.expected_len - start
+            if sequence.expected_len == sequence.total_len:
+                missing = 0  # its last token is on its way, and nothing follows it
             count = 1 if missing == 1 else min(missing, left)
             if count and self._make_room(sequence, count):
-                chunks.append(Chunk(sequence, start, count))
+                chunks.append(self._chunk(sequence, start, count))
                 left -= count if missing > 1 else 0
             index += 1
         return chunks, left
+
+    def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
+        ends = start + count == sequence.expected_len
+        twins = self._twins(sequence) if ends else ()
+        for one in (sequence, *twins) if ends else ():
+            one.pending += 1
+        return Chunk(sequence, start, count, ends, twins)
+
+    def _twins(self, sequence: Sequence) -> tuple[Sequence, ...]:
+        """Waiting sequences that need nothing but the prefill which this chunk ends, as many as there are slots for."""
+        if sequence.twin_key is None or sequence.pending:
+            return ()
+        free = self._slots - len(self.running) - len(self._joining)
+        free -= sequence not in self.running
+        twins = tuple(_twins_among(self.waiting, sequence)[: max(free, 0)])
+        for twin in twins:
+            self.waiting.remove(twin)
+            self._joining.append(twin)
+        return twins
 
     def _make_room(self, sequence: Sequence, count: int) -> bool:
         """Take blocks for a chunk, from sequences of later ranks if need be; False where the sequence itself gave way."""
@@ -95,19 +159,31 @@ class Scheduler:
         others back, so that nobody is overtaken for ever.
         """
         started = []
-        while left and self.waiting and len(self.running) < self._slots:
-            sequence = self.waiting[0]
+        while left and len(self.running) + len(self._joining) < self._slots:
+            sequence = self._first_to_start()
+            if sequence is None:
+                break
             # A block for each sequence that runs: what is started now should not be preempted in the next step.
             cached = self._pager.open(
                 sequence.request_id, sequence.tokens, sequence.cache_keys, spare=len(self.running)
             )
             if cached is None:
                 break
-            del self.waiting[0]
-            insort(self.running, sequence, key=_BY_RANK)
+            self.waiting.remove(sequence)
             count = min(len(sequence.tokens) - cached, left)
             took = self._pager.prepare(sequence.request_id, count)
             assert took, "a sequence was opened without the blocks for its tokens"
             left -= count
-            started.append((sequence, Chunk(sequence, cached, count)))
+            chunk = self._chunk(sequence, cached, count)
+            insort(self.running, sequence, key=_BY_RANK)
+            started.append((sequence, chunk))
         return started
+
+    def _first_to_start(self) -> Sequence | None:
+        """The first that waits, but for twins of what is in its prefill."""
+        in_prefill = {one.twin_key for one in self.running} - {None}
+        return next((one for one in self.waiting if one.twin_key not in in_prefill), None)
+
+
+def _twins_among(sequences: Listed[Sequence], sequence: Sequence) -> list[Sequence]:
+    return [one for one in sequences if one.twin_key == sequence.twin_key]

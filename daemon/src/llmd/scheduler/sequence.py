@@ -7,7 +7,8 @@ from enum import StrEnum
 import msgspec
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
-from llmd.pager.keys import KeyChain
+from llmd.pager.keys import KeyChain, prompt_key
+from llmd.pager.pool import Key
 
 
 class Finish(StrEnum):
@@ -17,7 +18,7 @@ class Finish(StrEnum):
     LENGTH = "length"
 
 
-class Sequence(msgspec.Struct):
+class Sequence(msgspec.Struct, eq=False):
     """Prompt and output of one request. Tokens are its whole state: everything else can be computed again."""
 
     request_id: int
@@ -29,6 +30,11 @@ class Sequence(msgspec.Struct):
     """Priority and arrival: the lower runs first and is preempted last."""
     cache_keys: KeyChain | None = None
     """Names its blocks in the prefix cache; None: it does not take part."""
+    twin_key: Key | None = None
+    """Equal for sequences that need the same prefill; None once it has output of its own."""
+    pending: int = 0
+    """Tokens that steps on their way will draw for it."""
+    ended: bool = False
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
@@ -41,7 +47,13 @@ class Sequence(msgspec.Struct):
             submit.stop,
             (submit.priority, arrival),
             KeyChain(submit.cache_salt),
+            None if submit.output else prompt_key(submit.prompt, submit.cache_salt),
         )
+
+    @property
+    def expected_len(self) -> int:
+        """Tokens that it has once the steps on their way are done."""
+        return len(self.tokens) + self.pending
 
     @property
     def total_len(self) -> int:
@@ -49,8 +61,10 @@ class Sequence(msgspec.Struct):
         return self.prompt_len + self.stop.max_tokens
 
     def append(self, token: int) -> Finish | None:
-        """Add a drawn token; return why the sequence ends with it, if it does."""
+        """Add a token that a step drew; return why the sequence ends with it, if it does."""
         self.tokens.append(token)
+        self.pending -= 1
+        self.twin_key = None
         num_output = len(self.tokens) - self.prompt_len
         if token in self.stop.stop_ids and num_output > self.stop.min_tokens:
             return Finish.STOP

@@ -108,6 +108,13 @@ def test_a_step_without_output_rows_only_fills_the_cache(make_stage: MakeStage) 
     assert stage.wait(ticket, 1.0).ids.shape == (0, 64)
 
 
+def test_a_row_can_be_selected_twice(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    ticket = stage.submit(make_step([1, 2]), None, select_rows(np.array([1, 1], np.int32)))
+    first, second = stage.wait(ticket, 1.0).ids
+    assert first.tolist() == second.tolist()
+
+
 @pytest.mark.parametrize(
     "hidden",
     [

@@ -1,0 +1,73 @@
+"""Steps that are prepared before the tokens that they need are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import StageLimits
+from llmd.api.messages import SamplingParams, StopParams
+from llmd.engine.batch import build_step
+from llmd.engine.chain import Chain
+from llmd.engine.flight import Departure
+from llmd.models.lowering import lower
+from llmd.sampling.edits import LogitEdits
+from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.sequence import Sequence
+from llmd.testing.null_device import NullDevice
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+
+TABLES = (np.zeros((1, 1), np.int32),)
+COPIES = np.zeros((0, 3), np.int32)
+
+
+@pytest.fixture
+def chain() -> Chain:
+    program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32")
+    parts = NullDevice(lambda: 0.0).load(program, RandomSource(), lambda _done, _total: None)
+    return Chain([parts.stage({0: 4}, StageLimits(8, 2, 2))])
+
+
+def sequence(temperature: float = 0.0, **params: float) -> Sequence:
+    sampling = SamplingParams(seed=0, temperature=temperature, **params)  # type: ignore[arg-type]
+    return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
+
+
+def departure(one: Sequence, start: int, count: int) -> Departure:
+    chunks = [Chunk(one, start, count, ends=True)]
+    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES)
+
+
+def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
+    first = departure(sequence(), 0, 3).launch(chain, {})
+    second = departure(sequence(temperature=1.0), 0, 3)
+    assert second.follows_device({})
+    assert second.launch_behind(first, chain, {}).draw()[0][1] is None
+
+
+def test_a_greedy_token_is_left_to_the_device(chain: Chain) -> None:
+    one = sequence()
+    first = departure(one, 0, 3).launch(chain, {})
+    second = departure(one, 3, 1)
+    assert second.follows_device({})
+    second.launch_behind(first, chain, {})
+
+
+def test_a_sampled_or_penalised_token_is_waited_for(chain: Chain) -> None:
+    assert not departure(sequence(temperature=0.5), 3, 1).follows_device({})
+    one = sequence(presence_penalty=1.0)
+    assert not departure(one, 3, 1).follows_device({1: LogitEdits(one.sampling, 131, [], [])})
+
+
+def test_a_token_that_was_drawn_meanwhile_takes_its_place(chain: Chain) -> None:
+    one = sequence(temperature=0.5)
+    second = departure(one, 3, 1)
+    one.append(42)
+    second.launch(chain, {})
+    assert second._step.token_ids.tolist() == [42]
+
+
+def test_an_empty_plan_is_told() -> None:
+    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES).is_empty
