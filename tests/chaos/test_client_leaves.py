@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
-from typing import Any
+from contextlib import ExitStack
 
 import pytest
 
-from llmd.client import connected
-from llmd.config import Address, UnixAddress
 from tests.chaos.conftest import SLOTS
-from tests.serving.http import chat, open_stream, send
+from tests.serving.engine_state import asked, report, wait_until
+from tests.serving.http import chat, open_stream
 from tests.serving.model import CONTEXT_LEN
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.running import RunningDaemon
 
 LONG = {"max_tokens": CONTEXT_LEN, "ignore_eos": True}
-
-
-@contextmanager
-def asked(
-    daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
-) -> Iterator[http.client.HTTPConnection]:
-    """A request whose reply nobody has waited for yet."""
-    address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = connected(address)
-    fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
-    with closing(connection):
-        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, **body}))
-        yield connection
-
-
-def report(daemon: RunningDaemon) -> dict[str, Any]:
-    (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
-    counters: dict[str, Any] = row["report"]
-    return counters
-
-
-def wait_until(daemon: RunningDaemon, **expected: int) -> None:
-    """Ask until the engine's counters are so; the test's time limit ends what never comes."""
-    while {name: report(daemon)[name] for name in expected} != expected:
-        pass
 
 
 @pytest.mark.parametrize("unix", [False, True])

@@ -21,17 +21,25 @@ TEMPLATE = (
 )
 
 
-def write_model(directory: Path, *, seed: int = 3, context_len: int = CONTEXT_LEN) -> Path:
-    """Write the model; returns its directory."""
-    config = llama(vocab_size=259, max_position_embeddings=context_len, eos_token_id=TURN_END)
+def write_model(
+    directory: Path, *, seed: int = 3, context_len: int = CONTEXT_LEN, extra_specials: tuple[str, ...] = ()
+) -> Path:
+    """Write the model; returns its directory. Extra special tokens follow the others in the vocabulary."""
+    specials = (*SPECIALS, *extra_specials)
+    config = llama(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=TURN_END)
     write_checkpoint(TinyModel("served", config, seed=seed), directory)
-    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer()))
-    tokenizer_config = {"bos_token": "<s>", "eos_token": "<|im_end|>", "chat_template": TEMPLATE}
+    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer(specials)))
+    tokenizer_config = {
+        "bos_token": "<s>",
+        "eos_token": "<|im_end|>",
+        "chat_template": TEMPLATE,
+        "added_tokens_decoder": {256 + place: {"content": text} for place, text in enumerate(specials)},
+    }
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
     return directory
 
 
-def _tokenizer() -> dict[str, object]:
+def _tokenizer(texts: tuple[str, ...]) -> dict[str, object]:
     vocab = {sign: byte for byte, sign in enumerate(_byte_signs())}
     specials = [
         {
@@ -43,7 +51,7 @@ def _tokenizer() -> dict[str, object]:
             "lstrip": False,
             "rstrip": False,
         }
-        for place, text in enumerate(SPECIALS)
+        for place, text in enumerate(texts)
     ]
     return {
         "version": "1.0",

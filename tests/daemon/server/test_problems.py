@@ -6,6 +6,7 @@ from llmd.api.errors import (
     ContextLengthError,
     DeviceError,
     EngineCrashedError,
+    GrammarError,
     LlmdError,
     MemoryBudgetError,
     ModelError,
@@ -14,7 +15,7 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
-from llmd.server.errors import BadRequestError, ForbiddenError, UnavailableError
+from llmd.server.errors import BadRequestError, BusyError, DeadlineError, ForbiddenError, UnavailableError
 from llmd.server.problems import problem_of, too_large, unknown_url, wrong_method
 
 
@@ -23,6 +24,7 @@ from llmd.server.problems import problem_of, too_large, unknown_url, wrong_metho
     [
         (RequestError("no", param="top_k"), 400, "invalid_request_error", None, "top_k"),
         (BadRequestError("no", code="c", param="p"), 400, "invalid_request_error", "c", "p"),
+        (GrammarError("no", param="p"), 400, "invalid_request_error", "unsupported_schema", "p"),
         (TemplateError("no"), 400, "invalid_request_error", "template_failed", "messages"),
         (ForbiddenError("no", code="c"), 403, "permission_error", "c", None),
         (NotFoundError("no"), 404, "not_found_error", "model_not_found", "model"),
@@ -31,6 +33,8 @@ from llmd.server.problems import problem_of, too_large, unknown_url, wrong_metho
         (MemoryBudgetError("no"), 503, "unavailable_error", "out_of_memory", None),
         (ModelError("no"), 503, "unavailable_error", "model_failed", None),
         (UnavailableError("no", code="c"), 503, "unavailable_error", "c", None),
+        (DeadlineError("no"), 408, "timeout_error", "deadline_exceeded", None),
+        (BusyError("no", code="c", hint="", retry_after_s=1), 429, "rate_limit_error", "c", None),
     ],
 )
 def test_each_error_has_its_place_in_the_table(

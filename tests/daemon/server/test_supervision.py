@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Cancel,
     Failed,
+    Grammar,
     Loaded,
     Output,
     SamplingParams,
@@ -15,6 +17,7 @@ from llmd.api.messages import (
     StopParams,
     Submit,
     TokenOutput,
+    Vocabulary,
 )
 from llmd.server.errors import UnavailableError
 from llmd.server.supervision import Command, Deliver, Fail, Phase, Send, Start, Supervision
@@ -57,6 +60,19 @@ def crash(supervision: Supervision) -> list[Command]:
     if supervision.phase is Phase.LOADING:
         commands += supervision.receive(LOADED)
     return commands
+
+
+def test_vocabulary_goes_to_every_engine_once_before_its_first_grammar(ready: Supervision) -> None:
+    def messages(commands: list[Command]) -> list[str]:
+        return [type(command.message).__name__ for command in commands if isinstance(command, Send)]
+
+    ready.learn(Vocabulary((b"a",)))
+    grammar = Grammar("regex", "a")
+    bound = [structs.replace(request(number), grammar=grammar) for number in (8, 9)]
+    assert messages(ready.submit(request(7))) == ["Submit"]
+    assert messages(ready.submit(bound[0])) == ["Vocabulary", "Submit"]
+    assert messages(ready.submit(bound[1])) == ["Submit"]
+    assert messages(crash(ready)) == ["Submit", "Vocabulary", "Submit", "Submit"]
 
 
 def test_requests_wait_while_the_engine_loads() -> None:

@@ -89,3 +89,24 @@ async def test_cancelled_sequence_is_dropped_with_its_tokens(calls: Calls) -> No
     stream.close()
     stream.close()
     assert calls.made == [("cancel", 70), ("cancel", 71)]
+
+
+async def test_stream_at_its_deadline_gives_back_its_sequences_and_then_its_error(calls: Calls) -> None:
+    stream = TokenStream((7, 8), calls, 9)
+    stream.push(TokenOutput(7, 5))
+    stream.expire_at(0.0, DeviceError("late"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert calls.made == [("cancel", 7), ("cancel", 8)]
+    assert await stream.next() == (0, TokenOutput(7, 5))
+    with pytest.raises(DeviceError, match="late"):
+        await stream.next()
+
+
+async def test_stream_that_was_closed_does_not_expire(calls: Calls) -> None:
+    stream = TokenStream((7,), calls, 9)
+    stream.expire_at(0.0, DeviceError("late"))
+    stream.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert calls.made == [("cancel", 7)]

@@ -9,7 +9,8 @@ LlmdError
 │   ├── TokenizerError       tokenizer files are missing or inconsistent
 │   └── TemplateError        the chat template is broken, too slow or too large
 ├── RequestError             a request that must be refused; ``param`` names the field
-│   └── ContextLengthError   prompt (and answer) do not fit the context window
+│   ├── ContextLengthError   prompt (and answer) do not fit the context window
+│   └── GrammarError         a schema or grammar that cannot be followed; it names the feature
 ├── MemoryBudgetError        weights or KV blocks do not fit the memory that may be used
 ├── PluginError              a plugin failed at one of its grains
 ├── DeviceError              a device failed while it was used
@@ -99,6 +100,10 @@ class ContextLengthError(RequestError):
         )
         self.prompt_len = prompt_len
         self.context_len = context_len
+
+
+class GrammarError(RequestError):
+    """A grammar is malformed, too large, or has a feature that cannot be enforced."""
 
 
 class MemoryBudgetError(LlmdError):

@@ -1,11 +1,13 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
-The front sends `Load` once, then `Submit`, `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading`
+The front sends `Load` once, then `Vocabulary` before the first grammar, `Submit`, `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading`
 (now and then), `Loaded` or `Failed`, then one `Output` for each step, `Failed` for requests it cannot run, and
 `Report` for each `Ask`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -47,6 +49,20 @@ class StopParams(msgspec.Struct, frozen=True):
     min_tokens: int = 0
 
 
+GrammarKind = Literal["json_schema", "json_object", "regex", "choice", "lark", "gbnf"]
+
+
+class Grammar(msgspec.Struct, frozen=True):
+    """What the whole text of an answer must match.
+
+    ``text``: for ``json_schema`` the schema as JSON, for ``choice`` a JSON list of texts, for ``json_object`` nothing; else
+    a regular expression, a Lark grammar (`llmd.grammar` documents the dialect) or one in llama.cpp's GBNF.
+    """
+
+    kind: GrammarKind
+    text: str = ""
+
+
 class StageSpec(msgspec.Struct, frozen=True):
     """Layers ``[first, last)`` on one device; the first stage also embeds, the last also has the head."""
 
@@ -72,8 +88,22 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     memory_budget: int | None = None
 
 
+class Vocabulary(msgspec.Struct, frozen=True, tag=True):
+    """What the model's tokens stand for: needed for grammars alone, and sent before the first of them.
+
+    ``tokens`` has the bytes of each id from 0, empty where an id stands for nothing. ``special_ids`` are control tokens,
+    whose text no other tokens can form. ``end_ids`` end an answer.
+    """
+
+    tokens: tuple[bytes, ...]
+    special_ids: tuple[int, ...] = ()
+    end_ids: tuple[int, ...] = ()
+
+
 class Submit(msgspec.Struct, frozen=True, tag=True):
     """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again.
+
+    With a ``grammar`` the answer matches it, and ends where it is complete: stop ids are drawn there alone.
 
     Requests of a lower ``priority`` number run first. Cached prefixes are shared among requests of one ``cache_salt``.
     """
@@ -85,6 +115,7 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     output: tuple[int, ...] = ()
     priority: int = 0
     cache_salt: str = ""
+    grammar: Grammar | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -197,5 +228,5 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_total: int
 
 
-ToEngine = Load | Submit | Cancel | Ask | Shutdown
+ToEngine = Load | Vocabulary | Submit | Cancel | Ask | Shutdown
 FromEngine = Loading | Loaded | Output | Failed | Report

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from llmd.api.errors import TemplateError
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
+from llmd.chat.grammars import ModelGrammars
 from llmd.chat.prompt import encode_prompt
 from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.template_files import ChatTemplate, load_chat_template
@@ -31,7 +32,7 @@ class ChatPrompt(Struct, frozen=True):
 
 
 class ModelText(Struct, frozen=True):
-    """Tokenizer, template and stop tokens. Everything here may block: call it in a thread.
+    """Tokenizer, template, grammars and stop tokens. Everything here may block: call it in a thread.
 
     ``template`` may be the reason why there is none.
     """
@@ -41,6 +42,7 @@ class ModelText(Struct, frozen=True):
     template: ChatTemplate | TemplateError
     defaults: GenerationDefaults
     stop_ids: tuple[int, ...]
+    grammars: ModelGrammars
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """A plain prompt: BOS once, special tokens read as such."""
@@ -81,12 +83,14 @@ def load_model_text(directory: Path, renderer: TemplateRenderer) -> ModelText:
     stops = stop_token_ids(directory, tokenizer)
     if isinstance(template, ChatTemplate):
         stops += end_of_turn_ids(renderer, template, tokenizer)
+    stop_ids = tuple(sorted(set(stops)))
     return ModelText(
         tokenizer=tokenizer,
         renderer=renderer,
         template=template,
         defaults=read_generation_defaults(directory),
-        stop_ids=tuple(sorted(set(stops))),
+        stop_ids=stop_ids,
+        grammars=ModelGrammars(tokenizer, stop_ids),
     )
 
 

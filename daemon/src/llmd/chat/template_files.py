@@ -54,9 +54,7 @@ def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
     Raises:
         TemplateError: the model has none, or a file cannot be read.
     """
-    sources = _jinja_files(directory)
-    for name in ("tokenizer_config.json", "chat_template.json"):
-        sources = _json_file(directory / name) | sources if "default" not in sources else sources
+    sources = template_sources(directory)
     if not sources:
         raise TemplateError(
             f"{directory} has no chat template",
@@ -67,6 +65,18 @@ def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
         variables=_variables(directory, tokenizer),
         special_texts=frozenset(token.text for token in tokenizer.vocabulary.specials),
     )
+
+
+def template_sources(directory: Path) -> dict[str, str]:
+    """The texts of all templates by name; none for a model without.
+
+    Raises:
+        TemplateError: a file cannot be read.
+    """
+    sources = _jinja_files(directory)
+    for name in ("tokenizer_config.json", "chat_template.json"):
+        sources = _json_file(directory / name) | sources if "default" not in sources else sources
+    return sources
 
 
 def _jinja_files(directory: Path) -> dict[str, str]:

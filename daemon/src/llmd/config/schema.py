@@ -22,6 +22,9 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ``addr`` empty means the user's socket and 127.0.0.1:8642. ``allow_host`` and ``allow_origin`` add to the
     names of this machine. ``drain_s`` is how long running requests may go on after SIGTERM, ``ping_s`` the silence
     after which a stream gets a comment, ``buffer_tokens`` how far a stream may run ahead of a slow reader.
+
+    ``max_queue`` sequences may wait for a model beside those that run; ``max_queue_tokens`` bounds the prompt tokens of
+    all of them, ``max_queue_per_key`` those of one API key. A request must end within ``request_timeout_s``.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
     weights and KV pools of all models together; None is what the machine had available when the daemon started.
     """
@@ -34,6 +37,10 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     drain_s: Seconds = 30.0
     ping_s: Annotated[float, Meta(gt=0)] = 15.0
     buffer_tokens: Count = 4096
+    max_queue: Annotated[int, Meta(ge=0)] = 512
+    max_queue_tokens: Count | None = None
+    max_queue_per_key: Count | None = None
+    request_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     keep_alive: Duration = 300.0
     max_memory: ByteSize | None = None
 

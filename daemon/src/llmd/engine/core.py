@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import LlmdError, MemoryBudgetError, RequestError
+from llmd.api.errors import GrammarError, LlmdError, MemoryBudgetError, RequestError
 from llmd.api.messages import (
     Output,
     Report,
@@ -99,6 +99,8 @@ class EngineCore:
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
         """
         self._check(submit)
+        if submit.grammar is not None:
+            raise GrammarError("this engine binds no answers to grammars", hint="leave the grammar out")
         if LogitEdits.wanted(submit.sampling):
             edits = LogitEdits(submit.sampling, self._limits.vocab_size, submit.prompt, submit.output)
             self._edits[submit.request_id] = edits

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Ask, Cancel, Failed, Load, Loading, Shutdown, Submit, ToEngine
+from llmd.api.messages import Ask, Cancel, Failed, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
 from llmd.engine.channel import Channel
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel
@@ -71,5 +71,7 @@ def _handle(channel: Channel, core: EngineCore, message: ToEngine) -> None:
             core.cancel(request_id)
         case Ask():
             channel.send(core.report())
+        case Vocabulary():
+            log.info("vocabulary", extra={"tokens": len(message.tokens)})
         case Load() | Shutdown():
             log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})

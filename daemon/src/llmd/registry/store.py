@@ -35,6 +35,10 @@ class Store:
         found = dict(_model_directories(self._models_directory))
         return dict(sorted((found | dict(self._builtin)).items()))
 
+    def is_builtin(self, name: str) -> bool:
+        """Whether the model came with llmd."""
+        return name in self._builtin
+
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
         """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
 
@@ -53,7 +57,7 @@ class Store:
         raise _not_found(name, names, directories)
 
     def _describe(self, name: str, directory: Path) -> StoredModel:
-        return describe(name, directory, builtin=name in self._builtin)
+        return describe(name, directory, builtin=self.is_builtin(name))
 
 
 def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:

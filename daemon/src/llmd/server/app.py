@@ -19,6 +19,7 @@ from llmd.server.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_respo
 from llmd.server.errors import ForbiddenError
 from llmd.server.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.problems import problem_of
+from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_record
 from llmd.server.routing import RouteTable, match
 from llmd.server.service import Service
 
@@ -53,7 +54,11 @@ class Door:
         request[STARTED] = time.perf_counter()
         request[REQUEST_ID] = _request_id(request.headers)
         request[SHAPE] = self._shapes.of(request.path, request.headers)
+        record = RequestRecord(request[REQUEST_ID], started=time.monotonic())
+        begin_record(record)
         try:
+            record.limit(self._service.config.request_timeout_s)
+            record.limit(asked_timeout_s(request.headers))
             response = await self._answer(request)
         except asyncio.CancelledError:
             # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.

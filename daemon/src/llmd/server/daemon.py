@@ -39,6 +39,7 @@ from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.supervisor import Admit, Supervisor
 from llmd.server.tasks import unless
+from llmd.server.waiting_room import QueueLimits
 
 logger = logging.getLogger(__name__)
 
@@ -158,8 +159,11 @@ class Daemon:
 
         def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
             message = load_message(directory, config.engine)
-            buffer_tokens = config.server.buffer_tokens
-            supervisor = Supervisor(name, message, command, buffer_tokens=buffer_tokens, admit=admit)
+            server = config.server
+            limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
+            supervisor = Supervisor(
+                name, message, command, buffer_tokens=server.buffer_tokens, limits=limits, admit=admit
+            )
             loop = asyncio.get_running_loop()
             text = loop.run_in_executor(threads, load_model_text, directory, renderer)
             return ServedModel(name, directory, supervisor, text, residence)

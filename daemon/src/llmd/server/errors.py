@@ -16,6 +16,21 @@ class UnavailableError(LlmdError):
         self.retry_after_s = retry_after_s
 
 
+class BusyError(LlmdError):
+    """Too much waits already. ``code`` says which limit refused; ``retry_after_s`` is when there will be room."""
+
+    def __init__(self, message: str, *, code: str, hint: str, retry_after_s: int) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+        self.retry_after_s = retry_after_s
+
+
+class DeadlineError(LlmdError):
+    """The request was not done in the time that it, or the server, allows."""
+
+    exit_code = 7
+
+
 class ForbiddenError(LlmdError):
     """The sender may not ask this; ``code`` says which check refused."""
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from llmd.server.generation import Generation, GenerationRequest
+from llmd.server.request_record import current_record
 from llmd.server.served_model import ReadyModel, ServedModel
 
 HEADER_LEN = 1000
@@ -37,12 +38,16 @@ class Exchange(Struct, frozen=True):
         """Wait for the model, then make the generation, which holds the model until it is left.
 
         Raises:
-            LlmdError: the model cannot answer, or not this request.
+            LlmdError: the model cannot answer, not this request, or not in time.
+            BusyError: too many wait for the model.
         """
+        record = current_record()
         with ExitStack() as held:
             held.enter_context(self.model.in_use(self.keep_alive_s))
-            ready = await self.model.ready()
-            request = await self.prepare(ready)
+            with self.model.supervisor.place(record):
+                async with record.in_time():
+                    ready = await self.model.ready()
+                    request = await self.prepare(ready)
             generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
             generation.held.push(held.pop_all())
         return ready, generation

@@ -10,10 +10,11 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import StopParams
+from llmd.api.messages import Grammar, StopParams
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.request_record import current_record
 from llmd.server.supervisor import Supervisor, TokenRequest
 from llmd.server.timing import Timing
 from llmd.server.token_stream import TokenStream
@@ -33,7 +34,9 @@ class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own.
+    many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
+    answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
+    `llmd.api.messages.Submit`.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -44,6 +47,10 @@ class GenerationRequest(Struct, frozen=True):
     at_text_start: bool = True
     param: str = "messages"
     window: int | None = None
+    grammar: Grammar | None = None
+    grammar_param: str = "response_format"
+    priority: int = 0
+    cache_salt: str = ""
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -105,7 +112,9 @@ class Generation:
                 yield index, Piece("", finish="length")
             return
         self.timing.submit()
-        self._stream = supervisor.open(self._token_requests())
+        if self.request.grammar is not None:
+            supervisor.learn(self._text.grammars.vocabulary)
+        self._stream = supervisor.open(self._token_requests(), current_record())
         while self._answers:
             index, token = await self._stream.next()
             self.timing.token()
@@ -140,7 +149,14 @@ class Generation:
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
-            TokenRequest(prompt, sampling.params(defaults, seed, choice), self._stop_params(len(prompt)))
+            TokenRequest(
+                prompt,
+                sampling.params(defaults, seed, choice),
+                self._stop_params(len(prompt)),
+                self.request.grammar,
+                self.request.priority,
+                self.request.cache_salt,
+            )
             for prompt in self.request.prompts
             for choice in range(self.request.n)
         ]

@@ -43,6 +43,8 @@ class ModelTable:
         if not asked:
             return self._only()
         name, directory = self.locate(asked, allow_path=allow_path)
+        if name not in self._residents.served and self.store.directories().get(name) != directory:
+            self._elsewhere[name] = directory
         return await self._residents.serve(name, directory)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
@@ -56,9 +58,7 @@ class ModelTable:
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
         if allow_path and (directory := _directory(asked)) is not None:
-            name = self._name_of(directory, directories)
-            self._elsewhere[name] = directory
-            return name, directory
+            return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
             raise _no_directory(asked, allow_path=allow_path)
         raise _unknown(asked, names, {*directories, *self.aliases})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from llmd.api.errors import (
     ContextLengthError,
     EngineCrashedError,
+    GrammarError,
     LlmdError,
     MemoryBudgetError,
     ModelError,
@@ -13,7 +14,7 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
-from llmd.server.errors import BadRequestError, ForbiddenError, UnavailableError
+from llmd.server.errors import BadRequestError, BusyError, DeadlineError, ForbiddenError, UnavailableError
 
 INVALID_REQUEST = "invalid_request_error"
 NOT_FOUND = "not_found_error"
@@ -24,24 +25,42 @@ def problem_of(error: LlmdError) -> Problem:
     """Status, type and code of an error."""
     text = str(error)
     match error:
-        case ContextLengthError():
-            lengths = {"n_prompt_tokens": error.prompt_len, "n_ctx": error.context_len}
-            return Problem(400, INVALID_REQUEST, "context_length_exceeded", text, error.param, lengths)
         case RequestError():
-            code = error.code if isinstance(error, BadRequestError) else None
-            return Problem(400, INVALID_REQUEST, code, text, error.param)
+            return _request_problem(error, text)
         case ForbiddenError():
             return Problem(403, "permission_error", error.code, text)
         case NotFoundError():
             return Problem(404, NOT_FOUND, "model_not_found", text, "model")
+        case BusyError() | DeadlineError() | UnavailableError():
+            return _later_problem(error, text)
         case _:
             return _server_problem(error, text)
 
 
-def _server_problem(error: LlmdError, text: str) -> Problem:
+def _request_problem(error: RequestError, text: str) -> Problem:
     match error:
+        case ContextLengthError():
+            lengths = {"n_prompt_tokens": error.prompt_len, "n_ctx": error.context_len}
+            return Problem(400, INVALID_REQUEST, "context_length_exceeded", text, error.param, lengths)
+        case GrammarError():
+            return Problem(400, INVALID_REQUEST, "unsupported_schema", text, error.param)
+        case _:
+            code = error.code if isinstance(error, BadRequestError) else None
+            return Problem(400, INVALID_REQUEST, code, text, error.param)
+
+
+def _later_problem(error: BusyError | DeadlineError | UnavailableError, text: str) -> Problem:
+    match error:
+        case BusyError():
+            return Problem(429, "rate_limit_error", error.code, text, headers=_retry(error.retry_after_s))
+        case DeadlineError():
+            return Problem(408, "timeout_error", "deadline_exceeded", text)
         case UnavailableError():
             return Problem(503, UNAVAILABLE, error.code, text, headers=_retry(error.retry_after_s))
+
+
+def _server_problem(error: LlmdError, text: str) -> Problem:
+    match error:
         case TemplateError():
             return Problem(400, INVALID_REQUEST, "template_failed", text, "messages")
         case MemoryBudgetError():

@@ -59,11 +59,19 @@ class ServedModel:
         Raises:
             LlmdError: it cannot be loaded, or has failed for good.
         """
-        # Shielded: one client that leaves while the model loads must not end the loading for the others.
-        text = await asyncio.shield(self._text)
+        text = await self.text()
         loaded = await self.supervisor.loaded()
         check_vocab_size(text.tokenizer, loaded.vocab_size)
         return ReadyModel(self.supervisor, text, loaded)
+
+    async def text(self) -> ModelText:
+        """Wait until prompts can be made tokens; the engine may still load.
+
+        Raises:
+            LlmdError: its text files cannot be used.
+        """
+        # Shielded: one client that leaves while the model loads must not end the loading for the others.
+        return await asyncio.shield(self._text)
 
     @property
     def error(self) -> LlmdError | None:

@@ -23,6 +23,7 @@ from llmd.api.messages import (
     Submit,
     ToEngine,
     TokenOutput,
+    Vocabulary,
 )
 from llmd.server.errors import UnavailableError, from_engine
 
@@ -93,11 +94,17 @@ class Supervision:
         self._strikes = 0
         self._proven = True
         self._resubmitted: set[int] = set()
+        self._vocabulary: Vocabulary | None = None
+        self._engine_has_vocabulary = False
 
     @property
     def live(self) -> int:
         """How many requests have not ended."""
         return len(self._live)
+
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Keep what every engine must know before its first grammar."""
+        self._vocabulary = vocabulary
 
     def submit(self, request: Submit) -> list[Command]:
         """Take a request; it waits here while the engine loads."""
@@ -151,6 +158,7 @@ class Supervision:
         self.phase = Phase.LOADING
         self.restarts += 1
         self._proven = False
+        self._engine_has_vocabulary = False
         self._by_engine_id.clear()
         for live in self._live.values():
             live.engine_id = None
@@ -209,7 +217,15 @@ class Supervision:
         live.engine_id = self._next_engine_id
         self._next_engine_id += 1
         self._by_engine_id[live.engine_id] = request_id
-        return [Send(structs.replace(live.request, request_id=live.engine_id, output=tuple(live.output)))]
+        submit = structs.replace(live.request, request_id=live.engine_id, output=tuple(live.output))
+        return [*self._vocabulary_for(submit), Send(submit)]
+
+    def _vocabulary_for(self, submit: Submit) -> list[Command]:
+        """What the engine must be told before a request, once: 150,000 tokens are more than a megabyte."""
+        if submit.grammar is None or self._engine_has_vocabulary or self._vocabulary is None:
+            return []
+        self._engine_has_vocabulary = True
+        return [Send(self._vocabulary)]
 
     def _take_from_engine(self, request_id: int) -> list[Command]:
         live = self._live.get(request_id)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import assert_never
 
 from msgspec import Struct, structs
@@ -14,6 +16,7 @@ from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Ask,
     FromEngine,
+    Grammar,
     Load,
     Loaded,
     Loading,
@@ -23,12 +26,15 @@ from llmd.api.messages import (
     Started,
     StopParams,
     Submit,
+    Vocabulary,
 )
 from llmd.server.engine_process import EngineProcess
 from llmd.server.errors import UnavailableError
+from llmd.server.request_record import RequestRecord
 from llmd.server.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
 from llmd.server.tasks import OwnedTask, unless
 from llmd.server.token_stream import TokenStream
+from llmd.server.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +50,14 @@ async def _at_once() -> int | None:
 
 
 class TokenRequest(Struct, frozen=True):
-    """One sequence to run."""
+    """One sequence to run; ``priority`` and ``cache_salt`` are those of `Submit`."""
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
     stop: StopParams
+    grammar: Grammar | None = None
+    priority: int = 0
+    cache_salt: str = ""
 
 
 class Supervisor:
@@ -61,6 +70,7 @@ class Supervisor:
         command: Sequence[str],
         *,
         buffer_tokens: int = 4096,
+        limits: QueueLimits = DEFAULT_LIMITS,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,
         admit: Admit = _at_once,
@@ -75,6 +85,8 @@ class Supervisor:
         self._state = Supervision(model, backoff_s)
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
+        self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
+        self._places: dict[int, Place] = {}
         self._streams: dict[int, TokenStream] = {}
         self._ids = itertools.count()
         self._reports: list[asyncio.Future[Report]] = []
@@ -117,17 +129,56 @@ class Supervisor:
             raise self._state.error
         return self._state.loaded
 
-    def open(self, requests: Sequence[TokenRequest]) -> TokenStream:
-        """Run sequences; their tokens come from the stream, which must be closed."""
-        submits = [Submit(next(self._ids), r.prompt, r.sampling, r.stop) for r in requests]
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Take what requests with a grammar need, before the first of them."""
+        self._state.learn(vocabulary)
+
+    @contextmanager
+    def place(self, record: RequestRecord) -> Iterator[None]:
+        """Count a request as one that waits while its model loads and its prompt becomes tokens.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        place = self._room.enter(record.key, 1, 0, time.monotonic())
+        try:
+            yield
+        finally:
+            self._room.leave(place, time.monotonic(), served=False)
+
+    def open(self, requests: Sequence[TokenRequest], record: RequestRecord | None = None) -> TokenStream:
+        """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        record = record or RequestRecord()
+        lengths = [len(request.prompt) for request in requests]
+        self._room.enter(record.key, len(requests), sum(lengths), time.monotonic())
+        submits = [
+            Submit(
+                next(self._ids),
+                r.prompt,
+                r.sampling,
+                r.stop,
+                grammar=r.grammar,
+                priority=r.priority,
+                cache_salt=r.cache_salt,
+            )
+            for r in requests
+        ]
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
+        if record.deadline is not None:
+            stream.expire_at(record.deadline, record.too_late())
+        for submit, length in zip(submits, lengths, strict=True):
+            self._places[submit.request_id] = Place(record.key, 1, length)
         for submit in submits:
             self._streams[submit.request_id] = stream
             self._perform(self._state.submit(submit))
         return stream
 
     def cancel(self, request_id: int) -> None:
-        self._streams.pop(request_id, None)
+        self._end_stream(request_id)
         self._perform(self._state.cancel(request_id))
 
     def pause(self, request_id: int) -> None:
@@ -232,7 +283,7 @@ class Supervisor:
                 case Deliver():
                     self._deliver(command)
                 case Fail():
-                    if stream := self._streams.pop(command.request_id, None):
+                    if stream := self._end_stream(command.request_id):
                         stream.fail(command.error)
                 case _:
                     assert_never(command)
@@ -246,9 +297,15 @@ class Supervisor:
         request_id = command.output.request_id
         stream = self._streams.get(request_id)
         if command.output.finish is not None:
-            self._streams.pop(request_id, None)
+            self._end_stream(request_id)
         if stream is not None:
             stream.push(command.output)
+
+    def _end_stream(self, request_id: int) -> TokenStream | None:
+        """Let go of a sequence that has ended or is no longer wanted; its place is free."""
+        if place := self._places.pop(request_id, None):
+            self._room.leave(place, time.monotonic())
+        return self._streams.pop(request_id, None)
 
     def _fail_reports(self, how: str) -> None:
         for answer in self._reports:

@@ -34,6 +34,7 @@ class TokenStream:
         self._error: LlmdError | None = None
         self._paused = False
         self._changed = asyncio.Event()
+        self._expiry: asyncio.TimerHandle | None = None
 
     async def next(self) -> tuple[int, TokenOutput]:
         """The next token and the index of its sequence.
@@ -63,6 +64,12 @@ class TokenStream:
         for request_id in tuple(self._index):
             self._control.cancel(request_id)
         self._index.clear()
+        if self._expiry is not None:
+            self._expiry.cancel()
+
+    def expire_at(self, when: float, error: LlmdError) -> None:
+        """End every sequence at a time of the event loop's clock; its reader gets ``error`` after the last token."""
+        self._expiry = asyncio.get_running_loop().call_at(when, self._expire, error)
 
     def begin(self, started: Started) -> None:
         """Take from the supervisor that a sequence began to run; what it finds when it runs on does not count."""
@@ -83,6 +90,11 @@ class TokenStream:
         """Take the end of a request from the supervisor; tokens before it are still read."""
         self._error = self._error or error
         self._changed.set()
+
+    def _expire(self, error: LlmdError) -> None:
+        for request_id in self._index:
+            self._control.cancel(request_id)
+        self.fail(error)
 
     def _resume_if_caught_up(self) -> None:
         if self._paused and len(self._tokens) <= self._buffer_tokens // 2:

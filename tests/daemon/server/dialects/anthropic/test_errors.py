@@ -48,6 +48,15 @@ def test_prompt_too_long_is_told_in_the_words_that_agents_look_for() -> None:
     assert error["message"] == "prompt is too long: 700 tokens > 512 maximum"
 
 
+def test_message_names_the_field_once() -> None:
+    def message(text: str, param: str) -> str:
+        body = write_error(Problem(400, "x", None, text, param), "").body
+        return str(body["error"]["message"])
+
+    assert message("the content is odd", "messages[0]") == "messages[0]: the content is odd"
+    assert message("top_k must be small", "top_k") == "top_k must be small"
+
+
 def check(reply: Reply, status: int, kind: str) -> None:
     body = reply.json
     assert (reply.status, body["type"], body["error"]["type"]) == (status, "error", kind)
@@ -56,6 +65,7 @@ def check(reply: Reply, status: int, kind: str) -> None:
 
 
 def test_what_the_door_refuses_has_this_form_too(daemon: RunningDaemon) -> None:
+    check(send(daemon, "GET", MESSAGES), 405, "invalid_request_error")
     check(send(daemon, "POST", f"{MESSAGES}/nothing", {}), 404, "not_found_error")
     check(send(daemon, "POST", MESSAGES, {}, {"Host": "evil.example"}), 403, "permission_error")
     check(send(daemon, "POST", MESSAGES, b"x" * 200_001), 413, "invalid_request_error")

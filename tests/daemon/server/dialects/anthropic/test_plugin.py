@@ -7,4 +7,8 @@ def test_announces_its_routes_and_the_form_of_its_errors() -> None:
     (dialect,) = llmd_dialects()
     assert dialect.name == "anthropic"
     assert dialect.errors is not None
-    assert [(route.method, route.path) for route in dialect.routes()] == [("GET", "/api/hello")]
+    assert [(route.method, route.path) for route in dialect.routes()] == [
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/messages/count_tokens"),
+        ("GET", "/api/hello"),
+    ]

@@ -31,8 +31,11 @@ ANTHROPIC = ErrorShape(write_error, paths=("/v1/messages",), header="anthropic-v
 
 
 def _message(problem: Problem) -> str:
-    """Agents look for the service's own words before they compact a conversation."""
-    if problem.code != "context_length_exceeded":
+    """The message, with the field that it is about: the object has no place of its own for that."""
+    if problem.code == "context_length_exceeded":
+        # The service's own words: agents look for them before they compact a conversation.
+        lengths = problem.extra
+        return f"prompt is too long: {lengths['n_prompt_tokens']} tokens > {lengths['n_ctx']} maximum"
+    if problem.param is None or problem.param in problem.message:
         return problem.message
-    lengths = problem.extra
-    return f"prompt is too long: {lengths['n_prompt_tokens']} tokens > {lengths['n_ctx']} maximum"
+    return f"{problem.param}: {problem.message}"

@@ -17,6 +17,10 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.anthropic import hello
+    from llmd.server.dialects.anthropic import hello, messages
 
-    return [Route("GET", "/api/hello", hello.hello, probe=True)]
+    return [
+        Route("POST", "/v1/messages", messages.answer),
+        Route("POST", "/v1/messages/count_tokens", messages.count_tokens),
+        Route("GET", "/api/hello", hello.hello, probe=True),
+    ]

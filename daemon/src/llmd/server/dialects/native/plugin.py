@@ -22,7 +22,6 @@ def _routes() -> Sequence[Route]:
         *(Route("GET", path, health.health, probe=True) for path in ("/health", "/healthz", "/v1/health")),
         *(Route("GET", path, health.ready, probe=True) for path in ("/ready", "/readyz")),
         Route("GET", "/version", health.version),
-        Route("GET", "/", health.version, probe=True),
         Route("GET", "/llmd/ps", admin.ps),
         Route("POST", "/llmd/stop", admin.stop),
         Route("GET", "/llmd/plugins", admin.plugins),

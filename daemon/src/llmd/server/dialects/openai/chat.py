@@ -12,6 +12,7 @@ from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
+    MAX_PRIORITY,
     REFUSED,
     read_chat_logprobs,
     read_choices,
@@ -62,6 +63,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         n=read_choices(fields),
         skip_special=fields.boolean("skip_special_tokens", default=True),
         at_text_start=not prompt.continue_final_message,
+        priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
+        cache_salt=fields.text("cache_salt") or "",
     )
     refuse_tools(fields)
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})

@@ -12,6 +12,7 @@ from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
+    MAX_PRIORITY,
     MAX_TOP_LOGPROBS,
     REFUSED,
     read_choices,
@@ -59,6 +60,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         skip_special=fields.boolean("skip_special_tokens", default=True),
         at_text_start=False,
         param="prompt",
+        priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
+        cache_salt=fields.text("cache_salt") or "",
     )
     fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})

@@ -20,6 +20,7 @@ MAX_TOKENS = (1 << 31) - 1
 ANY_SEED = 1 << 256
 MAX_PENALTY = 100.0
 MAX_BIAS = 100.0
+MAX_PRIORITY = 1 << 31
 
 _GRAMMAR = "answers are not bound to a grammar"
 _LOGITS = "logits are not edited"

@@ -1,0 +1,45 @@
+"""What a model can be asked for, told from its small files: nothing is loaded to list it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from llmd.api.errors import ModelError
+from llmd.chat.fill_in_middle import form_of
+from llmd.chat.template_files import template_sources
+from llmd.chat.tokenizer_config import read_tokenizer_config
+
+# Words of templates that know reasoning, each of some family.
+_REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effort", "[THINK]")
+
+
+class Abilities(Struct, frozen=True):
+    """``chat``: it has a template, and so it can also be given tools. ``thinking``: its template knows reasoning.
+
+    ``insert``: it fills in text before a suffix.
+    """
+
+    chat: bool = False
+    thinking: bool = False
+    insert: bool = False
+
+
+def read_abilities(directory: Path) -> Abilities:
+    """The abilities of a model directory; files that cannot be read promise nothing."""
+    try:
+        sources = template_sources(directory)
+        added = {token.content for token in read_tokenizer_config(directory).added.values()}
+    except ModelError:
+        return Abilities()
+    return Abilities(
+        chat=bool(sources),
+        thinking=any(map(knows_reasoning, sources.values())),
+        insert=form_of(added.__contains__) is not None,
+    )
+
+
+def knows_reasoning(template: str) -> bool:
+    """Whether a chat template writes, reads or switches reasoning."""
+    return any(word in template for word in _REASONING)

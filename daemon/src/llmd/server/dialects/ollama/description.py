@@ -1,0 +1,98 @@
+"""What Ollama's clients are told about a model, from its configuration and the headers of its weights."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.api.errors import LlmdError
+from llmd.api.plugins import Config
+from llmd.models.config_file import read_config
+from llmd.registry.stored_model import StoredModel
+
+# Ollama's name of a value, and where configurations keep it.
+_INFO = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim",
+    "rope.freq_base": "rope_theta",
+    "vocab_size": "vocab_size",
+}
+
+
+class Description(Struct, frozen=True):
+    """A model of the store with its configuration; that of a model for text and images is the part about text."""
+
+    stored: StoredModel
+    config: Config
+
+    @property
+    def family(self) -> str:
+        return str(self.config.get("model_type") or self.stored.architecture or "unknown")
+
+    def details(self) -> dict[str, Any]:
+        """The short form, which lists carry."""
+        return {
+            "parent_model": "",
+            "format": "safetensors",
+            "family": self.family,
+            "families": [self.family],
+            "parameter_size": human_count(self.stored.num_parameters),
+            "quantization_level": self.stored.format.upper(),
+            "context_length": self.stored.context_len,
+            "embedding_length": self._integer("hidden_size"),
+        }
+
+    def info(self) -> dict[str, Any]:
+        """The long form, under the names that GGUF files use."""
+        stated = {f"{self.family}.{name}": self.config.get(key) for name, key in _INFO.items()}
+        general = {
+            "general.architecture": self.family,
+            "general.basename": self.stored.name,
+            "general.parameter_count": self.stored.num_parameters,
+        }
+        numbers = {name: value for name, value in stated.items() if _is_number(value)}
+        return general | {f"{self.family}.context_length": self.stored.context_len} | numbers
+
+    def _integer(self, name: str) -> int | None:
+        value = self.config.get(name)
+        return value if isinstance(value, int) else None
+
+
+def describe_model(stored: StoredModel) -> Description:
+    """Read what else there is to know; a configuration that cannot be read says nothing."""
+    try:
+        config = read_config(stored.directory)
+    except LlmdError:
+        config = {}
+    nested = config.get("text_config")
+    return Description(stored, {**config, **nested} if isinstance(nested, dict) else config)
+
+
+def digest(directory: Path) -> str:
+    """64 hex digits that change when a file of the model does.
+
+    Of names, sizes and times: reading gigabytes for every list would be too slow.
+    """
+    files = sorted(path for path in directory.iterdir() if path.is_file()) if directory.is_dir() else []
+    known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def human_count(number: int) -> str:
+    """1234567890 as 1.2B, as models are called."""
+    for size, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if number >= size:
+            return f"{number / size:.1f}{letter}"
+    return str(number)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

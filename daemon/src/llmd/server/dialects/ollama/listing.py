@@ -1,0 +1,72 @@
+"""``/api/tags``: what there is. ``/api/ps``: what is loaded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from llmd.api.messages import Loaded
+from llmd.chat.abilities import Abilities, read_abilities
+from llmd.registry.stored_model import StoredModel, describe
+from llmd.server.dialects.ollama.description import describe_model, digest
+from llmd.server.dialects.ollama.names import known_models
+from llmd.server.dialects.ollama.times import rfc3339_of
+from llmd.server.json_response import json_response
+from llmd.server.model_table import ModelTable
+from llmd.server.served_model import ServedModel, window_of
+from llmd.server.service import Service
+
+# As Ollama writes that a model stays until it is told to go.
+FOR_EVER = datetime(2318, 1, 1, tzinfo=UTC)
+MAIN_MEMORY = ("cpu", "reference")
+
+
+async def tags(_request: web.Request, service: Service) -> web.Response:
+    """Every model that can be used."""
+    return json_response({"models": await service.in_thread(_tags, service.models)})
+
+
+async def ps(_request: web.Request, service: Service) -> web.Response:
+    """Loaded models, with the memory that they take."""
+    loaded = [(model, model.loaded) for model in service.models.served if model.status != "failed"]
+    rows = [await service.in_thread(_running, model, known) for model, known in loaded if known is not None]
+    return json_response({"models": rows})
+
+
+def capabilities(abilities: Abilities) -> list[str]:
+    """Ollama's words. Every model that chats can be given tools: its calls are bound by a grammar."""
+    found = {"tools": abilities.chat, "insert": abilities.insert, "thinking": abilities.thinking}
+    return ["completion", *(name for name, able in found.items() if able)]
+
+
+def _tags(table: ModelTable) -> list[dict[str, Any]]:
+    return [_entry(model) for model in known_models(table)]
+
+
+def _entry(model: StoredModel) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": rfc3339_of(model.modified),
+        "size": model.size_bytes,
+        "digest": digest(model.directory),
+        "details": describe_model(model).details(),
+        "capabilities": capabilities(read_abilities(model.directory)),
+    }
+
+
+def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
+    described = describe_model(describe(model.name, model.directory))
+    sizes = {stage.device: stage.weight_bytes + stage.kv_bytes for stage in loaded.stages}
+    return {
+        "name": model.name,
+        "model": model.name,
+        "size": sum(stage.weight_bytes + stage.kv_bytes for stage in loaded.stages),
+        "digest": digest(model.directory),
+        "details": described.details(),
+        "expires_at": rfc3339_of(FOR_EVER),
+        "size_vram": sum(size for device, size in sizes.items() if device not in MAIN_MEMORY),
+        "context_length": window_of(loaded),
+    }

@@ -1,0 +1,32 @@
+"""Announces the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api.hooks import hookimpl
+from llmd.api.plugins import Dialect, Route
+from llmd.server.dialects.ollama.errors import OLLAMA
+
+LLMD_API = 1
+
+
+@hookimpl
+def llmd_dialects() -> Sequence[Dialect]:
+    return [Dialect("ollama", _routes, OLLAMA)]
+
+
+def _routes() -> Sequence[Route]:
+    from llmd.server.dialects.ollama import listing, show, status
+
+    return [
+        Route("GET", "/", status.root, probe=True),
+        Route("GET", "/api/version", status.version, probe=True),
+        Route("GET", "/api/status", status.status),
+        Route("GET", "/api/tags", listing.tags),
+        Route("GET", "/api/ps", listing.ps),
+        Route("POST", "/api/show", show.show),
+        *(Route("POST", path, status.no_account) for path in ("/api/me", "/api/signout")),
+        Route("POST", "/api/push", status.no_push),
+        *(Route("POST", path, status.no_embeddings) for path in ("/api/embed", "/api/embeddings")),
+    ]

@@ -1,0 +1,86 @@
+"""What the daemon notes about one request: who sent it, what it did, when it must have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+
+from msgspec import Struct
+
+from llmd.server.errors import BadRequestError, DeadlineError
+
+TIMEOUT_HEADER = "x-request-timeout-ms"
+MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
+
+
+class RequestRecord(Struct, eq=False):
+    """Times are seconds of the event loop's clock. ``key`` names the API key, empty without one."""
+
+    request_id: str = ""
+    key: str = ""
+    started: float = 0.0
+    deadline: float | None = None
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the request end so many seconds after it came, unless it must end sooner."""
+        if seconds is not None:
+            ends = self.started + seconds
+            self.deadline = ends if self.deadline is None else min(self.deadline, ends)
+
+    @contextlib.asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """End what is awaited in the block at the deadline.
+
+        Raises:
+            DeadlineError: it came.
+        """
+        limit = asyncio.timeout_at(self.deadline)
+        try:
+            async with limit:
+                yield
+        except TimeoutError as error:
+            if limit.expired():
+                raise self.too_late() from error
+            raise
+
+    def too_late(self) -> DeadlineError:
+        """The error of a request whose deadline has come."""
+        assert self.deadline is not None
+        return DeadlineError(
+            f"the request did not end within {self.deadline - self.started:g} seconds",
+            hint=f"raise {TIMEOUT_HEADER}, or the server's request_timeout_s",
+        )
+
+
+_current: ContextVar[RequestRecord | None] = ContextVar("request_record", default=None)
+
+
+def current_record() -> RequestRecord:
+    """The record of the request that this task answers; a new one where it answers none."""
+    return _current.get() or RequestRecord(started=time.monotonic())
+
+
+def begin_record(record: RequestRecord) -> None:
+    """Make it the record of the request that this task answers: each request has a task of its own."""
+    _current.set(record)
+
+
+def asked_timeout_s(headers: Mapping[str, str]) -> float | None:
+    """How long the client is ready to wait, where it says so.
+
+    Raises:
+        BadRequestError: it is no number of milliseconds.
+    """
+    text = headers.get(TIMEOUT_HEADER)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= MAX_TIMEOUT_MS and len(text) <= 12):
+        raise BadRequestError(
+            f"{TIMEOUT_HEADER} must be between 1 and {MAX_TIMEOUT_MS}, not {text[:40]!r}",
+            code="invalid_value",
+            param=TIMEOUT_HEADER,
+        )
+    return int(text) / 1e3

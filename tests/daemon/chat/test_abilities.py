@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmd.chat.abilities import Abilities, read_abilities
+from tests.serving.model import write_model
+
+
+def test_model_with_a_template_chats(tmp_path: Path) -> None:
+    assert read_abilities(write_model(tmp_path)) == Abilities(chat=True)
+
+
+def test_reasoning_is_told_by_the_template(tmp_path: Path) -> None:
+    write_model(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{% if enable_thinking %}<think>{% endif %}")
+    assert read_abilities(tmp_path).thinking
+
+
+def test_insertion_is_told_by_the_added_tokens(tmp_path: Path) -> None:
+    write_model(tmp_path, extra_specials=("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
+    assert read_abilities(tmp_path).insert
+
+
+def test_files_that_cannot_be_read_promise_nothing(tmp_path: Path) -> None:
+    assert read_abilities(tmp_path) == Abilities()
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    assert read_abilities(tmp_path) == Abilities()

@@ -1,0 +1,42 @@
+"""What the engine of a daemon under test does at the moment."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from llmd.client import connected
+from llmd.config import Address, UnixAddress
+from tests.serving.http import send
+from tests.serving.running import MODEL, RunningDaemon
+
+
+@contextlib.contextmanager
+def asked(
+    daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
+) -> Iterator[http.client.HTTPConnection]:
+    """A request whose reply nobody has waited for yet."""
+    address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
+    connection = http.client.HTTPConnection("localhost")
+    connection.sock = connected(address)
+    fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
+    with closing(connection):
+        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, **body}))
+        yield connection
+
+
+def report(daemon: RunningDaemon) -> dict[str, Any]:
+    """Counters of the engine of the only model."""
+    (row,) = send(daemon, "GET", "/llmd/ps", unix=True).json["models"]
+    counters: dict[str, Any] = row["report"]
+    return counters
+
+
+def wait_until(daemon: RunningDaemon, **expected: int) -> None:
+    """Ask until the engine's counters are so; the test's time limit ends what never comes."""
+    while {name: report(daemon)[name] for name in expected} != expected:
+        pass
