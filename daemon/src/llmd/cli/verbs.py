@@ -32,6 +32,7 @@ VERBS = {
     "devices": Verb("llmd.cli.devices", "Show devices, how fast they are, and why one is not used."),
     "plugins": Verb("llmd.cli.plugins", "List and install plugins."),
     "check": Verb("llmd.cli.check", "Run the conformance suite on a device."),
+    "bench": Verb("llmd.cli.bench", "Measure how fast a server is."),
     "config": Verb("llmd.cli.config", "Show settings and where each came from."),
     "version": Verb("llmd.cli.version", "Print the versions of client and daemon."),
     "doctor": Verb("llmd.cli.doctor", "Check this installation and say what mends it."),

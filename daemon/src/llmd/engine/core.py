@@ -133,40 +133,36 @@ class EngineCore:
 
     def _depart(self) -> Arrival:
         try:
-            return self._prepare(None).launch(self._chain)
+            return self._prepare().launch(self._chain, self._edits)
         except BaseException:
             self._rewind()
             raise
 
-    def _prepare(self, before: Arrival | None) -> Departure:
+    def _prepare(self) -> Departure:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
-        return Departure(plan, build_step(plan.chunks, tables, copies), copies, self._edits, before)
+        return Departure(plan, build_step(plan.chunks, tables, copies), copies)
 
     def _finish(self, arrival: Arrival) -> Output:
         """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
-        following = self._prepare(arrival) if self._limits.queues else None
+        following = self._prepare() if self._limits.queues else None
         if following and following.is_empty:
             following = None
-        if following and following.follows_device and self._chain.feeds_itself:
-            self._arrival = following.launch_behind(arrival, self._chain)
+        if following and self._chain.feeds_itself and following.follows_device(self._edits):
+            self._arrival = following.launch_behind(arrival, self._chain, self._edits)
             following = None
         drawn = arrival.draw()
-        tokens = [token for token, _ in drawn]
-        if following and not following.needs_edits:
-            self._launch(following, tokens)
-            following = None
-        finishes = [self._append(one, token) for one, token in zip(arrival.drawing, tokens, strict=True)]
+        finishes = [self._append(one, token) for one, (token, _) in zip(arrival.drawing, drawn, strict=True)]
         if following:
-            self._launch(following, tokens)
+            self._launch(following)
         # From here on the device works on the next step.
         return self._complete(arrival, drawn, finishes)
 
-    def _launch(self, following: Departure, tokens: list[int]) -> None:
+    def _launch(self, following: Departure) -> None:
         """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
         try:
-            self._arrival = following.launch(self._chain, tokens)
+            self._arrival = following.launch(self._chain, self._edits)
         except LlmdError as error:
             self._failure = error
 

@@ -1,0 +1,35 @@
+"""Where the samples of a load come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from llmd.benchmark.random_prompts import RandomShape, random_samples
+from llmd.benchmark.sample import Sample
+from llmd.benchmark.sharegpt import sharegpt_samples
+from llmd.chat.tokenizer import Tokenizer
+
+
+class RandomData(Struct, frozen=True):
+    """Random tokens, sent as text or as token ids."""
+
+    shape: RandomShape = RandomShape()
+    as_token_ids: bool = False
+
+    def samples(self, tokenizer: Tokenizer, count: int, seed: int) -> list[Sample]:
+        return random_samples(self.shape, tokenizer, count, seed, as_token_ids=self.as_token_ids)
+
+
+class ShareGptData(Struct, frozen=True):
+    """A file of conversations; ``output_len`` stands in for the lengths of its answers."""
+
+    path: Path
+    output_len: int | None = None
+
+    def samples(self, tokenizer: Tokenizer, count: int, seed: int) -> list[Sample]:
+        return sharegpt_samples(self.path, tokenizer, count, seed, output_len=self.output_len)
+
+
+DataSet = RandomData | ShareGptData

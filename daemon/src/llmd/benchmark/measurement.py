@@ -1,0 +1,120 @@
+"""One measurement: finds model and tokenizer, makes the samples, puts the load on the server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct, structs
+
+from llmd.api.errors import NotFoundError
+from llmd.benchmark.arrivals import Traffic, arrival_times
+from llmd.benchmark.client import BenchmarkClient, ServedName
+from llmd.benchmark.data_set import DataSet, RandomData
+from llmd.benchmark.load import Run, run_load
+from llmd.benchmark.report import Head
+from llmd.benchmark.sample import Sample
+from llmd.benchmark.target import COMPLETIONS, PATHS, Endpoint, Target
+from llmd.benchmark.timeline import Outcome
+from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.registry.store import Store
+
+
+class Plan(Struct, frozen=True):
+    """What is to be measured. ``model`` None is the server's first; ``tokenizer`` names a model of this machine.
+
+    ``fields`` are sent with each request. The ``num_warmups`` requests that come before are of another seed, so that
+    nothing of the load is cached by them.
+    """
+
+    backend: str = COMPLETIONS
+    path: str | None = None
+    model: str | None = None
+    tokenizer: str | None = None
+    headers: Mapping[str, str] = {}
+    fields: Mapping[str, Any] = {}
+    data: DataSet = RandomData()
+    traffic: Traffic = Traffic()
+    num_prompts: int = 1000
+    num_warmups: int = 0
+    seed: int = 0
+    label: str | None = None
+    silence_s: float = 600.0
+
+
+async def measure(
+    plan: Plan, target: Target, store: Store, ended: Callable[[Outcome], None] = lambda _: None
+) -> tuple[Head, Run]:
+    """Measure a server. SIGINT and SIGTERM end the load, and what there is comes back.
+
+    Raises:
+        LlmdError: no server, model or tokenizer, or samples that cannot be made.
+    """
+    async with BenchmarkClient(target, plan.headers, silence_s=plan.silence_s) as client:
+        served = await client.model(plan.model)
+        name, tokenizer = find_tokenizer(plan.tokenizer, served, store)
+        samples = plan.data.samples(tokenizer, plan.num_prompts, plan.seed)
+        endpoint = Endpoint(plan.backend, plan.path or PATHS[plan.backend], served.name, plan.fields)
+        prefix = f"bench-{uuid.uuid4().hex[:8]}"
+
+        async def ask(sample: Sample, index: int, arrived_s: float) -> Outcome:
+            outcome = await client.ask(endpoint, sample, f"{prefix}-{index}", arrived_s=arrived_s)
+            return outcome if outcome.output_len is not None else counted(outcome, tokenizer)
+
+        limit = plan.traffic.max_concurrency
+        if plan.num_warmups:
+            warmups = plan.data.samples(tokenizer, plan.num_warmups, plan.seed + 1)
+            await run_load(warmups, [0.0] * len(warmups), ask, max_concurrency=limit)
+        times = arrival_times(plan.traffic, plan.num_prompts, plan.seed)
+        with ended_by_signals():
+            run = await run_load(samples, times, ask, max_concurrency=limit, ended=ended)
+    return Head.now(plan.backend, plan.label, served.name, name, plan.num_prompts), run
+
+
+def find_tokenizer(named: str | None, served: ServedName, store: Store) -> tuple[str, Tokenizer]:
+    """The tokenizer that was named, or the one of the model, with the place where it was found.
+
+    Raises:
+        NotFoundError: it is not on this machine.
+        TokenizerError: it cannot be loaded.
+    """
+    names = (served.root, served.name) if named is None else (named,)
+    for name in names:
+        try:
+            directory = store.find(name, allow_path=True).directory
+        except NotFoundError:
+            if named is not None:
+                raise
+        else:
+            return name, load_tokenizer(directory)
+    raise NotFoundError(
+        f"the tokenizer of {served.name} is not on this machine",
+        hint="name its directory, or a model with the same one, with --tokenizer",
+    )
+
+
+def counted(outcome: Outcome, tokenizer: Tokenizer) -> Outcome:
+    """An outcome whose server did not say how many tokens its answer has."""
+    tokens = tokenizer.encode(outcome.text, add_special=False, parse_special=False)
+    return structs.replace(outcome, output_len=len(tokens))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM cancel the current task."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,128 @@
+"""From outcomes to figures, as ``vllm bench serve`` defines them.
+
+TTFT is the time to the first output, ITL those between outputs, E2EL the time to the end of the answer; TPOT is
+(E2EL - TTFT) / (tokens - 1), and answers of one token have none. Requests that failed count in nothing but their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from llmd.benchmark.timeline import Outcome
+
+METRICS = {
+    "ttft": "Time to First Token",
+    "tpot": "Time per Output Token (excl. 1st token)",
+    "itl": "Inter-token Latency",
+    "e2el": "End-to-end Latency",
+    "client_queue_time": "Time in the Client's Queue",
+    "e2el_including_client_queue": "End-to-end Latency with the Client's Queue",
+}
+GOODPUT_METRICS = ("ttft", "tpot", "e2el")
+
+
+class Figures(Struct, frozen=True):
+    """What a load came to. Lengths in tokens, rates per second; names are those of the result's JSON."""
+
+    duration: float
+    completed: int
+    failed: int
+    total_input_tokens: int
+    total_output_tokens: int
+    request_throughput: float
+    request_goodput: float | None
+    output_throughput: float
+    total_token_throughput: float
+    max_output_tokens_per_s: float
+    max_concurrent_requests: int
+
+
+def figures(outcomes: Sequence[Outcome], duration_s: float, goals_ms: Mapping[str, float]) -> Figures:
+    """The figures of outcomes whose ``output_len`` is known; ``goals_ms`` are what a good request keeps."""
+    done = completed(outcomes)
+    num_input = sum(outcome.prompt_len for outcome in done)
+    num_output = sum(outcome.output_len or 0 for outcome in done)
+    num_good = sum(is_good(outcome, goals_ms) for outcome in done)
+    return Figures(
+        duration=duration_s,
+        completed=len(done),
+        failed=len(outcomes) - len(done),
+        total_input_tokens=num_input,
+        total_output_tokens=num_output,
+        request_throughput=len(done) / duration_s,
+        request_goodput=num_good / duration_s if goals_ms else None,
+        output_throughput=num_output / duration_s,
+        total_token_throughput=(num_input + num_output) / duration_s,
+        max_output_tokens_per_s=most_outputs_in_a_second(done),
+        max_concurrent_requests=most_at_once(done),
+    )
+
+
+def completed(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Those that did not fail."""
+    return [outcome for outcome in outcomes if not outcome.error]
+
+
+def errors(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How often each error came, the most frequent first."""
+    return dict(Counter(outcome.error for outcome in outcomes if outcome.error).most_common())
+
+
+def tpot_s(outcome: Outcome) -> float | None:
+    """Seconds for each token after the first."""
+    if (outcome.output_len or 0) < 2:
+        return None
+    return (outcome.latency_s - outcome.ttft_s) / ((outcome.output_len or 0) - 1)
+
+
+def is_good(outcome: Outcome, goals_ms: Mapping[str, float]) -> bool:
+    """Whether a request kept every goal (goodput of Zhong et al. 2024, DistServe)."""
+    took_s = {"ttft": outcome.ttft_s, "tpot": tpot_s(outcome) or 0.0, "e2el": outcome.latency_s}
+    return all(1000 * took_s[name] <= goal_ms for name, goal_ms in goals_ms.items())
+
+
+def samples_ms(outcomes: Iterable[Outcome]) -> dict[str, list[float]]:
+    """Every measured time in milliseconds, by metric."""
+    done = completed(outcomes)
+    seconds: dict[str, list[float]] = {
+        "ttft": [outcome.ttft_s for outcome in done],
+        "tpot": [time_s for outcome in done if (time_s := tpot_s(outcome)) is not None],
+        "itl": [time_s for outcome in done for time_s in outcome.itls_s],
+        "e2el": [outcome.latency_s for outcome in done],
+        "client_queue_time": [outcome.queue_s for outcome in done],
+        "e2el_including_client_queue": [outcome.queue_s + outcome.latency_s for outcome in done],
+    }
+    return {name: [1000 * time_s for time_s in times] for name, times in seconds.items()}
+
+
+def statistics_of(name: str, times_ms: Sequence[float], percentiles: Sequence[float]) -> dict[str, float]:
+    """Mean, median, standard deviation and percentiles of a metric, named as in the result's JSON; of nothing: 0."""
+    times = np.array(times_ms or [0.0])
+    named = {"mean": times.mean(), "median": np.median(times), "std": times.std()}
+    named |= {f"p{percent:g}": np.percentile(times, percent) for percent in percentiles}
+    return {f"{word}_{name}_ms": float(value) for word, value in named.items()}
+
+
+def most_outputs_in_a_second(outcomes: Sequence[Outcome]) -> float:
+    """Outputs in the fullest of the seconds that follow the first request."""
+    seconds: Counter[int] = Counter()
+    began_s = min((outcome.start_s for outcome in outcomes), default=0.0)
+    for outcome in outcomes:
+        gaps = (outcome.start_s - began_s + outcome.ttft_s, *outcome.itls_s)
+        seconds.update(math.floor(time_s) for time_s in np.cumsum(gaps))
+    return float(max(seconds.values(), default=0))
+
+
+def most_at_once(outcomes: Iterable[Outcome]) -> int:
+    """The most requests that ran at the same moment; one that ends as another begins is gone by then."""
+    changes = sorted(
+        change
+        for outcome in outcomes
+        for change in ((outcome.start_s, 1), (outcome.start_s + outcome.latency_s, -1))
+    )
+    return int(max(np.cumsum([step for _, step in changes]), default=0))

@@ -1,0 +1,98 @@
+"""Prompts of random tokens, of lengths that are drawn, too: the data set ``random`` of ``vllm bench serve``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from llmd.api.errors import ConfigError
+from llmd.benchmark.sample import Sample
+from llmd.chat.tokenizer import Tokenizer
+
+TRIES = 10
+REPLACEMENT = "\ufffd"
+
+
+class RandomShape(Struct, frozen=True):
+    """Lengths in tokens are drawn evenly from ``[⌊len · (1 − range_ratio)⌋, ⌈len · (1 + range_ratio)⌉]``.
+
+    ``prefix_len`` tokens that all prompts share come before each, and are not part of ``input_len``.
+    """
+
+    input_len: int = 1024
+    output_len: int = 128
+    range_ratio: float = 0.0
+    prefix_len: int = 0
+
+
+def random_samples(
+    shape: RandomShape, tokenizer: Tokenizer, count: int, seed: int, *, as_token_ids: bool = False
+) -> list[Sample]:
+    """Samples of a shape, the same for the same seed.
+
+    Token ids have exactly the lengths that were drawn. Texts count the BOS that the tokenizer puts before them; few
+    tokenizers give back every random token, so that a text may end up some tokens off.
+
+    Raises:
+        ConfigError: the shape allows empty prompts, or its range is none.
+    """
+    special = 0 if as_token_ids else len(tokenizer.vocabulary.prefix_ids)
+    low, high = _bounds(max(shape.input_len - special, 0), shape.range_ratio)
+    if shape.prefix_len + low < 1:
+        raise ConfigError(
+            f"prompts of {shape.input_len} tokens with a range of {shape.range_ratio:g} may be empty",
+            hint="raise --random-input-len or --random-prefix-len, or lower --random-range-ratio",
+        )
+    shortest, longest = (max(1, bound) for bound in _bounds(shape.output_len, shape.range_ratio))
+    rng = np.random.default_rng(seed)
+    input_lens = rng.integers(low, high + 1, count).tolist()
+    output_lens = rng.integers(shortest, longest + 1, count).tolist()
+    source = RandomTokens(tokenizer, rng)
+    prefix = source.draw(shape.prefix_len)
+    samples = []
+    for input_len, output_len in zip(input_lens, output_lens, strict=True):
+        ids = prefix + source.draw(input_len)
+        if as_token_ids:
+            samples.append(Sample(tuple(ids), len(ids), output_len))
+        else:
+            text, text_len = source.text(ids)
+            samples.append(Sample(text, text_len + special, output_len))
+    return samples
+
+
+def _bounds(length: int, ratio: float) -> tuple[int, int]:
+    if not 0.0 <= ratio < 1.0:
+        raise ConfigError(
+            f"--random-range-ratio is {ratio:g}", hint="give a number from 0 (one length) to below 1"
+        )
+    return math.floor(length * (1 - ratio)), math.ceil(length * (1 + ratio))
+
+
+class RandomTokens:
+    """Draws tokens that are whole characters of text: no control tokens, no halves of characters."""
+
+    def __init__(self, tokenizer: Tokenizer, rng: np.random.Generator) -> None:
+        texts = ((i, tokenizer.token_text(i)) for i in range(tokenizer.vocab_size))
+        self._ids = np.array(
+            [i for i, text in texts if text and REPLACEMENT not in text and not tokenizer.is_special(i)]
+        )
+        self._tokenizer = tokenizer
+        self._rng = rng
+
+    def draw(self, count: int) -> list[int]:
+        """``count`` token ids, each as likely as any other."""
+        ids: list[int] = self._rng.choice(self._ids, count).tolist()
+        return ids
+
+    def text(self, ids: list[int]) -> tuple[str, int]:
+        """A text of as many tokens as ``ids``, or nearly, and how many it has; it begins as they do."""
+        wanted, text = len(ids), ""
+        for _ in range(TRIES):
+            text = self._tokenizer.decode(ids)
+            ids = self._tokenizer.encode(text, add_special=False, parse_special=False)
+            if len(ids) == wanted:
+                break
+            ids = ids[:wanted] + self.draw(max(0, wanted - len(ids)))
+        return text, len(self._tokenizer.encode(text, add_special=False, parse_special=False))

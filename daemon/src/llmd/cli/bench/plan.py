@@ -1,0 +1,90 @@
+"""From the options of ``llmd bench serve`` to what is measured and reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from llmd.api.errors import ConfigError
+from llmd.benchmark.arrivals import Traffic
+from llmd.benchmark.data_set import DataSet, RandomData, ShareGptData
+from llmd.benchmark.measurement import Plan
+from llmd.benchmark.random_prompts import RandomShape
+from llmd.benchmark.report import Chosen
+from llmd.benchmark.target import CHAT, COMPLETIONS
+from llmd.cli.bench.options import SAMPLING
+
+DEFAULT_OUTPUT_LEN = 128
+
+
+def read_plan(options: Mapping[str, Any], silence_s: float) -> Plan:
+    """What is to be measured; ``model`` is left open where the daemon that is started has one alone.
+
+    Raises:
+        click.UsageError: options contradict each other.
+    """
+    backend = CHAT if options["backend"] == CHAT else COMPLETIONS
+    return Plan(
+        backend=backend,
+        path=options["endpoint"],
+        model=options["model"] if options["base_url"] else None,
+        tokenizer=options["tokenizer"],
+        headers=options["headers"],
+        fields=read_fields(options),
+        data=read_data(options, backend),
+        traffic=Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"]),
+        num_prompts=options["num_prompts"],
+        num_warmups=options["num_warmups"],
+        seed=options["seed"],
+        label=options["label"],
+        silence_s=silence_s,
+    )
+
+
+def read_chosen(options: Mapping[str, Any]) -> Chosen:
+    """What is to be reported."""
+    return Chosen(options["metrics"], options["percentiles"], options["goals_ms"])
+
+
+def read_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that every request has."""
+    sampling = {name: options[name] for name in SAMPLING if options[name] is not None}
+    ignores = options["ignore_eos"] or options["dataset_name"] == "random"
+    return sampling | ({"ignore_eos": True} if ignores else {}) | read_extra(options["extra_body"])
+
+
+def read_extra(text: str | None) -> dict[str, Any]:
+    """``--extra-body``.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    if text is None:
+        return {}
+    try:
+        extra = json.loads(text)
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        raise ConfigError(f"--extra-body is {text!r}, which is no JSON object", hint="quote it for the shell")
+    return extra
+
+
+def read_data(options: Mapping[str, Any], backend: str) -> DataSet:
+    """The data set, with the options that belong to it."""
+    path, output_len, as_token_ids = options["dataset_path"], options["output_len"], options["token_ids"]
+    if options["dataset_name"] == "sharegpt":
+        if path is None or as_token_ids:
+            raise click.UsageError("sharegpt needs --dataset-path, and is sent as text")
+        return ShareGptData(path, output_len)
+    if path is not None:
+        raise click.UsageError("--dataset-path needs --dataset-name sharegpt")
+    if as_token_ids and backend == CHAT:
+        raise click.UsageError("--token-ids needs --backend openai: messages of a chat are text")
+    shape = RandomShape(
+        options["input_len"], output_len or DEFAULT_OUTPUT_LEN, options["range_ratio"], options["prefix_len"]
+    )
+    return RandomData(shape, as_token_ids)
