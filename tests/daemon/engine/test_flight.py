@@ -9,7 +9,7 @@ from llmd.api import StageLimits
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.batch import build_step
 from llmd.engine.chain import Chain
-from llmd.engine.flight import Departure
+from llmd.engine.flight import Arrival, Departure
 from llmd.models.lowering import lower
 from llmd.sampling.edits import LogitEdits
 from llmd.scheduler.chunk import Chunk
@@ -35,39 +35,46 @@ def sequence(temperature: float = 0.0, **params: float) -> Sequence:
     return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
 
 
-def departure(one: Sequence, start: int, count: int) -> Departure:
+def departure(
+    one: Sequence, start: int, count: int, before: Arrival | None = None, *, edited: bool = False
+) -> Departure:
     chunks = [Chunk(one, start, count, ends=True)]
-    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES)
+    edits = {1: LogitEdits(one.sampling, 131, [], [])} if edited else {}
+    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES, edits, before)
 
 
 def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
-    first = departure(sequence(), 0, 3).launch(chain, {})
-    second = departure(sequence(temperature=1.0), 0, 3)
-    assert second.follows_device({})
-    assert second.launch_behind(first, chain, {}).draw()[0][1] is None
+    first = departure(sequence(), 0, 3).launch(chain)
+    second = departure(sequence(), 0, 3, first)
+    assert second.follows_device
+    assert second.launch_behind(first, chain).draw() == first.draw()
 
 
 def test_a_greedy_token_is_left_to_the_device(chain: Chain) -> None:
     one = sequence()
-    first = departure(one, 0, 3).launch(chain, {})
-    second = departure(one, 3, 1)
-    assert second.follows_device({})
-    second.launch_behind(first, chain, {})
+    first = departure(one, 0, 3).launch(chain)
+    second = departure(one, 3, 1, first)
+    assert second.follows_device
+    second.launch_behind(first, chain)
+    assert second._step.token_ids.tolist() == [-1]
 
 
-def test_a_sampled_or_penalised_token_is_waited_for(chain: Chain) -> None:
-    assert not departure(sequence(temperature=0.5), 3, 1).follows_device({})
-    one = sequence(presence_penalty=1.0)
-    assert not departure(one, 3, 1).follows_device({1: LogitEdits(one.sampling, 131, [], [])})
-
-
-def test_a_token_that_was_drawn_meanwhile_takes_its_place(chain: Chain) -> None:
+def test_a_sampled_token_is_waited_for_and_takes_its_place(chain: Chain) -> None:
     one = sequence(temperature=0.5)
-    second = departure(one, 3, 1)
-    one.append(42)
-    second.launch(chain, {})
+    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain))
+    assert not second.follows_device
+    assert not second.needs_edits
+    second.launch(chain, [42])
     assert second._step.token_ids.tolist() == [42]
 
 
+def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> None:
+    one = sequence(presence_penalty=1.0)
+    first = departure(one, 0, 3, edited=True).launch(chain)
+    second = departure(one, 3, 1, first, edited=True)
+    assert second.needs_edits
+    assert not second.follows_device
+
+
 def test_an_empty_plan_is_told() -> None:
-    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES).is_empty
+    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES, {}, None).is_empty

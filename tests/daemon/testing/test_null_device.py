@@ -1,34 +1,71 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from llmd.api import StageLimits, Step, Ticket
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
-from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.null_device import STRIDE, NullDevice, NullStage
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
+MakeStage = Callable[[NullDevice], NullStage]
+
 
 @pytest.fixture
-def stage() -> NullStage:
+def make_stage() -> MakeStage:
     program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32")
-    device = NullDevice(lambda: 0.0)
-    assert device.check(program) == []
-    parts = device.load(program, RandomSource(), lambda _done, _total: None)
-    return parts.stage({0: 4}, StageLimits(8, 2, 2))
+
+    def make(device: NullDevice) -> NullStage:
+        assert device.check(program) == []
+        parts = device.load(program, RandomSource(), lambda _done, _total: None)
+        return parts.stage({0: 4}, StageLimits(8, 2, 2))
+
+    return make
 
 
-def step(token: int = 1, feed: Ticket | None = None) -> Step:
+@pytest.fixture
+def stage(make_stage: MakeStage) -> NullStage:
+    return make_stage(NullDevice(lambda: 0.0))
+
+
+def step(token: int = 1, feed: Ticket | None = None, position: int = 0) -> Step:
     one = np.zeros(1, np.int32)
     table = (np.zeros((1, 1), np.int32),)
-    return Step(one + token, one, np.array([0, 1], np.int32), table, np.zeros((0, 3), np.int32), feed)
+    return Step(
+        one + token, one + position, np.array([0, 1], np.int32), table, np.zeros((0, 3), np.int32), feed
+    )
 
 
-def test_answers_every_row_alike(stage: NullStage) -> None:
-    result = stage.wait(stage.submit(step(), None, select_rows(np.zeros(1, np.int32))), 0.0)
-    assert result.ids[0, :3].tolist() == [0, 1, 2]
+def test_the_best_token_depends_on_the_position_alone(stage: NullStage) -> None:
+    selection = select_rows(np.zeros(1, np.int32), np.full(1, 0.5, np.float32))
+    for token in (1, 2):
+        ticket = stage.submit(step(token, position=3), None, selection)
+        result = stage.wait(ticket, 0.0)
+        assert result.ids[0, :3].tolist() == [(3 * STRIDE + j) % 131 for j in range(3)]
+        row = stage.rows(ticket, np.zeros(1, np.int32))[0]
+        assert np.argsort(-row, kind="stable")[:3].tolist() == result.ids[0, :3].tolist()
+        assert result.raw_logsumexp[0] == pytest.approx(np.log(np.exp(row.astype(np.float64)).sum()))
+        assert result.edited_logsumexp[0] == pytest.approx(np.log(np.exp(2.0 * row.astype(np.float64)).sum()))
+        stage.release(ticket)
+
+
+def test_a_step_takes_its_time_after_the_one_before(make_stage: MakeStage) -> None:
+    now = [0.0]
+    paused: list[float] = []
+    stage = make_stage(NullDevice(lambda: now[0], step_s=2.0, pause=paused.append))
+    nothing = select_rows(np.zeros(1, np.int32))
+    tickets = [stage.submit(step(), None, nothing) for _ in range(2)]
+    for ticket in tickets:
+        stage.wait(ticket, 9.0)
+        stage.release(ticket)
+    assert paused == [2.0, 4.0]
+    now[0] = 5.5
+    stage.submit(step(), None, nothing)
+    assert stage.idle_s == 1.5
 
 
 def test_feeding_from_an_unknown_ticket_is_refused(stage: NullStage) -> None:

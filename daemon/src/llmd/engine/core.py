@@ -133,36 +133,40 @@ class EngineCore:
 
     def _depart(self) -> Arrival:
         try:
-            return self._prepare().launch(self._chain, self._edits)
+            return self._prepare(None).launch(self._chain)
         except BaseException:
             self._rewind()
             raise
 
-    def _prepare(self) -> Departure:
+    def _prepare(self, before: Arrival | None) -> Departure:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
-        return Departure(plan, build_step(plan.chunks, tables, copies), copies)
+        return Departure(plan, build_step(plan.chunks, tables, copies), copies, self._edits, before)
 
     def _finish(self, arrival: Arrival) -> Output:
         """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
-        following = self._prepare() if self._limits.queues else None
+        following = self._prepare(arrival) if self._limits.queues else None
         if following and following.is_empty:
             following = None
-        if following and self._chain.feeds_itself and following.follows_device(self._edits):
-            self._arrival = following.launch_behind(arrival, self._chain, self._edits)
+        if following and following.follows_device and self._chain.feeds_itself:
+            self._arrival = following.launch_behind(arrival, self._chain)
             following = None
         drawn = arrival.draw()
-        finishes = [self._append(one, token) for one, (token, _) in zip(arrival.drawing, drawn, strict=True)]
+        tokens = [token for token, _ in drawn]
+        if following and not following.needs_edits:
+            self._launch(following, tokens)
+            following = None
+        finishes = [self._append(one, token) for one, token in zip(arrival.drawing, tokens, strict=True)]
         if following:
-            self._launch(following)
+            self._launch(following, tokens)
         # From here on the device works on the next step.
         return self._complete(arrival, drawn, finishes)
 
-    def _launch(self, following: Departure) -> None:
+    def _launch(self, following: Departure, tokens: list[int]) -> None:
         """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
         try:
-            self._arrival = following.launch(self._chain, self._edits)
+            self._arrival = following.launch(self._chain, tokens)
         except LlmdError as error:
             self._failure = error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,48 +14,60 @@ from llmd.pager.pager import Copies
 from llmd.sampling.edits import LogitEdits
 from llmd.sampling.sampler import draw, is_greedy
 from llmd.scheduler.scheduler import StepPlan
-from llmd.scheduler.sequence import Sequence
+from llmd.scheduler.sequence import Sequence as Running
 
 Edits = Mapping[int, LogitEdits]
 Drawn = tuple[int, Logprobs | None]
 
 
 class Departure:
-    """A step that is ready but for tokens which the step before it has still to draw."""
+    """A step that is ready but for tokens which ``before``, the step on its way, has still to draw."""
 
-    def __init__(self, plan: StepPlan, step: Step, copies: Copies) -> None:
+    def __init__(
+        self, plan: StepPlan, step: Step, copies: Copies, edits: Edits, before: Arrival | None
+    ) -> None:
+        """``edits`` has an entry for each request that edits its logits."""
         self.plan = plan
         self.copies = copies
         self.drawing = drawing(plan.chunks)
         self._step = step
-        self._unknown = unknown_rows(step, plan.chunks)
+        self._edits = edits
+        unknown = unknown_rows(step, plan.chunks)
+        self._by_device = all(is_greedy(one.sampling) for _, one in unknown)
+        self._edited = any(one.request_id in edits for _, one in unknown)
+        self._rows = np.array([row for row, _ in unknown], np.int32)
+        outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
+        self._outputs = np.array(outputs, np.int32)
+        # What is edited depends on the tokens that are missing.
+        self._selection = None if self._edited else build_selection(step, plan.chunks, edits)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do before the step on its way is done."""
         return not self.plan.chunks
 
-    def follows_device(self, edits: Edits) -> bool:
+    @property
+    def follows_device(self) -> bool:
         """Whether the device itself can choose every token that is missing, and nothing else depends on them."""
-        return all(is_greedy(one.sampling) and one.request_id not in edits for _, one in self._unknown)
+        return self._by_device and not self._edited
 
-    def launch(self, chain: Chain, edits: Edits) -> Arrival:
-        """Submit the step, once all its tokens are drawn."""
-        for row, sequence in self._unknown:
-            self._step.token_ids[row] = sequence.tokens[-1]
-        return self._submit(chain, self._step, edits)
+    @property
+    def needs_edits(self) -> bool:
+        """Whether the edits of this step depend on tokens that are missing, so that these are appended before."""
+        return self._edited
 
-    def launch_behind(self, before: Arrival, chain: Chain, edits: Edits) -> Arrival:
+    def launch_behind(self, before: Arrival, chain: Chain) -> Arrival:
         """Submit the step right behind another, from which the device takes the tokens."""
-        if not self._unknown:
-            return self._submit(chain, self._step, edits)
-        rows = np.array([row for row, _ in self._unknown], np.int32)
-        outputs = np.array([before.output_of[one.request_id] for _, one in self._unknown], np.int32)
-        return self._submit(chain, fed(self._step, rows, outputs, before.flight.ticket), edits)
+        if self._rows.size:
+            self._step = fed(self._step, self._rows, self._outputs, before.flight.ticket)
+        return self.launch(chain)
 
-    def _submit(self, chain: Chain, step: Step, edits: Edits) -> Arrival:
-        selection = build_selection(step, self.plan.chunks, edits)
-        return Arrival(self, chain.submit(step, selection))
+    def launch(self, chain: Chain, drawn: Sequence[int] = ()) -> Arrival:
+        """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
+        if drawn:
+            self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
+        selection = self._selection or build_selection(self._step, self.plan.chunks, self._edits)
+        return Arrival(self, chain.submit(self._step, selection))
 
 
 class Arrival:
@@ -73,7 +85,7 @@ class Arrival:
         result = self.flight.wait()
         return [self._draw(result, row, sequence) for row, sequence in enumerate(self.drawing)]
 
-    def _draw(self, result: StepResult, row: int, sequence: Sequence) -> Drawn:
+    def _draw(self, result: StepResult, row: int, sequence: Running) -> Drawn:
         token = draw(
             result.ids[row],
             result.edited[row],

@@ -1,7 +1,8 @@
 """A device that keeps time and the contract, and computes nothing.
 
-It answers every output row with the same fixed candidates after ``step_s`` seconds of a clock that the test
-passes in, refuses what the contract forbids, and records what it was given.
+A step takes ``step_s`` seconds of a clock that the caller passes in. The logits of a row depend on its position alone:
+the token ``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks change nothing. What the contract
+forbids is refused, and what was submitted is recorded.
 """
 
 from __future__ import annotations
@@ -33,14 +34,27 @@ from llmd.api import (
 from llmd.api.checks import check_hidden, check_selection, check_step
 
 Clock = Callable[[], float]
+Pause = Callable[[float], None]
+STRIDE = 7919
+
+
+def _no_pause(_seconds: float) -> None:
+    """For clocks that stand still."""
 
 
 class NullDevice:
     """See `llmd.api.Device`."""
 
     def __init__(
-        self, clock: Clock, *, step_s: float = 0.0, name: str = "null", memory_bytes: int = 1 << 30
+        self,
+        clock: Clock,
+        *,
+        step_s: float = 0.0,
+        pause: Pause = _no_pause,
+        name: str = "null",
+        memory_bytes: int = 1 << 30,
     ) -> None:
+        """``pause`` waits for so many seconds of the clock; without it, `NullStage.wait` returns at once."""
         self.info = DeviceInfo(
             name=name,
             kind="null",
@@ -50,10 +64,12 @@ class NullDevice:
             kv_dtypes=("f32", "f16"),
             ops=OP_KINDS,
             row_exact=True,
+            queues=True,
             description="keeps time, computes nothing",
         )
         self.clock = clock
         self.step_s = step_s
+        self.pause = pause
 
     def check(self, program: Program) -> list[Refusal]:
         return []
@@ -91,12 +107,15 @@ class NullParts:
 class _Flight(msgspec.Struct):
     ready_at: float
     rows: int
-    outputs: int
+    outputs: NDArray[np.int32]  # positions of the output rows
+    result: StepResult
     waiting_for_masks: int
 
 
 class NullStage:
-    """See `llmd.api.Stage`. ``submitted`` holds (rows, positions of each sequence's last row) of every step."""
+    """See `llmd.api.Stage`. ``submitted`` holds (rows, positions of each sequence's last row) of every step, ``idle_s`` the
+    seconds that it waited for a step after the one before was done.
+    """
 
     def __init__(
         self, device: NullDevice, program: Program, blocks: Mapping[int, int], limits: StageLimits
@@ -110,6 +129,9 @@ class NullStage:
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
         self.most_in_flight = 0
+        self.idle_s = 0.0
+        width = min(limits.num_candidates, program.vocab_size)
+        self._candidates = np.arange(width, dtype=np.int32)
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         check_step(self._program, self._blocks, self._limits, step)
@@ -121,12 +143,14 @@ class NullStage:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
             check_hidden(self._program, step, hidden.host())
-        self._busy_until = max(self._busy_until, self._device.clock()) + self._device.step_s
+        self._start(self._device.clock())
         ticket = Ticket(self._next)
         self._next += 1
-        masked = 0 if selection is None else int(selection.masked.sum())
-        outputs = 0 if selection is None else selection.num_rows
-        self._flights[ticket] = _Flight(self._busy_until, step.num_rows, outputs, masked)
+        selection = selection or _NOTHING
+        masked = int(selection.masked.sum())
+        outputs = step.positions[selection.rows]
+        result = self._result(outputs, selection)
+        self._flights[ticket] = _Flight(self._busy_until, step.num_rows, outputs, result, masked)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
@@ -144,27 +168,21 @@ class NullStage:
         flight = self._find(ticket)
         if flight.waiting_for_masks:
             raise ValueError("masked rows have no candidates before apply_masks")
-        if flight.ready_at - self._device.clock() > timeout_s:
+        left_s = flight.ready_at - self._device.clock()
+        if left_s > timeout_s:
             del self._flights[ticket]
             raise DeviceError(
                 f"the step did not finish within {timeout_s} s", hint="see the device's driver log"
             )
-        count, kept = flight.outputs, min(self._limits.num_candidates, self._program.vocab_size)
-        logits = np.tile(-np.arange(kept, dtype=np.float32), (count, 1))
-        return StepResult(
-            ids=np.tile(np.arange(kept, dtype=np.int32), (count, 1)),
-            edited=logits,
-            raw=logits,
-            raw_logsumexp=np.full(count, 0.5, np.float32),
-            edited_logsumexp=np.full(count, 0.5, np.float32),
-            target_raw=np.full(count, np.nan, np.float32),
-            top_ids=np.zeros((count, 0), np.int32),
-            top_raw=np.zeros((count, 0), np.float32),
-        )
+        if left_s > 0:
+            self._device.pause(left_s)
+        return flight.result
 
     def rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
-        self._find(ticket)
-        return np.tile(-np.arange(self._program.vocab_size, dtype=np.float32), (len(outputs), 1))
+        vocab = self._program.vocab_size
+        best = STRIDE * self._find(ticket).outputs[outputs].astype(np.int64)
+        logits: NDArray[np.float32] = -((np.arange(vocab) - best[:, None]) % vocab).astype(np.float32)
+        return logits
 
     def raw_rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
         return self.rows(ticket, outputs)
@@ -176,7 +194,48 @@ class NullStage:
     def close(self) -> None:
         self._flights.clear()
 
+    def _start(self, now: float) -> None:
+        if self.submitted:
+            self.idle_s += max(0.0, now - self._busy_until)
+        self._busy_until = max(self._busy_until, now) + self._device.step_s
+
+    def _result(self, positions: NDArray[np.int32], selection: Selection) -> StepResult:
+        count, vocab = len(positions), self._program.vocab_size
+        ids = ((STRIDE * positions.astype(np.int64)[:, None] + self._candidates) % vocab).astype(np.int32)
+        logits = np.broadcast_to(-self._candidates.astype(np.float32), ids.shape)
+        top = min(selection.raw_top, ids.shape[1])
+        return StepResult(
+            ids=ids,
+            edited=logits,
+            raw=logits,
+            raw_logsumexp=_logsumexp(np.ones(count, np.float32), vocab),
+            edited_logsumexp=_logsumexp(selection.temperatures, vocab),
+            target_raw=np.full(count, np.nan, np.float32),
+            top_ids=ids[:, :top],
+            top_raw=logits[:, :top],
+        )
+
     def _find(self, ticket: Ticket) -> _Flight:
         if ticket not in self._flights:
             raise ValueError(f"ticket {ticket} is not in flight")
         return self._flights[ticket]
+
+
+def _logsumexp(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
+    """Of the logits 0, -1, … of a whole row: a geometric series."""
+    ratio = np.exp(-1.0 / temperatures.astype(np.float64))
+    series: NDArray[np.float32] = np.log((1 - ratio**vocab) / (1 - ratio)).astype(np.float32)
+    return series
+
+
+_NONE = np.zeros(0, np.int32)
+_NOTHING = Selection(
+    rows=_NONE,
+    edit_offsets=np.zeros(1, np.int32),
+    edit_ids=_NONE,
+    edit_factors=_NONE.astype(np.float32),
+    edit_biases=_NONE.astype(np.float32),
+    masked=_NONE.astype(np.bool_),
+    temperatures=_NONE.astype(np.float32),
+    targets=_NONE,
+)
