@@ -67,6 +67,8 @@ class Client:
         settings = settings or load_settings({"host": host})
         self._timeout_s = settings.config.client.timeout_s
         self._addresses = candidates(settings, host)
+        self._key = settings.config.client.api_key
+        self._ca_file = settings.config.client.ca_file
         self._address: Address | None = None
 
     @property
@@ -137,6 +139,10 @@ class Client:
         """Ask the daemon to finish what runs and end."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
+    def reload(self) -> None:
+        """Let the daemon read API keys and certificate anew."""
+        self._request("POST", "/llmd/reload", {})
+
     def version(self) -> str:
         """The daemon's version."""
         return str(self._request("GET", "/version")["version"])
@@ -159,11 +165,14 @@ class Client:
     def _reply(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Iterator[http.client.HTTPResponse]:
-        connection = _Connection(self.address, self._timeout_s)
+        connection = _Connection(self.address, self._timeout_s, self._ca_file)
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         content = None if body is None else msgspec.json.encode(body)
         with contextlib.closing(connection):
             try:
-                connection.request(method, path, content, {"Content-Type": "application/json"})
+                connection.request(method, path, content, headers)
                 reply = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise _lost(self.address, error) from error
@@ -177,16 +186,34 @@ class Client:
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP over TCP or a Unix socket."""
+    """HTTP over TCP, with TLS where the address says so, or a Unix socket."""
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
+    def __init__(self, address: Address, timeout_s: float, ca_file: str | None) -> None:
         host = "llmd" if isinstance(address, UnixAddress) else address.host
         super().__init__(host, timeout=timeout_s)
         self._address = address
+        self._ca_file = ca_file
 
     def connect(self) -> None:
         self.sock = connected(self._address)
+        if isinstance(self._address, TcpAddress) and self._address.tls:
+            self.sock = _encrypted(self.sock, self._address.host, self._ca_file)
         self.sock.settimeout(self.timeout)
+
+
+def _encrypted(plain: socket.socket, host: str, ca_file: str | None) -> socket.socket:
+    """The connection in TLS.
+
+    Raises:
+        OSError: who answers there is not vouched for.
+    """
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=ca_file).wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
 
 
 def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
@@ -274,7 +301,7 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
     if kind is RequestError:
         return RequestError(str(error["message"]), param=error.get("param"))
     found = kind(str(error["message"]))
-    if error.get("type") == "permission_error":
+    if error.get("type") in {"permission_error", "authentication_error"}:
         found.exit_code = EXIT_REFUSED
     return found
 

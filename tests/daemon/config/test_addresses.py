@@ -14,6 +14,8 @@ from llmd.config import Address, TcpAddress, UnixAddress, parse_address
         ("127.0.0.1:80", TcpAddress("127.0.0.1", 80)),
         ("localhost", TcpAddress("localhost", 8642)),
         ("http://box:0/", TcpAddress("box", 0)),
+        ("https://box", TcpAddress("box", 8642, tls=True)),
+        ("https://[::1]:9", TcpAddress("::1", 9, tls=True)),
         ("[::1]:9", TcpAddress("::1", 9)),
         ("unix:/run/x.sock", UnixAddress(Path("/run/x.sock"))),
         ("unix:///run/x.sock", UnixAddress(Path("/run/x.sock"))),
@@ -25,7 +27,7 @@ def test_reads_every_form(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":80", "box:port", "box:70000", "https://box", "http://box/path", "http://me@box", "unix:"]
+    "text", ["", ":80", "box:port", "box:70000", "ftp://box", "http://box/path", "http://me@box", "unix:"]
 )
 def test_refuses_what_is_no_address_and_names_its_origin(text: str) -> None:
     with pytest.raises(ConfigError, match="LLMD_HOST is"):

@@ -12,6 +12,7 @@ import pytest
 
 from llmd.api.errors import CheckpointError, ConfigError, NotFoundError
 from llmd.config import TcpAddress, UnixAddress
+from llmd.config.keys import KeyFile
 from llmd.server.daemon import Serving
 from llmd.server.supervisor import Supervisor
 from tests.serving.http import chat, open_stream, send
@@ -188,6 +189,22 @@ def test_signal_ends_the_process_with_status_0_and_leaves_nothing(
         assert process.stdout.read() == ""
     assert process.returncode == 0
     assert not os.path.lexists(home / "run" / "llmd.sock")
+
+
+def test_sighup_reads_keys_anew_and_a_damaged_file_changes_nothing(home: Path, probes: Path) -> None:
+    keys = KeyFile(directories_below(home).keys)
+    keys.add("ann")
+    command = [sys.executable, "-c", SERVE, str(home), str(probes)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        keys.path.write_text("{")
+        process.send_signal(signal.SIGHUP)
+        assert "not_reloaded" in process.stderr.readline()
+        assert process.poll() is None
+        process.terminate()
+    assert process.returncode == 0
 
 
 def test_front_without_a_model_imports_no_tokenizer_library() -> None:

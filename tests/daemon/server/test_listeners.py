@@ -110,13 +110,13 @@ def test_path_that_is_too_long_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.example"])
 def test_network_is_served_only_on_request(host: str) -> None:
     with pytest.raises(ConfigError, match="other machines") as caught:
-        check_exposure([TcpAddress(host)], no_auth=False)
-    assert "--no-auth" in caught.value.hint
-    check_exposure([TcpAddress(host)], no_auth=True)
+        check_exposure([TcpAddress(host)], protected=False)
+    assert all(mend in caught.value.hint for mend in ("llmd keys add", "--no-auth"))
+    check_exposure([TcpAddress(host)], protected=True)
 
 
 def test_loopback_and_sockets_need_no_key(tmp_path: Path) -> None:
-    check_exposure([TcpAddress("127.0.0.1"), TcpAddress("::1"), UnixAddress(tmp_path)], no_auth=False)
+    check_exposure([TcpAddress("127.0.0.1"), TcpAddress("::1"), UnixAddress(tmp_path)], protected=False)
 
 
 def test_listens_on_the_users_socket_and_loopback_unless_told_otherwise(tmp_path: Path) -> None:

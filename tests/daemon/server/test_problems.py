@@ -15,7 +15,14 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
-from llmd.server.errors import BadRequestError, BusyError, DeadlineError, ForbiddenError, UnavailableError
+from llmd.server.errors import (
+    BadRequestError,
+    BusyError,
+    DeadlineError,
+    ForbiddenError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from llmd.server.problems import problem_of, too_large, unknown_url, wrong_method
 
 
@@ -26,6 +33,7 @@ from llmd.server.problems import problem_of, too_large, unknown_url, wrong_metho
         (BadRequestError("no", code="c", param="p"), 400, "invalid_request_error", "c", "p"),
         (GrammarError("no", param="p"), 400, "invalid_request_error", "unsupported_schema", "p"),
         (TemplateError("no"), 400, "invalid_request_error", "template_failed", "messages"),
+        (UnauthorizedError("no", code="c"), 401, "authentication_error", "c", None),
         (ForbiddenError("no", code="c"), 403, "permission_error", "c", None),
         (NotFoundError("no"), 404, "not_found_error", "model_not_found", "model"),
         (DeviceError("no"), 500, "server_error", "internal_error", None),

@@ -22,7 +22,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
         plugins = PluginDesk(PluginHost((), Cache(tmp_path)), threads)
-        yield Service(ServerConfig(), "0", table, plugins, threads, lambda: None)
+        yield Service(ServerConfig(), "0", table, plugins, threads, *[lambda: None] * 2)
 
 
 async def test_what_blocks_runs_away_from_the_loop(service: Service) -> None:

@@ -65,18 +65,23 @@ class Transport(msgspec.Struct, frozen=True):
     listen: Callable[[str], Listener]
 
 
+Right = Literal["none", "use", "manage"]
+"""What a request must be allowed to do: nothing, use models, or change what the daemon has and does."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response.
 
     A ``path`` that ends in ``/{name}`` takes the whole rest of the path, slashes included. HEAD is answered by a GET
     route, unless the path has a route for it. Requests of a ``probe`` are left out of the log: clients send them again and
-    again to see whether somebody answers.
+    again to see whether somebody answers. ``right`` is what a sender needs: an API key may lack ``manage``.
     """
 
     method: Literal["GET", "HEAD", "POST", "DELETE"]
     path: str
     handler: Callable[[Any, Any], Awaitable[Any]]
     probe: bool = False
+    right: Right = "use"
 
 
 class Dialect(msgspec.Struct, frozen=True):

@@ -43,7 +43,9 @@ ENGINE = (
     click.option("--memory-budget", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
 )
 SERVER = (
-    click.option("--addr", multiple=True, metavar="HOST:PORT|unix:PATH", help="Listen here; repeatable."),
+    click.option(
+        "--addr", multiple=True, metavar="[https://]HOST:PORT|unix:PATH", help="Listen here; repeatable."
+    ),
     click.option(
         "--allow-host", multiple=True, metavar="NAME", help="Answer to this host name too; repeatable."
     ),
@@ -53,6 +55,9 @@ SERVER = (
     click.option(
         "--no-auth", is_flag=True, default=None, help="Serve everyone on the network, without a key."
     ),
+    click.option("--require-key", is_flag=True, default=None, help="Demand a key on loopback, too."),
+    click.option("--tls-cert", metavar="FILE", help="Certificate chain for --addr https://…, PEM."),
+    click.option("--tls-key", metavar="FILE", help="Private key of the certificate, PEM."),
     click.option(
         "--drain-s", type=float, metavar="SECONDS", help="How long answers may go on after SIGTERM."
     ),

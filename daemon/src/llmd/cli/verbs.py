@@ -31,6 +31,7 @@ VERBS = {
     "stop": Verb("llmd.cli.stop", "Unload a model, or end the daemon."),
     "devices": Verb("llmd.cli.devices", "Show devices, how fast they are, and why one is not used."),
     "plugins": Verb("llmd.cli.plugins", "List and install plugins."),
+    "keys": Verb("llmd.cli.keys", "Make, list and take back API keys."),
     "check": Verb("llmd.cli.check", "Run the conformance suite on a device."),
     "bench": Verb("llmd.cli.bench", "Measure how fast a server is."),
     "config": Verb("llmd.cli.config", "Show settings and where each came from."),

@@ -11,18 +11,24 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError
 
 DEFAULT_PORT = 8642
-_FORMS = "HOST:PORT, http://HOST:PORT or unix:PATH"
+_FORMS = "HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH"
 
 
 class TcpAddress(Struct, frozen=True):
-    """A host name or IP address, and a port (0: any free one)."""
+    """A host name or IP address, and a port (0: any free one). ``tls``: connections to it are encrypted."""
 
     host: str
     port: int = DEFAULT_PORT
+    tls: bool = False
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"https://{host}:{self.port}" if self.tls else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """What HTTP clients are given."""
+        return str(self) if self.tls else f"http://{self}"
 
     @property
     def is_loopback(self) -> bool:
@@ -47,7 +53,7 @@ DEFAULT_TCP = TcpAddress("127.0.0.1")
 
 
 def parse_address(text: str, origin: str = "the address") -> Address:
-    """Read ``HOST``, ``HOST:PORT``, ``http://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
+    """Read ``HOST``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
 
     Raises:
         ConfigError: none of these; the message names ``origin``.
@@ -62,9 +68,14 @@ def parse_address(text: str, origin: str = "the address") -> Address:
         raise ConfigError(
             f"{origin} is {text!r}: its port is no number from 0 to 65535", hint=f"write {_FORMS}"
         ) from error
-    if parts.scheme != "http" or not parts.hostname or parts.path.strip("/") or parts.username is not None:
+    if (
+        parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.path.strip("/")
+        or parts.username is not None
+    ):
         raise ConfigError(f"{origin} is {text!r}, which is no address", hint=f"write {_FORMS}")
-    return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port)
+    return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
 
 
 def _unix(text: str, origin: str) -> UnixAddress:

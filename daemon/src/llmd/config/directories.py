@@ -25,6 +25,10 @@ class Directories(Struct, frozen=True):
         return self.config / "config.toml"
 
     @property
+    def keys(self) -> Path:
+        return self.config / "keys.json"
+
+    @property
     def models(self) -> Path:
         return self.data / "models"
 

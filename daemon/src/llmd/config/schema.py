@@ -23,6 +23,9 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     names of this machine. ``drain_s`` is how long running requests may go on after SIGTERM, ``ping_s`` the silence
     after which a stream gets a comment, ``buffer_tokens`` how far a stream may run ahead of a slow reader.
 
+    ``no_auth`` serves the network without API keys, ``require_key`` demands one on loopback too (behind a proxy that
+    others reach). ``tls_cert`` and ``tls_key`` are the files of the certificate for ``https://…`` addresses.
+
     ``max_queue`` sequences may wait for a model beside those that run; ``max_queue_tokens`` bounds the prompt tokens of
     all of them, ``max_queue_per_key`` those of one API key. A request must end within ``request_timeout_s``.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
@@ -33,6 +36,9 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     allow_host: tuple[str, ...] = ()
     allow_origin: tuple[str, ...] = ()
     no_auth: bool = False
+    require_key: bool = False
+    tls_cert: str | None = None
+    tls_key: str | None = None
     max_body: ByteSize = 64 << 20
     drain_s: Seconds = 30.0
     ping_s: Annotated[float, Meta(gt=0)] = 15.0
@@ -64,10 +70,15 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP.
 
+    ``api_key`` is sent with every request. ``ca_file`` holds the certificates that vouch for an ``https://…`` daemon,
+    where the system does not know them.
+
     ``timeout_s`` is how long it may be silent, a day at most: sockets cannot wait for ever longer times.
     """
 
     host: str | None = None
+    api_key: str | None = None
+    ca_file: str | None = None
     timeout_s: Annotated[float, Meta(gt=0, le=86400)] = 600.0
 
 

@@ -15,17 +15,16 @@ from aiohttp.typedefs import Handler
 from llmd.api.errors import LlmdError
 from llmd.api.problem import Problem
 from llmd.server import problems
+from llmd.server.access import Access
 from llmd.server.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_response
-from llmd.server.errors import ForbiddenError
 from llmd.server.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.problems import problem_of
-from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_record
+from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_record, current_record
 from llmd.server.routing import RouteTable, match
 from llmd.server.service import Service
 
 logger = logging.getLogger(__name__)
 
-ADMIN_PREFIX = "/llmd/"
 ID_HEADER = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
@@ -43,11 +42,14 @@ PROBE = web.RequestKey("probe", bool)
 class Door:
     """Checks a request, finds its handler, and turns what went wrong into a reply."""
 
-    def __init__(self, service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards) -> None:
+    def __init__(
+        self, service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
+    ) -> None:
         self._service = service
         self._routes = routes
         self._shapes = shapes
         self._guards = guards
+        self._access = access
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer one request; broad, because one bad request must not end the daemon."""
@@ -88,12 +90,10 @@ class Door:
         found = match(self._routes, request.method, request.path)
         if request.method == "OPTIONS":
             return _options(request, found.allowed)
+        right = found.route.right if found.route else "use"
+        current_record().key = self._access.admit(peer, request.headers, right)
         if found.route is None:
             return self._refusal(request, found.allowed)
-        if found.route.path.startswith(ADMIN_PREFIX) and not peer.is_this_machine:
-            raise ForbiddenError(
-                f"{request.path} answers this machine alone", code="local_only", hint="use the Unix socket"
-            )
         request[PROBE] = found.route.probe
         # Reading never waits for a drain: readiness and lists are asked for until the end.
         reads = found.route.method in {"GET", "HEAD"}
@@ -134,9 +134,11 @@ def _elapsed_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def build_app(service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards) -> web.Application:
+def build_app(
+    service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
+) -> web.Application:
     """The application that serves ``routes``, with errors in the form of ``shapes``."""
-    door = Door(service, routes, shapes, guards)
+    door = Door(service, routes, shapes, guards, access)
 
     @web.middleware
     async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name

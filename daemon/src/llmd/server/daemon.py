@@ -14,16 +14,20 @@ from pathlib import Path
 from aiohttp import web
 from msgspec import Struct
 
+from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
-from llmd.config import Address, Settings, UnixAddress
+from llmd.config import Address, Settings, TcpAddress, UnixAddress
+from llmd.config.keys import KeyFile
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
+from llmd.server.access import Access
 from llmd.server.activity import shutting_down
 from llmd.server.app import build_app
+from llmd.server.certificate import certificate_for
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engine_process import engine_command
 from llmd.server.error_shapes import ErrorShapes
@@ -60,8 +64,7 @@ class Serving(Struct, frozen=True):
 
     def __str__(self) -> str:
         where = " and ".join(
-            str(address) if isinstance(address, UnixAddress) else f"http://{address}"
-            for address in self.addresses
+            str(address) if isinstance(address, UnixAddress) else address.url for address in self.addresses
         )
         return f"llmd {self.version} listens on {where}; models: {', '.join(self.models) or 'none loaded'}"
 
@@ -87,12 +90,28 @@ class Daemon:
         self._benchmarks = benchmarks
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
+        server = settings.config.server
+        keys = KeyFile(settings.directories.keys)
+        self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
+        self._addresses = listening_addresses(settings)
+        self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
 
     def shut_down(self) -> None:
         """Refuse new requests and let the running ones finish; said a second time, end now."""
         if self._draining.is_set():
             self._ending.set()
         self._draining.set()
+
+    def reload(self) -> None:
+        """Read API keys and certificate anew.
+
+        Raises:
+            ConfigError: one of them cannot be read; what it was stays.
+        """
+        self._access.reload()
+        if self._certificate is not None:
+            self._certificate.reload()
+        logger.info("reloaded")
 
     async def run(self, announce: Callable[[Serving], None]) -> None:
         """Serve until `shut_down`. ``announce`` is called once, when it is ready.
@@ -102,8 +121,8 @@ class Daemon:
             LlmdError: one of ``models`` cannot be loaded.
         """
         server = self._settings.config.server
-        addresses = listening_addresses(self._settings)
-        check_exposure(addresses, no_auth=server.no_auth)
+        addresses = self._addresses
+        check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with threads, TemplateRenderer() as renderer, listen(addresses) as listeners:
             plugins = PluginDesk(self._host, threads)
@@ -114,10 +133,10 @@ class Daemon:
                 keep_alive_s=server.keep_alive,
             )
             table = ModelTable(self._store, self._aliases, residents)
-            service = Service(server, version(), table, plugins, threads, self.shut_down)
+            service = Service(server, version(), table, plugins, threads, self.shut_down, self.reload)
             runner = self._runner(service)
             try:
-                await _start(runner, listeners)
+                await self._start(runner, listeners)
                 await self._serve(service, listeners, announce)
             finally:
                 await residents.close(shutting_down())
@@ -183,13 +202,20 @@ class Daemon:
 
         return measure
 
+    async def _start(self, runner: web.AppRunner, listeners: Sequence[Listener]) -> None:
+        await runner.setup()
+        for listener in listeners:
+            encrypted = isinstance(listener.address, TcpAddress) and listener.address.tls
+            tls = self._certificate.context if self._certificate and encrypted else None
+            await web.SockSite(runner, listener.socket, ssl_context=tls).start()
+
     def _runner(self, service: Service) -> web.AppRunner:
         server = self._settings.config.server
         dialects = self._host.dialects().values()
         routes = RouteTable(route for dialect in dialects for route in dialect.routes())
         shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
         guards = Guards(socket.gethostname(), frozenset(server.allow_host), frozenset(server.allow_origin))
-        app = build_app(service, routes, shapes, guards)
+        app = build_app(service, routes, shapes, guards, self._access)
         # A client that leaves cancels its handler, and with it its request; aiohttp's default would let it run on.
         return web.AppRunner(
             app, handler_cancellation=True, handle_signals=False, access_log=None, shutdown_timeout=CLOSING_S
@@ -203,17 +229,19 @@ def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, daemon.shut_down)
+        loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
         await daemon.run(announce)
 
     asyncio.run(main())
 
 
+def _reload(daemon: Daemon) -> None:
+    try:
+        daemon.reload()
+    except ConfigError as error:
+        logger.error("not_reloaded", extra={"reason": str(error)})  # noqa: TRY400 - the reason says it all
+
+
 def version() -> str:
     """The version of this installation."""
     return importlib.metadata.version(DISTRIBUTION)
-
-
-async def _start(runner: web.AppRunner, listeners: Sequence[Listener]) -> None:
-    await runner.setup()
-    for listener in listeners:
-        await web.SockSite(runner, listener.socket).start()

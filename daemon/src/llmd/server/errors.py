@@ -41,6 +41,16 @@ class ForbiddenError(LlmdError):
         self.code = code
 
 
+class UnauthorizedError(LlmdError):
+    """The sender did not say who it is, or nobody of that key is known; ``code`` says which."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, code: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
 def from_engine(failed: Failed) -> LlmdError:
     """The error that an engine reported, as an object of its class."""
     known = getattr(errors, failed.error, LlmdError)

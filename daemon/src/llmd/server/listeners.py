@@ -47,13 +47,17 @@ def listening_addresses(settings: Settings) -> tuple[Address, ...]:
     return given or (UnixAddress(settings.directories.user_socket), DEFAULT_TCP)
 
 
-def check_exposure(addresses: Sequence[Address], *, no_auth: bool) -> None:
-    """Raises `ConfigError` where anyone on the network could use the daemon and that was not asked for."""
+def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
+    """Raises `ConfigError` where anyone on the network could use the daemon and that was not asked for.
+
+    ``protected``: there is an API key, or none is wanted.
+    """
     for address in addresses:
-        if isinstance(address, TcpAddress) and not address.is_loopback and not no_auth:
+        if isinstance(address, TcpAddress) and not address.is_loopback and not protected:
             raise ConfigError(
                 f"{address} can be reached from other machines, and no key protects it",
-                hint="listen on 127.0.0.1 or a Unix socket, or say --no-auth to serve everyone who reaches it",
+                hint="make a key with `llmd keys add NAME`, listen on 127.0.0.1 or a Unix socket, or say --no-auth to "
+                "serve everyone who reaches it",
             )
 
 
@@ -93,7 +97,7 @@ def _bind_tcp(address: TcpAddress) -> list[Listener]:
     missing: OSError | None = None
     for family, _, _, _, where in dict.fromkeys(infos):
         try:
-            listeners.append(_bind_one(family, where))
+            listeners.append(_bind_one(family, where, tls=address.tls))
         except OSError as error:
             if error.errno not in MISSING_FAMILY:
                 _close_all(listeners)
@@ -104,7 +108,7 @@ def _bind_tcp(address: TcpAddress) -> list[Listener]:
     return listeners
 
 
-def _bind_one(family: int, where: tuple[Any, ...]) -> Listener:
+def _bind_one(family: int, where: tuple[Any, ...], *, tls: bool) -> Listener:
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -116,7 +120,7 @@ def _bind_one(family: int, where: tuple[Any, ...]) -> Listener:
         bound.close()
         raise
     host, port = bound.getsockname()[:2]
-    return Listener(bound, TcpAddress(host, port))
+    return Listener(bound, TcpAddress(host, port, tls))
 
 
 def _close_all(listeners: Sequence[Listener]) -> None:

@@ -14,7 +14,14 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
-from llmd.server.errors import BadRequestError, BusyError, DeadlineError, ForbiddenError, UnavailableError
+from llmd.server.errors import (
+    BadRequestError,
+    BusyError,
+    DeadlineError,
+    ForbiddenError,
+    UnauthorizedError,
+    UnavailableError,
+)
 
 INVALID_REQUEST = "invalid_request_error"
 NOT_FOUND = "not_found_error"
@@ -27,6 +34,9 @@ def problem_of(error: LlmdError) -> Problem:
     match error:
         case RequestError():
             return _request_problem(error, text)
+        case UnauthorizedError():
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return Problem(401, "authentication_error", error.code, text, headers=challenge)
         case ForbiddenError():
             return Problem(403, "permission_error", error.code, text)
         case NotFoundError():

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class Service:
     """The daemon as its dialects see it.
 
-    ``shut_down`` begins a graceful end. ``is_serving`` turns true once the models that were asked for are loaded.
+    ``shut_down`` begins a graceful end, ``reload`` reads keys and certificate anew. ``is_serving`` turns true once the models that were asked for are loaded.
     """
 
     def __init__(
@@ -31,12 +31,14 @@ class Service:
         plugins: PluginDesk,
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
+        reload: Callable[[], None],
     ) -> None:
         self.config = config
         self.version = version
         self.models = models
         self.activity = Activity()
         self.shut_down = shut_down
+        self.reload = reload
         self.is_serving = False
         self._plugins = plugins
         self._threads = threads

@@ -50,3 +50,9 @@ def test_another_file_stands_in_for_the_users(llmd: Llmd, tmp_path: Path) -> Non
 
 def test_people_read_lists_flags_and_what_is_unset() -> None:
     assert [text(value) for value in (("a", "b"), True, None, 8)] == ["a, b", "true", "", "8"]
+
+
+def test_keys_are_not_shown(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings(llmd)["client.api_key"] == (None, "default")
+    monkeypatch.setenv("LLMD_API_KEY", "llmd-secret")
+    assert settings(llmd)["client.api_key"] == ("(hidden)", "LLMD_API_KEY")

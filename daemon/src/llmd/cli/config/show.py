@@ -27,6 +27,10 @@ def text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
+# Shown only as being set: what this command prints is pasted into reports.
+SECRETS = frozenset({"client.api_key"})
+HIDDEN = "(hidden)"
+
 COLUMNS = (
     Column[SettingRow]("NAME", lambda row: row.name),
     Column[SettingRow]("VALUE", lambda row: text(row.value)),
@@ -44,5 +48,8 @@ def command(config_file: Path | None, **view: Any) -> None:
     defaults.
     """
     origins = read_settings(config_file).origins
-    rows = [SettingRow(name, origin.value, origin.source) for name, origin in origins.items()]
+    rows = [
+        SettingRow(name, HIDDEN if name in SECRETS and origin.value else origin.value, origin.source)
+        for name, origin in origins.items()
+    ]
     show(View(**view), "settings", rows, COLUMNS)

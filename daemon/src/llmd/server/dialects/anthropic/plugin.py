@@ -22,5 +22,5 @@ def _routes() -> Sequence[Route]:
     return [
         Route("POST", "/v1/messages", messages.answer),
         Route("POST", "/v1/messages/count_tokens", messages.count_tokens),
-        Route("GET", "/api/hello", hello.hello, probe=True),
+        Route("GET", "/api/hello", hello.hello, probe=True, right="none"),
     ]

@@ -1,4 +1,4 @@
-"""What runs, and how it ends. For clients of this machine alone; `llmd.server.app` sees to that."""
+"""What runs, and how it ends. For those who may manage; `llmd.server.app` sees to that."""
 
 from __future__ import annotations
 
@@ -46,6 +46,16 @@ async def stop(request: web.Request, service: Service) -> web.Response:
         )
     await service.models.unload(name)
     return json_response({"schema": SCHEMA, "stopped": name})
+
+
+async def reload(_request: web.Request, service: Service) -> web.Response:
+    """Take API keys and certificate as they are in their files now, as SIGHUP does.
+
+    Raises:
+        ConfigError: one of them cannot be read; what it was stays.
+    """
+    service.reload()
+    return json_response({"schema": SCHEMA, "reloaded": True})
 
 
 async def plugins(_request: web.Request, service: Service) -> web.Response:

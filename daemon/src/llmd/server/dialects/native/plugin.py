@@ -19,11 +19,12 @@ def _routes() -> Sequence[Route]:
     from llmd.server.dialects.native import admin, health
 
     return [
-        *(Route("GET", path, health.health, probe=True) for path in ("/health", "/healthz", "/v1/health")),
-        *(Route("GET", path, health.ready, probe=True) for path in ("/ready", "/readyz")),
+        *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
+        *(Route("GET", path, health.ready, True, "none") for path in ("/ready", "/readyz")),
         Route("GET", "/version", health.version),
-        Route("GET", "/llmd/ps", admin.ps),
-        Route("POST", "/llmd/stop", admin.stop),
-        Route("GET", "/llmd/plugins", admin.plugins),
-        Route("GET", "/llmd/devices", admin.devices),
+        Route("GET", "/llmd/ps", admin.ps, right="manage"),
+        Route("POST", "/llmd/stop", admin.stop, right="manage"),
+        Route("POST", "/llmd/reload", admin.reload, right="manage"),
+        Route("GET", "/llmd/plugins", admin.plugins, right="manage"),
+        Route("GET", "/llmd/devices", admin.devices, right="manage"),
     ]

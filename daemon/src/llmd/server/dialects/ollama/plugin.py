@@ -20,7 +20,7 @@ def _routes() -> Sequence[Route]:
     from llmd.server.dialects.ollama import listing, show, status
 
     return [
-        Route("GET", "/", status.root, probe=True),
+        Route("GET", "/", status.root, probe=True, right="none"),
         Route("GET", "/api/version", status.version, probe=True),
         Route("GET", "/api/status", status.status),
         Route("GET", "/api/tags", listing.tags),

@@ -1,0 +1,21 @@
+"""``llmd keys rm``: a key that is no longer good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from llmd.cli.keys.reload import tell_daemon
+from llmd.cli.settings import CONFIG, read_settings
+from llmd.config.keys import KeyFile
+
+
+@click.command("rm")
+@click.argument("name")
+@CONFIG
+def command(*, name: str, config_file: Path | None) -> None:
+    """Take a key back. A daemon that runs refuses it at once; requests that run go on."""
+    settings = read_settings(config_file)
+    KeyFile(settings.directories.keys).remove(name)
+    tell_daemon(settings)

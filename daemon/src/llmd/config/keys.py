@@ -1,0 +1,114 @@
+"""API keys: kept as digests in a file of the configuration folder, shown to their owner once."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from llmd.api.errors import ConfigError, LlmdError, NotFoundError
+
+PREFIX = "llmd-"
+SECRET_BYTES = 32
+EXIT_CONFLICT = 9
+
+
+class ApiKey(Struct, frozen=True):
+    """What is kept of a key. ``sha256`` suffices: a key is 256 random bits, so that nobody can try them all.
+
+    ``manages``: it may also load, pull, remove and stop. ``created`` is RFC 3339.
+    """
+
+    name: str
+    sha256: str
+    manages: bool = False
+    created: str = ""
+
+
+class KeyFile(Struct, frozen=True):
+    """The keys of one daemon, in a file that its owner alone may read."""
+
+    path: Path
+
+    def load(self) -> tuple[ApiKey, ...]:
+        """Every key; none where there is no file.
+
+        Raises:
+            ConfigError: the file is not what `add` writes.
+        """
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=tuple[ApiKey, ...])
+        except FileNotFoundError:
+            return ()
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(
+                f"{self.path} cannot be read: {error}", hint="mend it, or move it away and make new keys"
+            ) from error
+
+    def add(self, name: str, *, manages: bool = False) -> str:
+        """Make a key and return it: it is not kept.
+
+        Raises:
+            ConfigError: the name is taken or has unprintable characters.
+        """
+        keys = self.load()
+        if not name.isprintable() or not name.strip():
+            raise ConfigError(f"{name!r} is no name for a key", hint="use letters and digits")
+        if any(key.name == name for key in keys):
+            taken = ConfigError(f"there is a key {name} already", hint=f"`llmd keys rm {name}` takes it back")
+            taken.exit_code = EXIT_CONFLICT
+            raise taken
+        secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+        created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self._write([*keys, ApiKey(name, digest(secret), manages, created)])
+        return secret
+
+    def remove(self, name: str) -> None:
+        """Take a key back.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        keys = self.load()
+        left = [key for key in keys if key.name != name]
+        if len(left) == len(keys):
+            known = ", ".join(key.name for key in keys) or "none"
+            raise NotFoundError(f"there is no key {name}; keys: {known}", hint="`llmd keys list` shows them")
+        self._write(left)
+
+    def _write(self, keys: Iterable[ApiKey]) -> None:
+        """Replace the file at once: a daemon that reads meanwhile has the old keys or the new ones."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = msgspec.json.format(msgspec.json.encode(list(keys)), indent=2)
+        handle, draft = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)  # mode 0600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(draft).replace(self.path)
+        except OSError as error:
+            with contextlib.suppress(FileNotFoundError):
+                Path(draft).unlink()
+            raise LlmdError(f"{self.path} cannot be written: {error}") from error
+
+
+def digest(secret: str) -> str:
+    """What is kept of a key; characters that no key has are no error."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+def find_key(keys: Iterable[ApiKey], secret: str) -> ApiKey | None:
+    """The key that was given, in a time that does not tell how much of it was right."""
+    given, found = digest(secret), None
+    for key in keys:
+        if hmac.compare_digest(key.sha256, given):
+            found = key
+    return found

@@ -1,0 +1,31 @@
+"""OpenAI's client and API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+from llmd.config.keys import KeyFile
+from tests.serving.running import RunningDaemon, directories_below, running_daemon
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[RunningDaemon]:
+    """A daemon that demands keys of everyone but its socket."""
+    with running_daemon(directories_below(tmp_path), models=(), require_key=True) as running:
+        yield running
+
+
+def test_key_opens_and_a_wrong_one_is_an_authentication_error(locked: RunningDaemon) -> None:
+    key = KeyFile(locked.directories.keys).add("sdk")
+    locked.client().reload()
+    with openai.OpenAI(base_url=f"{locked.url}/v1", api_key=key) as client:
+        assert client.models.list().data == []
+    with (
+        openai.OpenAI(base_url=f"{locked.url}/v1", api_key="llmd-wrong") as client,
+        pytest.raises(openai.AuthenticationError, match="not known"),
+    ):
+        client.models.list()
