@@ -5,10 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from llmd.api.messages import Logprobs, TokenOutput
-from llmd.api.parts import Text
+from llmd.api.parsing import ReasoningMarks
+from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
+from llmd.builtin.parsers.hermes import load
+from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ModelText
-from tests.serving.model import TURN_END, TURN_START
+from llmd.chat.reasoning import ReasoningSplitter
+from tests.serving.model import BOS, TURN_END, TURN_START
 
 Token = tuple[int, str | None]
 
@@ -100,3 +104,84 @@ def test_logprobs_come_with_their_tokens(text: ModelText) -> None:
     (token,) = piece.tokens
     assert token.logprob == -0.5
     assert [(other.token_id, other.logprob) for other in token.top] == [(98, -0.25), (97, -0.5)]
+
+
+THINK = ReasoningMarks("<think>", "</think>")
+
+
+def reading(text: ModelText, answer: str, stops: Sequence[str] = ()) -> list[Piece]:
+    """The pieces of an answer of byte tokens, with reasoning and calls of hermes."""
+    reader = AnswerReader(reasoning=ReasoningSplitter(THINK, is_open=False), calls=load().open([]))
+    text_of_answer = AnswerText(text.tokenizer, stops, skip_special=True, at_text_start=True, reader=reader)
+    tokens = [TokenOutput(0, byte) for byte in answer.encode()]
+    pieces = []
+    for token in (*tokens, TokenOutput(0, TURN_END, "stop")):
+        piece = text_of_answer.feed(token)
+        if piece is not None:
+            pieces.append(piece)
+            if piece.finish is not None:
+                break
+    return pieces
+
+
+def parts_of(pieces: Sequence[Piece]) -> list[AnswerPart]:
+    return [part for piece in pieces for part in piece.parts]
+
+
+def test_reasoning_and_calls_are_parts_and_text_is_the_answer_alone(text: ModelText) -> None:
+    pieces = reading(text, '<think>a b</think>c\n<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>')
+    assert text_of(pieces) == "c"
+    kinds = [type(part) for part in parts_of(pieces)]
+    assert kinds == sorted(kinds, key=[Reasoning, Text, CallStart, CallArguments].index)
+    assert "".join(part.text for part in parts_of(pieces) if isinstance(part, Reasoning)) == "a b"
+    assert "".join(part.json for part in parts_of(pieces) if isinstance(part, CallArguments)) == '{"x": 1}'
+
+
+def test_every_token_comes_once_and_no_earlier_than_its_part(text: ModelText) -> None:
+    answer = "<think>a</think>b <tool"
+    pieces = reading(text, answer)
+    assert bytes(token.token_id for piece in pieces for token in piece.tokens) == answer.encode()
+    assert [(piece.text, bytes(token.token_id for token in piece.tokens)) for piece in pieces] == [
+        ("", b"<think>a"),
+        ("b", b"</think>b"),
+        (" <tool", b" <tool"),
+    ]
+
+
+def test_reasoning_tokens_are_those_between_the_marks_and_the_marks_end(text: ModelText) -> None:
+    reader = AnswerReader(reasoning=ReasoningSplitter(THINK, is_open=False))
+    answer = AnswerText(text.tokenizer, (), skip_special=True, at_text_start=True, reader=reader)
+    for byte in b"<think>abc</think>de":
+        answer.feed(TokenOutput(0, byte))
+    assert answer.reasoning_tokens == len(">abc</think>")
+
+
+def test_stop_string_ends_the_text_and_is_none_in_reasoning_or_calls(text: ModelText) -> None:
+    answer = '<think>END</think>a<tool_call>{"name": "f", "arguments": {"x": "END"}}</tool_call>b END c'
+    pieces = reading(text, answer, ["END"])
+    assert (text_of(pieces), pieces[-1].finish, pieces[-1].stop) == ("ab ", "stop", "END")
+    tokens = bytes(token.token_id for piece in pieces for token in piece.tokens)
+    assert tokens == answer.partition("END c")[0].encode()
+
+
+def test_stop_string_does_not_reach_over_a_call(text: ModelText) -> None:
+    pieces = reading(text, 'aE<tool_call>{"name": "f"}</tool_call>ND', ["END"])
+    assert [part.text for part in parts_of(pieces) if isinstance(part, Text)] == ["a", "E", "N", "D"]
+    assert [type(part) for part in parts_of(pieces)].index(CallStart) == 2
+
+
+def test_special_tokens_that_mark_calls_are_read_and_not_shown(text: ModelText) -> None:
+    class Marked:
+        held = 0
+
+        def feed(self, text: str) -> list[AnswerPart]:
+            return [CallStart(0, text)] if text.startswith("<|") else [Text(text)]
+
+        def finish(self) -> list[AnswerPart]:
+            return []
+
+    reader = AnswerReader(calls=Marked(), marks=frozenset({"<|im_start|>", "no token"}))
+    answer = AnswerText(text.tokenizer, (), skip_special=True, at_text_start=True, reader=reader)
+    tokens = [TokenOutput(0, token) for token in (BOS, ord("a"), TURN_START)]
+    pieces = [piece for piece in map(answer.feed, tokens) if piece is not None]
+    assert parts_of(pieces) == [Text("a"), CallStart(0, "<|im_start|>")]

@@ -8,6 +8,9 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import CheckpointError, TemplateError, TokenizerError
+from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
+from llmd.builtin.parsers.plugin import llmd_parsers
+from llmd.chat.answer_formats import ParserChoice, choose_formats
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.template_files import ChatTemplate
 from llmd.chat.templates import TemplateRenderer
@@ -42,6 +45,93 @@ def test_template_sees_the_tools_that_an_answer_may_call(text: ModelText) -> Non
     assert shown.encode_chat(ChatPrompt(messages, tools=tools)) == (ord("2"),)
     assert shown.encode_chat(ChatPrompt(messages, tools=tools, tool_choice=only_one)) == (ord("2"),)
     assert shown.encode_chat(ChatPrompt(messages, tools=tools, tool_choice=ToolChoice("none"))) == (ord("0"),)
+
+
+HERMES = {parser.name: parser for parser in llmd_parsers()}
+ASKED = [{"role": "user", "content": "What is <think>?"}]
+NOW = prepare_tools([{"function": {"name": "now"}}, {"function": {"name": "today"}}])
+
+
+def written(text: ModelText, template: str) -> ModelText:
+    """The model with another template, and the parsers that this asks for."""
+    formats = choose_formats(ParserChoice(HERMES), [template])
+    return structs.replace(text, template=ChatTemplate({"default": template}), formats=formats)
+
+
+def parts_of(text: ModelText, prompt: ChatPrompt, answer: str) -> list[AnswerPart]:
+    reader = text.answer_reader(prompt, text.encode_chat(prompt))
+    return [Text(answer)] if reader is None else [*reader.feed(answer), *reader.finish()]
+
+
+def test_tools_are_told_where_the_template_does_not_show_them(text: ModelText) -> None:
+    bare = written(text, "{% for m in messages %}{{ m.role ~ ':' ~ m.content }}{% endfor %}")
+    prompt = ChatPrompt(ASKED, tools=NOW)
+    assert b'{"name": "now"' in bytes(bare.encode_chat(prompt))
+    none = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("none"))
+    assert bare.encode_chat(none) == tuple(b"user:What is <think>?")
+
+
+def test_calls_are_read_where_tools_may_be_called(text: ModelText) -> None:
+    model = written(text, "{{ tools | length if tools else 0 }}<tool_call>")
+    call = '<tool_call>{"name": "now"}</tool_call>'
+    assert parts_of(model, ChatPrompt(ASKED, tools=NOW), call) == [
+        CallStart(0, "now"),
+        CallArguments(0, "{}"),
+    ]
+    for choice in (ToolChoice("none"), ToolChoice(names=())):
+        prompt = ChatPrompt(ASKED, tools=NOW, tool_choice=choice)
+        assert model.answer_reader(prompt, model.encode_chat(prompt)) is None
+    assert parts_of(model, ChatPrompt(ASKED), call) == [Text(call)]
+
+
+def test_only_tools_of_the_choice_may_be_called() -> None:
+    prompt = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice(names=("today",)))
+    assert [tool.name for tool in prompt.callable_tools] == ["today"]
+    assert [tool["function"]["name"] for tool in prompt.shown_tools] == ["now", "today"]
+
+
+@pytest.mark.parametrize(
+    ("generation", "answer"),
+    [
+        ("<think>\n", "a</think>b"),
+        ("", "<think>a</think>b"),
+        ("<think>\n\n</think>\n\n", "<think>a</think>b"),
+    ],
+)
+def test_reasoning_may_be_opened_by_the_prompt(text: ModelText, generation: str, answer: str) -> None:
+    model = written(text, f"{{{{ messages[0].content }}}}|{generation}{{# </think> #}}")
+    assert parts_of(model, ChatPrompt(ASKED), answer) == [Reasoning("a"), Text("b")]
+
+
+@pytest.mark.parametrize(
+    ("begun", "parts"),
+    [
+        ("<think>Well", [Reasoning("a"), Text("b")]),
+        ("<think>x</think>Well", [Text("a</think>b")]),
+        ("Well", [Text("a</think>b")]),
+    ],
+)
+def test_answer_that_is_continued_goes_on_where_it_was(
+    text: ModelText, begun: str, parts: list[AnswerPart]
+) -> None:
+    model = written(text, "{{ messages[-1].content }}{# </think> #}")
+    messages = [*ASKED, {"role": "assistant", "content": begun}]
+    prompt = ChatPrompt(messages, add_generation_prompt=False, continue_final_message=True)
+    assert parts_of(model, prompt, "a</think>b") == parts
+
+
+def test_reasoning_stays_in_the_text_where_it_is_not_to_be_split(text: ModelText) -> None:
+    model = written(text, "x{# </think> #}")
+    prompt = ChatPrompt(ASKED, splits_reasoning=False)
+    assert model.answer_reader(prompt, model.encode_chat(prompt)) is None
+
+
+def test_marks_of_reasoning_and_calls_are_seen(text: ModelText) -> None:
+    model = written(text, "x{# [TOOL_CALLS] [THINK] #}")
+    prompt = ChatPrompt(ASKED, tools=NOW)
+    reader = model.answer_reader(prompt, model.encode_chat(prompt))
+    assert reader is not None
+    assert reader.marks == {"[TOOL_CALLS]", "[THINK]", "[/THINK]"}
 
 
 def test_plain_prompts_read_special_tokens(text: ModelText) -> None:

@@ -27,7 +27,7 @@ def load():
     return click.Command("greet", help="Say hello.")
 """
 KINDS = """
-from llmd.api import Architecture, Dialect, Transport, hookimpl
+from llmd.api import Architecture, Dialect, Parser, Transport, hookimpl
 LLMD_API = 1
 
 @hookimpl
@@ -41,6 +41,10 @@ def llmd_transports():
 @hookimpl
 def llmd_dialects():
     return [Dialect("klingon", list)]
+
+@hookimpl
+def llmd_parsers():
+    return [Parser("runes", "calls", len, dict)]
 """
 FAILS_TO_OPEN = """
 from llmd.api import Backend, DeviceError, DeviceInfo, hookimpl
@@ -199,6 +203,7 @@ def test_each_kind_is_found_by_its_names(site: Site, cache: Cache) -> None:
     assert set(plugins.architectures()) == {"made", "MadeForCausalLM"}
     assert set(plugins.transports()) == {"pigeon"}
     assert set(plugins.dialects()) == {"klingon"}
+    assert set(plugins.parsers()) == {"runes"}
     assert plugins.backends() == {}
 
 

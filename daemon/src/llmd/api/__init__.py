@@ -1,7 +1,8 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`.
-Running them: `device`, `step`, `random`. Links: `transport`. Front and engine: `messages`. Errors: `errors`.
+Running them: `device`, `step`, `random`. Links: `transport`. Front and engine: `messages`. What answers are made of
+and how they are read: `parts`, `parsing`. Errors: `errors`.
 
 The names below are looked up when they are first used: numpy, which most modules here need, takes a quarter of a
 second to import, and neither a plugin's description nor most commands need it.
@@ -67,6 +68,24 @@ if TYPE_CHECKING:
         Rope,
         RopeTable,
     )
+    from llmd.api.parsing import (
+        CallFormat,
+        CallGrammar,
+        CallReader,
+        ChoiceTerm,
+        ListTerm,
+        ReasoningMarks,
+        SchemaTerm,
+        TextTerm,
+        Tool,
+    )
+    from llmd.api.parts import (
+        AnswerPart,
+        CallArguments,
+        CallStart,
+        Reasoning,
+        Text,
+    )
     from llmd.api.plan import (
         HIDDEN,
         KVGroup,
@@ -80,6 +99,7 @@ if TYPE_CHECKING:
         Backend,
         Command,
         Dialect,
+        Parser,
         Route,
         Transport,
     )
@@ -124,10 +144,17 @@ __all__ = [
     "OP_KINDS",
     "PLAIN_FORMATS",
     "Add",
+    "AnswerPart",
     "Architecture",
     "Attention",
     "Backend",
+    "CallArguments",
+    "CallFormat",
+    "CallGrammar",
+    "CallReader",
+    "CallStart",
     "CheckpointError",
+    "ChoiceTerm",
     "Command",
     "ConfigError",
     "ContextLengthError",
@@ -154,6 +181,7 @@ __all__ = [
     "LinkClosedError",
     "LinkError",
     "LinkTimeoutError",
+    "ListTerm",
     "Listener",
     "LlmdError",
     "LoadedParts",
@@ -163,17 +191,21 @@ __all__ = [
     "Norm",
     "NotFoundError",
     "Op",
+    "Parser",
     "Part",
     "Pattern",
     "PluginError",
     "Program",
     "Progress",
     "Purpose",
+    "Reasoning",
+    "ReasoningMarks",
     "Refusal",
     "RequestError",
     "Rope",
     "RopeTable",
     "Route",
+    "SchemaTerm",
     "Selection",
     "SlottedOp",
     "Stage",
@@ -183,8 +215,11 @@ __all__ = [
     "TemplateError",
     "TensorRef",
     "TensorSource",
+    "Text",
+    "TextTerm",
     "Ticket",
     "TokenizerError",
+    "Tool",
     "Transport",
     "UnsupportedModelError",
     "Weight",
@@ -199,6 +234,8 @@ _MODULES = (
     "errors",
     "plugins",
     "hooks",
+    "parts",
+    "parsing",
     "transport",
     "random",
     "tensors",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pluggy
 
-from llmd.api.plugins import Architecture, Backend, Command, Dialect, Transport
+from llmd.api.plugins import Architecture, Backend, Command, Dialect, Parser, Transport
 
 PROJECT = "llmd"
 
@@ -35,6 +35,11 @@ def llmd_transports() -> Sequence[Transport]:  # type: ignore[empty-body]
 @hookspec
 def llmd_dialects() -> Sequence[Dialect]:  # type: ignore[empty-body]
     """HTTP APIs."""
+
+
+@hookspec
+def llmd_parsers() -> Sequence[Parser]:  # type: ignore[empty-body]
+    """Ways in which models write reasoning and calls of tools."""
 
 
 @hookspec

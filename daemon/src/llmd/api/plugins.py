@@ -15,6 +15,7 @@ from llmd.api.problem import ErrorShape
 
 if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
     from llmd.api.device import Device, DeviceInfo
+    from llmd.api.parsing import CallFormat, ReasoningMarks
     from llmd.api.plan import ModelPlan
     from llmd.api.transport import Link, Listener
 
@@ -90,6 +91,19 @@ class Dialect(msgspec.Struct, frozen=True):
     name: str
     routes: Callable[[], Sequence[Route]]
     errors: ErrorShape | None = None
+
+
+class Parser(msgspec.Struct, frozen=True):
+    """How a family of models writes its reasoning (``load()`` returns `ReasoningMarks`) or its calls (`CallFormat`).
+
+    ``matches(template)`` tells from the source of a chat template whether a model writes so: 0 for no; of several that
+    match, the highest wins, then the first by name.
+    """
+
+    name: str
+    reads: Literal["calls", "reasoning"]
+    matches: Callable[[str], int]
+    load: Callable[[], CallFormat | ReasoningMarks]
 
 
 class Command(msgspec.Struct, frozen=True):

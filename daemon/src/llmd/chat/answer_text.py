@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from llmd.api.messages import TokenOutput
 from llmd.api.parts import AnswerPart, Text
+from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.detokenizer import IncrementalDetokenizer
 from llmd.chat.stop_strings import StopStringMatcher
 from llmd.chat.tokenizer import Tokenizer
@@ -31,8 +32,9 @@ class AnswerToken(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """Text that may be sent, with the tokens that it covers.
+    """What may be sent, with the tokens that it covers.
 
+    ``text`` is that of the answer proper; ``read`` is everything where answers also have reasoning and calls.
     ``finish`` is ``stop`` or ``length`` on the last piece; ``stop`` is the stop string that ended the answer.
     ``token_ids`` are those since the last piece, also those without text of their own, as the stop token.
     """
@@ -42,27 +44,42 @@ class Piece(Struct, frozen=True):
     token_ids: tuple[int, ...] = ()
     finish: str | None = None
     stop: str | None = None
+    read: tuple[AnswerPart, ...] | None = None
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
-        """What the text means: for a model without calls and reasoning, itself."""
+        """What the piece says, in order."""
+        if self.read is not None:
+            return self.read
         return (Text(self.text),) if self.text else ()
 
 
 class AnswerText:
-    """Holds back half characters and what may become a stop string; tokens wait for their text."""
+    """Holds back half characters and what may become a stop string; tokens wait for their text.
+
+    ``reader`` tells reasoning and calls from text. Stop strings end the text of an answer alone.
+    """
 
     def __init__(
-        self, tokenizer: Tokenizer, stops: Sequence[str], *, skip_special: bool, at_text_start: bool
+        self,
+        tokenizer: Tokenizer,
+        stops: Sequence[str],
+        *,
+        skip_special: bool,
+        at_text_start: bool,
+        reader: AnswerReader | None = None,
     ) -> None:
+        shown = reader.marks if reader is not None else ()
         self._detokenizer = IncrementalDetokenizer(
-            tokenizer, at_text_start=at_text_start, skip_special=skip_special
+            tokenizer, at_text_start=at_text_start, skip_special=skip_special, shown=shown
         )
         self._matcher = StopStringMatcher(stops)
+        self._reader = reader
         self._waiting: deque[AnswerToken] = deque()
         self._new_ids: list[int] = []
         self._decoded_len = 0
-        self._sent_len = 0
+        self._unsent_len = 0
+        self.reasoning_tokens = 0
 
     def feed(self, token: TokenOutput) -> Piece | None:
         """Take the next token. None: nothing may be sent yet. After a piece with ``finish`` nothing may be fed."""
@@ -74,22 +91,55 @@ class AnswerText:
         if token.finish is not None:
             decoded += self._detokenizer.finish()
         self._decoded_len += len(decoded)
-        matched = self._matcher.feed(decoded)
-        if matched.stop is not None:
-            return self._piece(matched.text, "stop", matched.stop)
+        read, stop = self._matched(self._read(decoded, ends=token.finish is not None))
+        if stop is not None:
+            return self._piece(read, "stop", stop)
         if token.finish is not None:
-            return self._piece(matched.text + self._matcher.finish(), token.finish)
-        return self._piece(matched.text) if matched.text else None
+            return self._piece([*read, *self._released()], token.finish)
+        return self._piece(read) if read else None
 
-    def _piece(self, text: str, finish: str | None = None, stop: str | None = None) -> Piece:
-        self._sent_len += len(text)
+    def _read(self, decoded: str, *, ends: bool) -> list[AnswerPart]:
+        reader = self._reader
+        if reader is None:
+            return [Text(decoded)] if decoded else []
+        was_reasoning = reader.is_reasoning
+        parts = reader.feed(decoded)
+        self.reasoning_tokens += was_reasoning or reader.is_reasoning
+        return [*parts, *reader.finish()] if ends else parts
+
+    def _matched(self, parts: Sequence[AnswerPart]) -> tuple[list[AnswerPart], str | None]:
+        """The parts that may be sent, and the stop string that ends them."""
+        read: list[AnswerPart] = []
+        self._unsent_len += sum(len(part.text) for part in parts if isinstance(part, Text))
+        for part in parts:
+            if not isinstance(part, Text):
+                read += [*self._released(), part]
+                continue
+            matched = self._matcher.feed(part.text)
+            self._unsent_len -= len(matched.text)
+            read += [Text(matched.text)] if matched.text else []
+            if matched.stop is not None:
+                return read, matched.stop
+        return read, None
+
+    def _released(self) -> list[AnswerPart]:
+        """What was held back for a stop string, now that something else follows."""
+        held = self._matcher.finish()
+        self._unsent_len -= len(held)
+        return [Text(held)] if held else []
+
+    def _piece(self, read: list[AnswerPart], finish: str | None = None, stop: str | None = None) -> Piece:
+        held = self._reader.held if self._reader is not None else 0
+        sent_len = self._decoded_len - held - self._unsent_len
         # The last token of an answer that ends by itself may have no text: it is counted all the same.
         everything = finish is not None and stop is None
         tokens = []
-        while self._waiting and (everything or self._waiting[0].start < self._sent_len):
+        while self._waiting and (everything or self._waiting[0].start < sent_len):
             tokens.append(self._waiting.popleft())
         ids, self._new_ids = tuple(self._new_ids), []
-        return Piece(text, tuple(tokens), ids, finish, stop)
+        text = "".join(part.text for part in read if isinstance(part, Text))
+        all_parts = tuple(read) if self._reader is not None else None
+        return Piece(text, tuple(tokens), ids, finish, stop, all_parts)
 
 
 def _answer_token(token: TokenOutput, start: int) -> AnswerToken:

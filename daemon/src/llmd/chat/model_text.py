@@ -9,19 +9,32 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.api.errors import TemplateError
+from llmd.api.parsing import Tool
+from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
+from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.grammars import ModelGrammars
 from llmd.chat.prompt import encode_prompt
+from llmd.chat.reasoning import ReasoningSplitter
 from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.template_files import ChatTemplate, load_chat_template
+from llmd.chat.template_messages import prepare_messages
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tool_prompt import tell_tools, tools_in_system_message
 from llmd.chat.tools import ToolChoice
 from llmd.models.config_file import read_config
 
+NO_PARSERS = ParserChoice()
+# More tokens than the mark with which a template opens reasoning.
+PROMPT_END_LEN = 32
+
 
 class ChatPrompt(Struct, frozen=True):
-    """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them."""
+    """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them.
+
+    Not ``splits_reasoning``: what the model thinks stays in the text of its answer.
+    """
 
     messages: Sequence[Mapping[str, Any]]
     add_generation_prompt: bool = True
@@ -29,6 +42,23 @@ class ChatPrompt(Struct, frozen=True):
     variables: Mapping[str, Any] = {}
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: ToolChoice = ToolChoice()
+    splits_reasoning: bool = True
+
+    @property
+    def shown_tools(self) -> Sequence[Mapping[str, Any]]:
+        """The tools that the prompt shows."""
+        return () if self.tool_choice.mode == "none" else self.tools
+
+    @property
+    def callable_tools(self) -> tuple[Tool, ...]:
+        """The tools that an answer may call."""
+        functions = [tool["function"] for tool in self.shown_tools]
+        names = self.tool_choice.names
+        return tuple(
+            Tool(function["name"], function["parameters"])
+            for function in functions
+            if names is None or function["name"] in names
+        )
 
 
 class ModelText(Struct, frozen=True):
@@ -43,6 +73,7 @@ class ModelText(Struct, frozen=True):
     defaults: GenerationDefaults
     stop_ids: tuple[int, ...]
     grammars: ModelGrammars
+    formats: AnswerFormats = AnswerFormats()
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """A plain prompt: BOS once, special tokens read as such."""
@@ -59,19 +90,56 @@ class ModelText(Struct, frozen=True):
             raise self.template
         rendered = self.renderer.render(
             self.template,
-            prompt.messages,
-            tools=() if prompt.tool_choice.mode == "none" else prompt.tools,
+            self._messages(prompt),
+            tools=prompt.shown_tools,
             add_generation_prompt=prompt.add_generation_prompt,
             continue_final_message=prompt.continue_final_message,
             extra=prompt.variables,
         )
         return tuple(encode_prompt(self.tokenizer, rendered))
 
+    def answer_reader(self, prompt: ChatPrompt, ids: Sequence[int]) -> AnswerReader | None:
+        """Tells reasoning and calls in an answer to ``prompt``, which became ``ids``; None: it is text alone."""
+        calls, marks = self.formats.calls, self.formats.reasoning
+        tools = prompt.callable_tools
+        reader = calls.open(tools) if calls is not None and tools else None
+        splitter = None
+        if marks is not None and prompt.splits_reasoning:
+            splitter = ReasoningSplitter(marks, is_open=self._opens_reasoning(prompt, ids))
+        if reader is None and splitter is None:
+            return None
+        seen = (
+            *(calls.marks if calls and reader else ()),
+            *((marks.begin, marks.end) if splitter and marks else ()),
+        )
+        return AnswerReader(reasoning=splitter, calls=reader, marks=frozenset(seen))
 
-def load_model_text(directory: Path, renderer: TemplateRenderer) -> ModelText:
-    """Read a model directory's text files.
+    def _opens_reasoning(self, prompt: ChatPrompt, ids: Sequence[int]) -> bool:
+        """Whether an answer goes on reasoning that the prompt has begun."""
+        marks = self.formats.reasoning
+        if marks is None:
+            return False
+        if prompt.continue_final_message:
+            begun = prepare_messages(prompt.messages[-1:])[0]["content"]
+            return bool(begun.rfind(marks.begin) > begun.rfind(marks.end))
+        return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(marks.begin)
+
+    def _messages(self, prompt: ChatPrompt) -> Sequence[Mapping[str, Any]]:
+        """The messages, with tools in them where the template does not write tools itself."""
+        if self.formats.tools_go == "template":
+            return prompt.messages
+        prepared = prepare_messages(prompt.messages, keep_developer=True)
+        told = tell_tools if self.formats.tools_go == "text" else tools_in_system_message
+        return told(prepared, prompt.shown_tools)
+
+
+def load_model_text(
+    directory: Path, renderer: TemplateRenderer, parsers: ParserChoice = NO_PARSERS
+) -> ModelText:
+    """Read a model directory's text files. Answers are read by some of ``parsers``, or are text alone.
 
     Raises:
+        ConfigError: a parser was asked for that there is not.
         ModelError: the directory is no model; the tokenizer or ``generation_config.json`` cannot be used.
     """
     # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
@@ -91,6 +159,9 @@ def load_model_text(directory: Path, renderer: TemplateRenderer) -> ModelText:
         defaults=read_generation_defaults(directory),
         stop_ids=stop_ids,
         grammars=ModelGrammars(tokenizer, stop_ids),
+        formats=choose_formats(
+            parsers, template.sources.values() if isinstance(template, ChatTemplate) else ()
+        ),
     )
 
 

@@ -46,8 +46,10 @@ class StopStringMatcher:
         return StopResult(seen[: len(seen) - keep])
 
     def finish(self) -> str:
-        """The text that was held back for a stop string that never came."""
+        """The text that was held back for a stop string that never came; what is fed next begins anew."""
         held, self._held = self._held, ""
+        for pattern in self._patterns:
+            pattern.matched_len = 0
         return held
 
 

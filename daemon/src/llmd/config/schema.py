@@ -30,6 +30,9 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     all of them, ``max_queue_per_key`` those of one API key. A request must end within ``request_timeout_s``.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
     weights and KV pools of all models together; None is what the machine had available when the daemon started.
+
+    ``tool_parser`` and ``reasoning_parser`` read calls and reasoning in answers: ``auto`` takes those that the model's
+    template asks for, ``none`` leaves them text.
     """
 
     addr: tuple[str, ...] = ()
@@ -49,6 +52,8 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     request_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     keep_alive: Duration = 300.0
     max_memory: ByteSize | None = None
+    tool_parser: str = "auto"
+    reasoning_parser: str = "auto"
 
 
 class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):

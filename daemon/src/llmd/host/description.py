@@ -12,7 +12,7 @@ import pluggy
 
 from llmd.api import hooks
 from llmd.api.errors import PluginError
-from llmd.api.plugins import API_VERSION, Architecture, Backend, Command, Dialect, Transport
+from llmd.api.plugins import API_VERSION, Architecture, Backend, Command, Dialect, Parser, Transport
 from llmd.host.kinds import KINDS, Kind
 from llmd.host.names import CORE_DISTRIBUTION, PluginName
 from llmd.host.states import Failure, Summary
@@ -27,6 +27,7 @@ class Description(msgspec.Struct, frozen=True):
     architecture: tuple[Architecture, ...]
     transport: tuple[Transport, ...]
     dialect: tuple[Dialect, ...]
+    parser: tuple[Parser, ...]
     command: tuple[Command, ...]
 
     def summary(self) -> Summary:

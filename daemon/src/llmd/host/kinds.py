@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.api.plugins import Architecture, Backend, Command, Dialect, Transport
+from llmd.api.plugins import Architecture, Backend, Command, Dialect, Parser, Transport
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*\Z")
 
@@ -75,5 +75,6 @@ KINDS = (
     Kind("architecture", "llmd_architectures", Architecture, "names", ("plan",)),
     Kind("transport", "llmd_transports", Transport, "scheme", ("connect", "listen")),
     Kind("dialect", "llmd_dialects", Dialect, "name", ("routes",)),
+    Kind("parser", "llmd_parsers", Parser, "name", ("matches", "load")),
     Kind("command", "llmd_commands", Command, "name", ("load",), ("help",)),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from llmd.api.device import Device
 from llmd.api.errors import LlmdError, NotFoundError, PluginError
-from llmd.api.plugins import Architecture, Backend, Dialect, Transport
+from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
@@ -63,6 +63,9 @@ class PluginHost:
 
     def dialects(self) -> dict[str, Dialect]:
         return {one.name: one for one in self._all("dialect")}
+
+    def parsers(self) -> dict[str, Parser]:
+        return {one.name: one for one in self._all("parser")}
 
     def command(self, verb: str) -> click.Command:
         """The ``click.Command`` of a verb; only the plugin that provides it is imported.

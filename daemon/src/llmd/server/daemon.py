@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
+from llmd.chat.answer_formats import ParserChoice
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
 from llmd.config import Address, Settings, TcpAddress, UnixAddress
@@ -175,6 +176,9 @@ class Daemon:
 
     def _loader(self, threads: ThreadPoolExecutor, renderer: TemplateRenderer) -> Loader:
         config, command = self._settings.config, engine_command(self._settings.directories.cache)
+        parsers = ParserChoice(
+            self._host.parsers(), config.server.tool_parser, config.server.reasoning_parser
+        )
 
         def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
             message = load_message(directory, config.engine)
@@ -184,7 +188,7 @@ class Daemon:
                 name, message, command, buffer_tokens=server.buffer_tokens, limits=limits, admit=admit
             )
             loop = asyncio.get_running_loop()
-            text = loop.run_in_executor(threads, load_model_text, directory, renderer)
+            text = loop.run_in_executor(threads, load_model_text, directory, renderer, parsers)
             return ServedModel(name, directory, supervisor, text, residence)
 
         return load

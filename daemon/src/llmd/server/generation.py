@@ -10,9 +10,9 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import Grammar, StopParams
+from llmd.api.messages import Grammar, StopParams, TokenOutput
 from llmd.chat.answer_text import AnswerText, Piece
-from llmd.chat.model_text import ModelText
+from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.request_record import current_record
 from llmd.server.supervisor import Supervisor, TokenRequest
@@ -34,10 +34,10 @@ class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
-    prompt lacks, because the request allowed to cut it. ``grammar`` binds every
+    many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
     answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
-    `llmd.api.messages.Submit`.
+    `llmd.api.messages.Submit`. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
+    hold reasoning and calls.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -48,11 +48,11 @@ class GenerationRequest(Struct, frozen=True):
     at_text_start: bool = True
     param: str = "messages"
     window: int | None = None
-    truncated_tokens: int = 0
     grammar: Grammar | None = None
     grammar_param: str = "response_format"
     priority: int = 0
     cache_salt: str = ""
+    conversation: ChatPrompt | None = None
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -60,11 +60,15 @@ class GenerationRequest(Struct, frozen=True):
 
 
 class Usage(Struct):
-    """Tokens of a request, exactly. Of the prompt's tokens, the cached ones were not computed again."""
+    """Tokens of a request, exactly. Of the prompt's tokens, the cached ones were not computed again.
+
+    Reasoning tokens are some of the completion's.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 class Generation:
@@ -90,7 +94,10 @@ class Generation:
         self.timing = Timing()
         self.held = ExitStack()
         self._text = text
-        self._answers = {index: self._answer() for index in range(len(request.prompts) * request.n)}
+        self._answers = {
+            index: self._answer(request.prompts[index // request.n])
+            for index in range(len(request.prompts) * request.n)
+        }
         self._stream: TokenStream | None = None
 
     async def __aenter__(self) -> Self:
@@ -122,7 +129,7 @@ class Generation:
             self.timing.token()
             self.usage.completion_tokens += 1
             self.usage.cached_tokens = self._cached_tokens(self._stream)
-            piece = self._answers[index].feed(token)
+            piece = self._feed(self._answers[index], token)
             if piece is None:
                 continue
             if piece.finish is not None:
@@ -139,12 +146,20 @@ class Generation:
             min(tokens, len(prompt)) for tokens, prompt in zip(found, self.request.prompts, strict=True)
         )
 
-    def _answer(self) -> AnswerText:
+    def _feed(self, answer: AnswerText, token: TokenOutput) -> Piece | None:
+        before = answer.reasoning_tokens
+        piece = answer.feed(token)
+        self.usage.reasoning_tokens += answer.reasoning_tokens - before
+        return piece
+
+    def _answer(self, prompt: tuple[int, ...]) -> AnswerText:
+        conversation = self.request.conversation
         return AnswerText(
             self._text.tokenizer,
             self.request.end.strings,
             skip_special=self.request.skip_special,
             at_text_start=self.request.at_text_start,
+            reader=self._text.answer_reader(conversation, prompt) if conversation is not None else None,
         )
 
     def _token_requests(self) -> list[TokenRequest]:

@@ -1,0 +1,1 @@
+"""How families of models write reasoning and calls of tools."""

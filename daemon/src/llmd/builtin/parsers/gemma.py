@@ -1,0 +1,147 @@
+"""FunctionGemma and Gemma 4: ``call:name{key:value,…}`` between marks, strings between marks of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.api.parsing import (
+    CallFormat,
+    CallGrammar,
+    ChoiceTerm,
+    ListTerm,
+    SchemaTerm,
+    Term,
+    TextTerm,
+    Tool,
+)
+from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
+from llmd.builtin.parsers.json_calls import follows
+from llmd.builtin.parsers.json_text import MAX_DEPTH, next_item, skip_space
+from llmd.builtin.parsers.parameters import joined, required_of, schemas_of, value_of
+from llmd.builtin.parsers.script_reader import ScriptReader
+
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
+_KEY = re.compile(r"[^:{}\[\],<]*")
+_BARE = re.compile(r"[^,{}\[\]<]*")
+
+
+class Style(Struct, frozen=True):
+    """The marks of a generation of Gemma."""
+
+    begin: str
+    end: str
+    quote: str
+
+
+FUNCTION_GEMMA = Style("<start_function_call>", "<end_function_call>", "<escape>")
+GEMMA4 = Style("<|tool_call>", "<tool_call|>", '<|"|>')
+
+
+def load_function_gemma() -> CallFormat:
+    return _format(FUNCTION_GEMMA)
+
+
+def load_gemma4() -> CallFormat:
+    return _format(GEMMA4)
+
+
+def _format(style: Style) -> CallFormat:
+    return CallFormat(
+        lambda _tools: ScriptReader([style.begin], _Calls(style).read),
+        lambda tools: _grammar(style, tools),
+        marks=(style.begin, style.end, style.quote),
+    )
+
+
+class _Calls(Struct, frozen=True):
+    """Reads calls in one style."""
+
+    style: Style
+
+    def read(self, cursor: Cursor, _mark: str) -> Script[None]:
+        yield from skip_space(cursor)
+        yield from cursor.expect("call:")
+        name = yield from cursor.run(_NAME)
+        yield from cursor.expect("{")
+        if not name:
+            raise MalformedError
+        cursor.begin_call(name)
+        cursor.arguments("{")
+        lead = ""
+        yield from skip_space(cursor)
+        more = not (yield from cursor.accept("}"))
+        while more:
+            member = yield from self._member(cursor, 1)
+            cursor.arguments(lead + member)
+            lead = ", "
+            more = yield from next_item(cursor, "}")
+        cursor.arguments("}")
+        yield from follows(cursor, self.style.end)
+
+    def _member(self, cursor: Cursor, depth: int) -> Script[str]:
+        if (yield from cursor.accept(self.style.quote)):
+            key = yield from cursor.until(self.style.quote)
+        else:
+            key = (yield from cursor.run(_KEY)).strip()
+        yield from cursor.expect(":")
+        yield from skip_space(cursor)
+        value = yield from self._value(cursor, depth)
+        return f"{json.dumps(key, ensure_ascii=False)}: {value}"
+
+    def _value(self, cursor: Cursor, depth: int) -> Script[str]:
+        if depth > MAX_DEPTH:
+            raise MalformedError
+        if (yield from cursor.accept(self.style.quote)):
+            return json.dumps((yield from cursor.until(self.style.quote)), ensure_ascii=False)
+        if (yield from cursor.accept("{")):
+            return (yield from self._items(cursor, "{}", depth))
+        if (yield from cursor.accept("[")):
+            return (yield from self._items(cursor, "[]", depth))
+        bare = (yield from cursor.run(_BARE)).strip()
+        if not bare:
+            raise MalformedError
+        return value_of(bare, {})
+
+    def _items(self, cursor: Cursor, brackets: str, depth: int) -> Script[str]:
+        items: list[str] = []
+        yield from skip_space(cursor)
+        more = not (yield from cursor.accept(brackets[1]))
+        while more:
+            read = self._member if brackets == "{}" else self._value
+            items.append((yield from read(cursor, depth + 1)))
+            more = yield from next_item(cursor, brackets[1])
+        return brackets[0] + ", ".join(items) + brackets[1]
+
+
+def _grammar(style: Style, tools: Sequence[Tool]) -> CallGrammar:
+    calls = [
+        (f"call:{tool.name}{{", *joined(list(_members(style, tool)), ","), f"}}{style.end}") for tool in tools
+    ]
+    return CallGrammar(calls, trigger=style.begin, separator=style.begin)
+
+
+def _members(style: Style, tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
+    required = required_of(tool.parameters)
+    for name, schema in schemas_of(tool).items():
+        yield name in required, (f"{name}:", *_value_terms(style, schema))
+
+
+def _value_terms(style: Style, schema: Mapping[str, Any]) -> tuple[Term, ...]:
+    kind, words = schema.get("type"), schema.get("enum")
+    if kind == "string" and isinstance(words, list):
+        return (ChoiceTerm(tuple((f"{style.quote}{word}{style.quote}",) for word in words)),)
+    if kind == "array":
+        items = schema.get("items")
+        item = _value_terms(style, items if isinstance(items, Mapping) else {"type": "string"})
+        return ("[", ListTerm(item, ","), "]")
+    if kind == "object":
+        members = list(_members(style, Tool("", schema)))
+        return ("{", *joined(members, ","), "}")
+    if kind in {"integer", "number", "boolean", "null"}:
+        return (SchemaTerm(schema),)
+    return (style.quote, TextTerm(style.quote))

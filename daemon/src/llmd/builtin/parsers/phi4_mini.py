@@ -1,0 +1,24 @@
+"""Phi-4-mini: ``<|tool_call|>[{"name": …, "arguments": {…}}, …]<|/tool_call|>``, or ``functools[…]``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llmd.api.parsing import CallFormat, CallGrammar, CallReader, Tool
+from llmd.builtin.parsers.json_calls import call_terms, json_calls
+from llmd.builtin.parsers.script_reader import ScriptReader
+
+BEGIN, END, OTHER = "<|tool_call|>", "<|/tool_call|>", "functools"
+
+
+def load() -> CallFormat:
+    return CallFormat(_open, _grammar, marks=(BEGIN, END))
+
+
+def _open(_tools: Sequence[Tool]) -> CallReader:
+    return ScriptReader([BEGIN, OTHER], json_calls(closing=END))
+
+
+def _grammar(tools: Sequence[Tool]) -> CallGrammar:
+    calls = [call_terms(tool) for tool in tools]
+    return CallGrammar(calls, trigger=BEGIN, opening="[", separator=", ", closing=f"]{END}")

@@ -1,0 +1,85 @@
+"""What readers of calls make of texts, however these are cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from llmd.api.parsing import CallFormat, CallReader, Tool
+from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
+
+WEATHER = Tool(
+    "get_weather",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "unit": {"type": "string", "enum": ["C", "F"]},
+        },
+        "required": ["city"],
+    },
+)
+NOW = Tool("now", {"type": "object", "properties": {}})
+TOOLS = (WEATHER, NOW)
+
+Call = tuple[str, str]
+"""Name and arguments of a call."""
+
+
+def joined(parts: Iterable[AnswerPart]) -> list[str | Call]:
+    """Texts and calls in order, with pieces that belong together joined."""
+    found: list[str | Call] = []
+    for part in parts:
+        match part, found[-1:]:
+            case Text(text), [str(before)]:
+                found[-1] = before + text
+            case Text(text), _:
+                assert text
+                found.append(text)
+            case CallStart(index, name), _:
+                assert index == sum(isinstance(one, tuple) for one in found)
+                found.append((name, ""))
+            case CallArguments(index, json), [(name, before)]:
+                assert index == sum(isinstance(one, tuple) for one in found) - 1
+                assert json
+                found[-1] = (name, before + json)
+            case _:
+                raise AssertionError(part)
+    return found
+
+
+def run(reader: CallReader, pieces: Sequence[str]) -> list[AnswerPart]:
+    """All parts of an answer that comes in pieces."""
+    parts: list[AnswerPart] = []
+    for piece in pieces:
+        parts += reader.feed(piece)
+        assert reader.held >= 0
+    parts += reader.finish()
+    assert reader.held == 0
+    assert not any(isinstance(part, Reasoning) for part in parts)
+    return parts
+
+
+def read(form: CallFormat, text: str, tools: Sequence[Tool] = TOOLS) -> list[str | Call]:
+    """What an answer is, read whole and character by character."""
+    whole = joined(run(form.open(tools), [text]))
+    assert joined(run(form.open(tools), list(text))) == whole
+    return whole
+
+
+def only_call(form: CallFormat, text: str) -> tuple[str, Any]:
+    """Name and arguments of the only thing that an answer is: a call."""
+    (call,) = read(form, text)
+    assert isinstance(call, tuple), call
+    name, arguments = call
+    return name, json.loads(arguments)
+
+
+def cuts_of(text: str) -> st.SearchStrategy[list[str]]:
+    """The text in pieces."""
+    places = st.lists(st.integers(0, len(text)), max_size=8).map(sorted)
+    return places.map(lambda cuts: [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)])

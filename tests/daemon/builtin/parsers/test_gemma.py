@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmd.api.parsing import CallFormat
+from llmd.builtin.parsers.gemma import load_function_gemma, load_gemma4
+from tests.daemon.builtin.parsers.readings import only_call, read
+
+STYLES = [
+    (load_function_gemma(), "<start_function_call>", "<end_function_call>", "<escape>"),
+    (load_gemma4(), "<|tool_call>", "<tool_call|>", '<|"|>'),
+]
+
+
+@pytest.mark.parametrize(("form", "begin", "end", "quote"), STYLES)
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("", {}),
+        ("city:'Zürich, {a}',days:3", {"city": "Zürich, {a}", "days": 3}),
+        ("a:true,b:null,c:-1.5", {"a": True, "b": None, "c": -1.5}),
+        ("a:[1,'x',[]],b:{c:{},'d e':'y'}", {"a": [1, "x", []], "b": {"c": {}, "d e": "y"}}),
+        ("city:Bern", {"city": "Bern"}),
+        ("city:'a \"quoted\" \\n'", {"city": 'a "quoted" \\n'}),
+    ],
+)
+def test_arguments_are_written_with_marks_for_quotes(
+    form: CallFormat, begin: str, end: str, quote: str, arguments: str, value: dict[str, Any]
+) -> None:
+    answer = f"{begin}call:get_weather{{{arguments.replace(chr(39), quote)}}}{end}"
+    assert only_call(form, answer) == ("get_weather", value)
+
+
+@pytest.mark.parametrize(("form", "begin", "end", "quote"), STYLES)
+def test_several_calls_follow_each_other(form: CallFormat, begin: str, end: str, quote: str) -> None:
+    answer = f"Yes.{begin}call:now{{}}{end}{begin}call:now{{}}{end}"
+    assert read(form, answer) == ["Yes.", ("now", "{}"), ("now", "{}")]
+
+
+@pytest.mark.parametrize(("form", "begin", "end", "quote"), STYLES)
+@pytest.mark.parametrize("inside", ["", "now{}", "call:{}", "call:now"])
+def test_marks_without_a_call_are_text(
+    form: CallFormat, begin: str, end: str, quote: str, inside: str
+) -> None:
+    assert read(form, f"{begin}{inside}{end}") == [f"{begin}{inside}{end}"]
