@@ -5,7 +5,7 @@ import numpy as np
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.api.step import Ticket
 from llmd.engine.batch import build_selection, build_step, drawing, fed, unknown_rows
-from llmd.sampling.edits import LogitEdits
+from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 
@@ -21,6 +21,17 @@ CHUNKS = [
     Chunk(sequence(2, 40), 16, 8, ends=False),
     Chunk(sequence(3, 3, temperature=0.5, logprobs=4), 0, 3, ends=True),
 ]
+
+
+def sampler_of(chunks: list[Chunk], **changes: SamplingParams) -> Sampler:
+    """A sampler that has every request, number n with ``rn`` where that is given."""
+    sampler = Sampler(400)
+    for sequence in drawing(chunks):
+        params = changes.get(f"r{sequence.request_id}", sequence.sampling)
+        sampler.add(sequence.request_id, params, sequence.tokens)
+    return sampler
+
+
 TABLES = (np.zeros((3, 4), np.int32),)
 
 
@@ -33,7 +44,7 @@ def test_chunks_lie_one_after_the_other() -> None:
 
 
 def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
-    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS)
+    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS, sampler_of(CHUNKS))
     assert selection.rows.tolist() == [0, 11]
     assert [one.request_id for one in drawing(CHUNKS)] == [1, 3]
     assert selection.temperatures.tolist() == [1.0, 0.5]
@@ -42,8 +53,8 @@ def test_the_last_row_of_each_ending_chunk_is_selected() -> None:
 
 def test_edits_belong_to_the_rows_of_their_requests() -> None:
     params = SamplingParams(seed=0, logit_bias=((2, 1.5), (7, -1.0)))
-    edits = {3: LogitEdits(params, 400, [], [])}
-    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS, edits)
+    sampler = sampler_of(CHUNKS, r3=params)
+    selection = build_selection(build_step(CHUNKS, TABLES), CHUNKS, sampler)
     assert selection.edit_offsets.tolist() == [0, 0, 2]
     assert selection.edit_ids.tolist() == [2, 7]
     assert selection.edit_biases.tolist() == [1.5, -1.0]
@@ -51,20 +62,20 @@ def test_edits_belong_to_the_rows_of_their_requests() -> None:
 
 
 def test_a_step_of_prefill_alone_selects_nothing() -> None:
-    selection = build_selection(build_step(CHUNKS[1:2], TABLES), CHUNKS[1:2])
+    selection = build_selection(build_step(CHUNKS[1:2], TABLES), CHUNKS[1:2], sampler_of(CHUNKS))
     assert (selection.num_rows, selection.raw_top) == (0, 0)
 
 
 def test_a_request_too_cold_to_draw_passes_a_temperature_that_float32_holds() -> None:
     chunks = [Chunk(sequence(1, 5, temperature=1e-50), 4, 1, ends=True)]
-    selection = build_selection(build_step(chunks, (np.zeros((1, 4), np.int32),)), chunks)
+    selection = build_selection(build_step(chunks, (np.zeros((1, 4), np.int32),)), chunks, sampler_of(chunks))
     assert selection.temperatures.tolist() == [1.0]
 
 
 def test_twins_select_the_same_row_each_in_its_own_way() -> None:
     twins = (sequence(4, 3, temperature=2.0), sequence(5, 3))
     chunks = [CHUNKS[0], Chunk(sequence(3, 3, temperature=0.5), 0, 3, ends=True, twins=twins)]
-    selection = build_selection(build_step(chunks, (np.zeros((2, 4), np.int32),)), chunks)
+    selection = build_selection(build_step(chunks, (np.zeros((2, 4), np.int32),)), chunks, sampler_of(chunks))
     assert selection.rows.tolist() == [0, 3, 3, 3]
     assert selection.temperatures.tolist() == [1.0, 0.5, 2.0, 1.0]
 

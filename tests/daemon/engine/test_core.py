@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -12,8 +11,9 @@ import pytest
 
 from llmd.api import DeviceError, MemoryBudgetError, RequestError
 from llmd.api.messages import SamplingParams, Started, StopParams, Submit, TokenOutput
+from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
+from llmd.engine.chain import Flight
 from llmd.engine.core import EngineCore
-from llmd.sampling.sampler import draw
 from llmd.testing.plans import TinyModel
 
 MakeCore = Callable[..., EngineCore]
@@ -219,9 +219,17 @@ def test_penalties_are_the_same_after_a_preemption_and_a_resubmission(make_core:
     assert ids(run(make_core(), again)[1]) == ids(free[1])[20:]
 
 
-def test_a_bias_beyond_the_vocabulary_is_refused(make_core: MakeCore) -> None:
-    sampling = SamplingParams(seed=0, logit_bias=((131, 1.0),))
-    with pytest.raises(RequestError, match="logit_bias names ids 131"):
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("logit_bias", ((131, 1.0),)),
+        ("bad_words", ((1, 131),)),
+        ("allowed_ids", (-1, 131)),
+    ],
+)
+def test_ids_beyond_the_vocabulary_are_refused(make_core: MakeCore, field: str, value: object) -> None:
+    sampling = msgspec.structs.replace(SamplingParams(seed=0), **{field: value})
+    with pytest.raises(RequestError, match=r"names ids .*131, the vocabulary has"):
         make_core().submit(msgspec.structs.replace(submit(1, 5), sampling=sampling))
 
 
@@ -265,22 +273,66 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
 def test_a_step_that_fails_between_two_draws_loses_no_token(
     make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    requests = (submit(1, 5, max_tokens=1), submit(2, 1, max_tokens=3), submit(3, 1, max_tokens=3))
+    mirostat = SamplingParams(seed=3, mirostat=Mirostat(1))
+    requests = (
+        submit(1, 5, max_tokens=1),
+        msgspec.structs.replace(submit(2, 1, max_tokens=3), sampling=mirostat),
+        msgspec.structs.replace(submit(3, 1, max_tokens=3), sampling=mirostat),
+    )
     expected = {key: ids(tokens) for key, tokens in run(make_core(), *requests).items()}
     core = make_core()
-    draws = itertools.count()
-
-    def fail_at_the_third(*arguments: object) -> int:
-        if next(draws) == 2:
-            raise DeviceError("lost")
-        return draw(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("llmd.engine.flight.draw", fail_at_the_third)
     for request in requests:
         core.submit(request)
+    fetches = 0
+    fetch = Flight.edited_row
+
+    def fail_at_the_second(flight: Flight, output: int) -> object:
+        nonlocal fetches
+        fetches += 1
+        if fetches == 2:
+            raise DeviceError("lost")
+        return fetch(flight, output)
+
+    monkeypatch.setattr(Flight, "edited_row", fail_at_the_second)
     with pytest.raises(DeviceError, match="lost"):
         core.step()
     assert {key: ids(tokens) for key, tokens in finish(core).items()} == expected
+
+
+SAMPLED = [
+    SamplingParams(seed=1, mirostat=Mirostat(1, tau=3.0)),
+    SamplingParams(seed=2, mirostat=Mirostat(2, tau=4.0, eta=0.5), temperature=1.3),
+    SamplingParams(
+        seed=3,
+        dry=Dry(0.8, 1.75, 1, 64, break_ids=(7,)),
+        repetition_penalty=1.1,
+        presence_penalty=0.4,
+        penalty_last_n=16,
+    ),
+    SamplingParams(seed=4, order=LLAMA_CPP_ORDER, typical_p=0.9, temperature=1.2, xtc=Xtc(0.5, 0.02)),
+    SamplingParams(seed=5, dynamic_temperature=DynamicTemperature(0.5), bad_words=((4, 5), (6,))),
+]
+
+
+def test_every_sampler_draws_the_same_after_a_preemption_and_a_resubmission(make_core: MakeCore) -> None:
+    requests = [
+        msgspec.structs.replace(submit(n, 60, max_tokens=40), sampling=sampling)
+        for n, sampling in enumerate(SAMPLED, start=1)
+    ]
+    free, small = run(make_core(slots=5), *requests), make_core(slots=5, budget_bytes=120_000)
+    tight = run(small, *requests)
+    assert small.report().preemptions >= 2
+    assert {n: ids(tokens) for n, tokens in tight.items()} == {n: ids(tokens) for n, tokens in free.items()}
+    for request in requests:
+        tokens = free[request.request_id]
+        again = msgspec.structs.replace(request, output=tuple(ids(tokens[:20])), state=tokens[19].state)
+        assert run(make_core(), again)[request.request_id] == tokens[20:]
+
+
+def test_only_allowed_tokens_are_drawn(make_core: MakeCore) -> None:
+    sampling = SamplingParams(seed=1, temperature=5.0, allowed_ids=(3, 50, 99), frequency_penalty=0.1)
+    tokens = run(make_core(), msgspec.structs.replace(submit(1, 20, max_tokens=40), sampling=sampling))[1]
+    assert set(ids(tokens)) == {3, 50, 99}
 
 
 def test_forward_keeps_to_the_chunks_that_blocks_were_promised_for(make_core: MakeCore) -> None:

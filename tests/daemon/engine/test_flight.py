@@ -11,7 +11,7 @@ from llmd.engine.batch import build_step
 from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure
 from llmd.models.lowering import lower
-from llmd.sampling.edits import LogitEdits
+from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.scheduler import StepPlan
 from llmd.scheduler.sequence import Sequence
@@ -35,12 +35,11 @@ def sequence(temperature: float = 0.0, **params: float) -> Sequence:
     return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
 
 
-def departure(
-    one: Sequence, start: int, count: int, before: Arrival | None = None, *, edited: bool = False
-) -> Departure:
+def departure(one: Sequence, start: int, count: int, before: Arrival | None = None) -> Departure:
     chunks = [Chunk(one, start, count, ends=True)]
-    edits = {1: LogitEdits(one.sampling, 131, [], [])} if edited else {}
-    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES, edits, before)
+    sampler = Sampler(131)
+    sampler.add(1, one.sampling, one.tokens)
+    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES, sampler, before)
 
 
 def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
@@ -70,11 +69,11 @@ def test_a_sampled_token_is_waited_for_and_takes_its_place(chain: Chain) -> None
 
 def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> None:
     one = sequence(presence_penalty=1.0)
-    first = departure(one, 0, 3, edited=True).launch(chain)
-    second = departure(one, 3, 1, first, edited=True)
+    first = departure(one, 0, 3).launch(chain)
+    second = departure(one, 3, 1, first)
     assert second.needs_edits
     assert not second.follows_device
 
 
 def test_an_empty_plan_is_told() -> None:
-    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES, {}, None).is_empty
+    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), None).is_empty

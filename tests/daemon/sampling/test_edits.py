@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmd.api.messages import SamplingParams
+from llmd.api.samplers import Dry
 from llmd.sampling.edits import LogitEdits
 
 VOCAB = 12
@@ -17,7 +21,7 @@ SOME = SamplingParams(
     repetition_penalty=1.5,
     frequency_penalty=0.25,
     presence_penalty=-0.5,
-    logit_bias=((3, -100.0), (7, 2.0)),
+    logit_bias=((3, -99.0), (7, 2.0)),
 )
 
 
@@ -28,6 +32,10 @@ def edited(edits: LogitEdits, logits: list[float]) -> list[float]:
         value = logits[token]
         result[token] = (value / factor if value > 0 else value * factor) + bias
     return result
+
+
+def forbidden(edits: LogitEdits) -> set[int]:
+    return {token for token, logit in enumerate(edited(edits, [0.0] * VOCAB)) if logit == -math.inf}
 
 
 def by_formula(
@@ -53,9 +61,61 @@ def test_edits_are_the_formulas(prompt: list[int], output: list[int], appended: 
 
 
 def test_only_what_changes_is_an_edit() -> None:
-    assert LogitEdits(SOME, VOCAB, [1], [5, 5]).row()[0].tolist() == [1, 3, 5, 7]
+    assert sorted(LogitEdits(SOME, VOCAB, [1], [5, 5]).row()[0].tolist()) == [1, 3, 5, 7]
     frequency = SamplingParams(seed=0, frequency_penalty=0.5)
     assert LogitEdits(frequency, VOCAB, [1], [5, 5]).row()[0].tolist() == [5]
+
+
+def test_the_lowest_bias_means_never() -> None:
+    params = SamplingParams(seed=0, logit_bias=((3, -100.0), (4, -99.9)), presence_penalty=-2.0)
+    logits = edited(LogitEdits(params, VOCAB, [], [3]), [50.0] * VOCAB)
+    assert logits[3] == -math.inf
+    assert logits[4] == pytest.approx(-49.9)
+
+
+def test_bad_words_forbid_the_token_that_would_complete_one_in_the_output() -> None:
+    params = SamplingParams(seed=0, bad_words=((4,), (1, 2), (2, 1, 3)))
+    edits = LogitEdits(params, VOCAB, [1], [])
+    assert forbidden(edits) == {4}
+    for token, expected in ((1, {4, 2}), (2, {4}), (1, {4, 2, 3}), (1, {4, 2}), (9, {4})):
+        edits.append(token)
+        assert forbidden(edits) == expected
+
+
+def test_allowed_tokens_forbid_all_others_and_keep_their_own_edits() -> None:
+    params = SamplingParams(
+        seed=0,
+        allowed_ids=(2, 5, 7),
+        bad_words=((2, 5), (2, 6)),
+        logit_bias=((2, 1.5), (3, 4.0)),
+        frequency_penalty=1.0,
+    )
+    edits = LogitEdits(params, VOCAB, [], [2])
+    logits = edited(edits, [0.0] * VOCAB)
+    assert logits[2] == pytest.approx(0.5)
+    assert forbidden(edits) == set(range(VOCAB)) - {2, 7}
+    ids = edits.row()[0].tolist()
+    assert len(ids) == len(set(ids))
+
+
+def test_dry_penalties_add_to_other_edits() -> None:
+    dry = Dry(multiplier=2.0, base=1.5, allowed_len=1, last_n=100)
+    params = SamplingParams(seed=0, dry=dry, logit_bias=((2, 0.5),))
+    logits = edited(LogitEdits(params, VOCAB, [1, 2], [1]), [0.0] * VOCAB)
+    assert logits[2] == pytest.approx(0.5 - 2.0)
+
+
+@given(prompt=TOKENS, output=TOKENS, appended=TOKENS)
+def test_a_replay_gives_the_same_bits(prompt: list[int], output: list[int], appended: list[int]) -> None:
+    dry = Dry(0.8, 1.75, 1, 20, break_ids=(3,), break_runs=((4, 5),))
+    for window in (None, 4):
+        params = msgspec.structs.replace(SOME, penalty_last_n=window, dry=dry, bad_words=((1, 2),))
+        edits = LogitEdits(params, VOCAB, prompt, output)
+        for token in appended:
+            edits.append(token)
+        logits = np.linspace(-3.0, 4.0, VOCAB).tolist()
+        replayed = LogitEdits(params, VOCAB, prompt, output + appended)
+        assert edited(edits, logits) == edited(replayed, logits)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +125,11 @@ def test_only_what_changes_is_an_edit() -> None:
         (SamplingParams(seed=0, repetition_penalty=1.1), True),
         (SamplingParams(seed=0, frequency_penalty=0.1), True),
         (SamplingParams(seed=0, presence_penalty=-0.1), True),
+        (SamplingParams(seed=0, presence_penalty=-0.1, penalty_last_n=0), False),
         (SamplingParams(seed=0, logit_bias=((1, 1.0),)), True),
+        (SamplingParams(seed=0, bad_words=((1,),)), True),
+        (SamplingParams(seed=0, allowed_ids=(1,)), True),
+        (SamplingParams(seed=0, dry=Dry(1.0, 1.75, 2, 64)), True),
     ],
 )
 def test_a_request_without_edits_costs_nothing(params: SamplingParams, *, wanted: bool) -> None:

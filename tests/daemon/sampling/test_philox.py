@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from llmd.api.random import Purpose
-from llmd.sampling.philox import philox4x32, uniform
+from llmd.sampling.philox import philox4x32, uniform, uniforms
 
 F = 0xFFFFFFFF
 
@@ -37,3 +38,14 @@ def test_uniform_never_reaches_the_ends() -> None:
     values = [uniform(seed, 0, 0, Purpose.SAMPLE) for seed in range(2000)]
     assert min(values) > 0
     assert max(values) < 1
+
+
+@pytest.mark.parametrize("count", [1, 11, 12, 200])
+def test_many_numbers_are_the_same_bits_as_one_by_one(count: int) -> None:
+    rng = np.random.default_rng(count)
+    seeds, positions, choices = (
+        rng.integers(0, high, count, np.uint64, endpoint=True) for high in (2**64 - 1, 2**31, 15)
+    )
+    numbers = uniforms(seeds, positions, choices, Purpose.XTC)
+    places = zip(seeds.tolist(), positions.tolist(), choices.tolist(), strict=True)
+    assert numbers.tolist() == [uniform(*place, Purpose.XTC) for place in places]

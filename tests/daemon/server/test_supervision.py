@@ -101,6 +101,17 @@ def test_dead_engine_starts_at_once_and_gets_every_request_with_its_tokens(ready
     assert ready.receive(token(resubmitted[0].request_id, 4)) == [Deliver(TokenOutput(7, 4))]
 
 
+def test_state_of_the_last_token_goes_to_the_next_engine_and_back_from_a_pause(ready: Supervision) -> None:
+    (first,) = sent(ready.submit(request(7)))
+    ready.receive(Output((TokenOutput(first.request_id, 5, state=b"five"),)))
+    ready.receive(Output((TokenOutput(first.request_id, 6, state=b"six"),)))
+    ready.died("signal 9")
+    (again,) = sent(ready.receive(LOADED))
+    assert (again.output, again.state) == ((5, 6), b"six")
+    ready.pause(7)
+    assert [submit.state for submit in sent(ready.resume(7))] == [b"six"]
+
+
 def test_request_that_arrives_during_the_restart_is_sent_after_the_older_ones(ready: Supervision) -> None:
     ready.submit(request(7))
     ready.died("signal 9")

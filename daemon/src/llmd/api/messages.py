@@ -12,20 +12,27 @@ from typing import Literal
 import msgspec
 
 from llmd.api.device import KVDtype
+from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.api.tensors import Format
 
 
 class SamplingParams(msgspec.Struct, frozen=True):
-    """How tokens are drawn, in the order temperature, top-k, top-p, min-p.
+    """How tokens are drawn.
 
-    ``temperature`` below 1e-5 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 switch these off. ``seed`` is 64-bit
-    and always set: the front draws one where the request names none. ``choice`` is the choice index of the request
-    (the third word of randomness). ``logprobs`` is how many alternatives are returned with each token's own
-    logprob, None for no logprobs; all come from the unmodified distribution.
+    First logits are edited. ``repetition_penalty`` p divides a positive logit of a token of prompt or output by p and
+    multiplies a negative one; ``frequency_penalty`` is subtracted for each time that the output has the token,
+    ``presence_penalty`` once. With ``penalty_last_n`` all three look at so many last tokens instead, of prompt and output
+    alike. ``dry`` penalises repetitions. ``logit_bias`` holds (id, summand), `NEVER_BIAS` or less forbidding the id;
+    ``bad_words`` are runs of tokens that the output must not have; ``allowed_ids``, where any are given, are the only
+    ones that may be drawn. The defaults change nothing.
 
-    Before all that, logits are edited: ``repetition_penalty`` p divides a positive logit of a token of prompt or output
-    by p and multiplies a negative one; ``frequency_penalty`` is subtracted for each time that the output has the token,
-    ``presence_penalty`` once; ``logit_bias`` holds (id, summand). 1, 0, 0 and none change nothing.
+    Then samplers narrow what is drawn from, each in its place of ``order``; one that is not there does nothing.
+    ``temperature`` below 1e-5 is greedy: the best token, without any of them. ``top_k`` 0, ``top_p`` 1, ``min_p`` 0,
+    ``typical_p`` 1 and ``top_n_sigma`` 0 are off. ``mirostat`` comes after temperature and puts off all others.
+
+    ``seed`` is 64-bit and always set: the front draws one where the request names none. ``choice`` is the choice index
+    of the request (the third word of randomness). ``logprobs`` is how many alternatives are returned with each
+    token's own logprob, None for no logprobs; all come from the unmodified distribution.
     """
 
     seed: int
@@ -39,6 +46,16 @@ class SamplingParams(msgspec.Struct, frozen=True):
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     logit_bias: tuple[tuple[int, float], ...] = ()
+    typical_p: float = 1.0
+    top_n_sigma: float = 0.0
+    dynamic_temperature: DynamicTemperature | None = None
+    xtc: Xtc | None = None
+    mirostat: Mirostat | None = None
+    order: tuple[SamplerName, ...] = DEFAULT_ORDER
+    penalty_last_n: int | None = None
+    dry: Dry | None = None
+    bad_words: tuple[tuple[int, ...], ...] = ()
+    allowed_ids: tuple[int, ...] = ()
 
 
 class StopParams(msgspec.Struct, frozen=True):
@@ -101,7 +118,8 @@ class Vocabulary(msgspec.Struct, frozen=True, tag=True):
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
-    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again.
+    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again;
+    ``state`` is what came with the last of them.
 
     With a ``grammar`` the answer matches it, and ends where it is complete: stop ids are drawn there alone.
 
@@ -116,6 +134,7 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     priority: int = 0
     cache_salt: str = ""
     grammar: Grammar | None = None
+    state: bytes = b""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -177,12 +196,17 @@ class Logprobs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
-    """A token of one request. ``finish`` is ``stop`` (then ``token`` is the stop id) or ``length``."""
+    """A token of one request. ``finish`` is ``stop`` (then ``token`` is the stop id) or ``length``.
+
+    ``state``, at most 64 bytes, is what tokens alone do not tell of the sampler (mirostat); whoever resubmits the request
+    hands it back.
+    """
 
     request_id: int
     token: int
     finish: str | None = None
     logprobs: Logprobs | None = None
+    state: bytes = b""
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):

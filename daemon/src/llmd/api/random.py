@@ -15,3 +15,4 @@ class Purpose(IntEnum):
     """The third counter word: what a random number is used for. Numbers never change."""
 
     SAMPLE = 0
+    XTC = 1

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.step import Selection, Step, Ticket
-from llmd.sampling.edits import LogitEdits
-from llmd.sampling.sampler import is_greedy
+from llmd.sampling.edit_table import NO_EDITS, Edits
+from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence as Running
 
@@ -55,12 +54,6 @@ def fed(step: Step, rows: Int32, outputs: Int32, ticket: Ticket) -> Step:
     return msgspec.structs.replace(step, feed=ticket)
 
 
-Edits = tuple[Int32, NDArray[np.float32], NDArray[np.float32]]
-"""Ids, factors and biases of one row's edits."""
-
-NO_EDITS: Edits = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.float32))
-
-
 def select_rows(
     rows: Int32,
     temperatures: NDArray[np.float32] | None = None,
@@ -92,24 +85,15 @@ def drawing(chunks: Sequence[Chunk]) -> list[Running]:
     return [sequence for chunk in chunks for sequence in chunk.drawing]
 
 
-def build_selection(
-    step: Step, chunks: Sequence[Chunk], edits: Mapping[int, LogitEdits] = MappingProxyType({})
-) -> Selection:
-    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it.
-
-    ``edits`` has an entry for each request that edits its logits.
-    """
+def build_selection(step: Step, chunks: Sequence[Chunk], sampler: Sampler) -> Selection:
+    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it."""
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
     rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
     sequences = drawing(chunks)
-    temperatures = [1.0 if is_greedy(one.sampling) else one.sampling.temperature for one in sequences]
+    request_ids = [one.request_id for one in sequences]
     return select_rows(
         np.array(rows, np.int32),
-        np.array(temperatures, np.float32),
-        [_row(edits.get(one.request_id)) for one in sequences] if edits else (),
+        sampler.temperatures(request_ids),
+        sampler.edits(request_ids),
         raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
     )
-
-
-def _row(edits: LogitEdits | None) -> Edits:
-    return NO_EDITS if edits is None else edits.row()

@@ -25,7 +25,7 @@ from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure, Drawn
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
-from llmd.sampling.edits import LogitEdits
+from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Finish, Sequence
@@ -80,7 +80,7 @@ class EngineCore:
         )
         self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
         self._arrivals = itertools.count()
-        self._edits: dict[int, LogitEdits] = {}
+        self._sampler = Sampler(limits.vocab_size)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None
         self._counters = _Counters()
@@ -101,9 +101,7 @@ class EngineCore:
         self._check(submit)
         if submit.grammar is not None:
             raise GrammarError("this engine binds no answers to grammars", hint="leave the grammar out")
-        if LogitEdits.wanted(submit.sampling):
-            edits = LogitEdits(submit.sampling, self._limits.vocab_size, submit.prompt, submit.output)
-            self._edits[submit.request_id] = edits
+        self._sampler.add(submit.request_id, submit.sampling, submit.prompt, submit.output, submit.state)
         if not self.busy:
             self._last_done = time.perf_counter()
         self._scheduler.add(Sequence.of(submit, next(self._arrivals)))
@@ -111,7 +109,7 @@ class EngineCore:
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
         self._scheduler.remove(request_id)
-        self._edits.pop(request_id, None)
+        self._sampler.remove(request_id)
 
     def step(self) -> Output:
         """Finish a step; returns the tokens it gave. Where the device queues, the next one is on its way by then.
@@ -142,7 +140,7 @@ class EngineCore:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
-        return Departure(plan, build_step(plan.chunks, tables, copies), copies, self._edits, before)
+        return Departure(plan, build_step(plan.chunks, tables, copies), copies, self._sampler, before)
 
     def _finish(self, arrival: Arrival) -> Output:
         """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
@@ -153,13 +151,12 @@ class EngineCore:
             self._arrival = following.launch_behind(arrival, self._chain)
             following = None
         drawn = arrival.draw()
-        tokens = [token for token, _ in drawn]
         if following and not following.needs_edits:
-            self._launch(following, tokens)
+            self._launch(following, drawn.tokens)
             following = None
-        finishes = [self._append(one, token) for one, token in zip(arrival.drawing, tokens, strict=True)]
+        finishes = [self._append(one, row, drawn) for row, one in enumerate(arrival.drawing)]
         if following:
-            self._launch(following, tokens)
+            self._launch(following, drawn.tokens)
         # From here on the device works on the next step.
         return self._complete(arrival, drawn, finishes)
 
@@ -170,14 +167,13 @@ class EngineCore:
         except LlmdError as error:
             self._failure = error
 
-    def _append(self, sequence: Sequence, token: int) -> Finish | None:
+    def _append(self, sequence: Sequence, row: int, drawn: Drawn) -> Finish | None:
         if sequence.ended:
             return None
-        if edits := self._edits.get(sequence.request_id):
-            edits.append(token)
-        return sequence.append(token)
+        self._sampler.accept(sequence.request_id, row, drawn.draws)
+        return sequence.append(drawn.tokens[row])
 
-    def _complete(self, arrival: Arrival, drawn: list[Drawn], finishes: list[Finish | None]) -> Output:
+    def _complete(self, arrival: Arrival, drawn: Drawn, finishes: list[Finish | None]) -> Output:
         """Make what a step wrote valid, free what has ended, and tell of its tokens."""
         self._pager.copied(arrival.copies)
         for chunk in arrival.plan.chunks:
@@ -188,10 +184,11 @@ class EngineCore:
         for row, sequence in enumerate(arrival.drawing):
             if sequence.ended:
                 continue
-            (token, logprobs), finish = drawn[row], finishes[row]
+            request_id, finish = sequence.request_id, finishes[row]
+            told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
+            outputs.append(TokenOutput(request_id, drawn.tokens[row], *told))
             if finish is not None:
-                self.cancel(sequence.request_id)
-            outputs.append(TokenOutput(sequence.request_id, token, finish and str(finish), logprobs))
+                self.cancel(request_id)
         self._count(arrival.plan, len(outputs))
         started = tuple(Started(sequence.request_id, cached) for sequence, cached in arrival.plan.started)
         return Output(tuple(outputs), started)
@@ -281,17 +278,24 @@ class EngineCore:
                 hint="ask for at least one more token",
             )
         self._check_tokens(tokens, max_new)
-        self._check_bias(submit.sampling)
+        self._check_ids(submit.sampling)
         self._check_pool(len(tokens) + max_new)
 
-    def _check_bias(self, params: SamplingParams) -> None:
-        ids = [token for token, _ in params.logit_bias]
-        if ids and not 0 <= min(ids) <= max(ids) < self._limits.vocab_size:
-            raise RequestError(
-                f"logit_bias names ids {min(ids)}..{max(ids)}, the vocabulary has 0..{self._limits.vocab_size - 1}",
-                param="logit_bias",
-                hint="use the tokenizer of this model",
-            )
+    def _check_ids(self, params: SamplingParams) -> None:
+        """Check the ids of all parameters that name some."""
+        named = {
+            "logit_bias": [token for token, _ in params.logit_bias],
+            "bad_words": [token for run in params.bad_words for token in run],
+            "allowed_token_ids": params.allowed_ids,
+        }
+        for param, ids in named.items():
+            if ids and not 0 <= min(ids) <= max(ids) < self._limits.vocab_size:
+                raise RequestError(
+                    f"{param} names ids {min(ids)}..{max(ids)}, the vocabulary has"
+                    f" 0..{self._limits.vocab_size - 1}",
+                    param=param,
+                    hint="use the tokenizer of this model",
+                )
 
     def _check_pool(self, total_len: int) -> None:
         if not self._pager.fits_ever(total_len):

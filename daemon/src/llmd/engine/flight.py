@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from llmd.api.messages import Logprobs
@@ -11,35 +12,41 @@ from llmd.api.step import Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
 from llmd.engine.chain import Chain, Flight
 from llmd.pager.pager import Copies
-from llmd.sampling.edits import LogitEdits
-from llmd.sampling.sampler import draw, is_greedy
+from llmd.sampling.chain import is_greedy
+from llmd.sampling.sampler import Draws, Sampler
 from llmd.scheduler.scheduler import StepPlan
-from llmd.scheduler.sequence import Sequence as Running
 
-Edits = Mapping[int, LogitEdits]
-Drawn = tuple[int, Logprobs | None]
+
+class Drawn(msgspec.Struct, frozen=True):
+    """The next token of each sequence in `Arrival.drawing`; logprobs by row, where the request wants them."""
+
+    draws: Draws
+    logprobs: Mapping[int, Logprobs]
+
+    @property
+    def tokens(self) -> list[int]:
+        return self.draws.tokens
 
 
 class Departure:
     """A step that is ready but for tokens which ``before``, the step on its way, has still to draw."""
 
     def __init__(
-        self, plan: StepPlan, step: Step, copies: Copies, edits: Edits, before: Arrival | None
+        self, plan: StepPlan, step: Step, copies: Copies, sampler: Sampler, before: Arrival | None
     ) -> None:
-        """``edits`` has an entry for each request that edits its logits."""
         self.plan = plan
         self.copies = copies
         self.drawing = drawing(plan.chunks)
         self._step = step
-        self._edits = edits
+        self._sampler = sampler
         unknown = unknown_rows(step, plan.chunks)
         self._by_device = all(is_greedy(one.sampling) for _, one in unknown)
-        self._edited = any(one.request_id in edits for _, one in unknown)
+        self._edited = any(sampler.edits_logits(one.request_id) for _, one in unknown)
         self._rows = np.array([row for row, _ in unknown], np.int32)
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
         # What is edited depends on the tokens that are missing.
-        self._selection = None if self._edited else build_selection(step, plan.chunks, edits)
+        self._selection = None if self._edited else build_selection(step, plan.chunks, sampler)
 
     @property
     def is_empty(self) -> bool:
@@ -66,36 +73,37 @@ class Departure:
         """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
-        selection = self._selection or build_selection(self._step, self.plan.chunks, self._edits)
-        return Arrival(self, chain.submit(self._step, selection))
+        selection = self._selection or build_selection(self._step, self.plan.chunks, self._sampler)
+        return Arrival(self, self._sampler, chain.submit(self._step, selection))
 
 
 class Arrival:
     """A step on its way; whoever has it releases its ``flight``. ``output_of`` is the output row of each request."""
 
-    def __init__(self, departure: Departure, flight: Flight) -> None:
+    def __init__(self, departure: Departure, sampler: Sampler, flight: Flight) -> None:
         self.plan = departure.plan
         self.copies = departure.copies
         self.drawing = departure.drawing
         self.flight = flight
+        self._sampler = sampler
         self.output_of = {one.request_id: row for row, one in enumerate(departure.drawing)}
 
-    def draw(self) -> list[Drawn]:
-        """Wait for the step; return the next token of each sequence in ``drawing``, which are left as they were."""
+    def draw(self) -> Drawn:
+        """Wait for the step and draw; sequences and sampler are left as they were."""
         result = self.flight.wait()
-        return [self._draw(result, row, sequence) for row, sequence in enumerate(self.drawing)]
-
-    def _draw(self, result: StepResult, row: int, sequence: Running) -> Drawn:
-        token = draw(
-            result.ids[row],
-            result.edited[row],
-            float(result.edited_logsumexp[row]),
-            sequence.sampling,
-            len(sequence.tokens),
-            lambda: self.flight.edited_row(row),
+        draws = self._sampler.draw(
+            [one.request_id for one in self.drawing],
+            [len(one.tokens) for one in self.drawing],
+            result,
+            self.flight.edited_row,
         )
-        wanted = sequence.sampling.logprobs
-        return token, None if wanted is None else _logprobs(self.flight, result, row, token, wanted)
+        wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing))
+        logprobs = {
+            row: _logprobs(self.flight, result, row, draws.tokens[row], count)
+            for row, count in wanted
+            if count is not None
+        }
+        return Drawn(draws, logprobs)
 
 
 def _logprobs(flight: Flight, result: StepResult, row: int, token: int, wanted: int) -> Logprobs:

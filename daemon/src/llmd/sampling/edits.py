@@ -1,57 +1,76 @@
-"""What penalties and biases do to the logits of a sequence, as the sparse edits of a selection."""
+"""What a request does to the logits of its next token, as the sparse edits of a selection."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llmd.api.messages import SamplingParams
+from llmd.api.samplers import NEVER_BIAS
+from llmd.sampling.dry import RepetitionPenalty
+from llmd.sampling.edit_table import Edits, EditTable
+from llmd.sampling.penalties import Penalties
 
 
 class LogitEdits:
     """The edits of the next row of one sequence. Its tokens are all its state: a replay gives the same.
 
-    Per vocabulary entry: how often the output has it, whether prompt or output has it, its bias. O(vocabulary) bytes and
-    work for each row, without a Python loop.
-
-    Sources: Keskar et al. 2019, "CTRL" (repetition penalty, over prompt and output); OpenAI's API reference (frequency
-    and presence penalties over the output, ``logit_bias``).
+    Sources: OpenAI's API reference (``logit_bias``); vLLM (``bad_words``, over the output, and ``allowed_token_ids``); for
+    the others see `Penalties` and `RepetitionPenalty`.
     """
 
     def __init__(
         self, params: SamplingParams, vocab_size: int, prompt: Sequence[int], output: Sequence[int]
     ) -> None:
-        self._params = params
-        self._count = np.bincount(np.array(output, np.int64), minlength=vocab_size)
-        self._seen = self._count > 0
-        self._seen[np.array(prompt, np.int64)] = True
-        self._bias = np.zeros(vocab_size, np.float32)
-        for token, bias in params.logit_bias:
-            self._bias[token] = bias
+        self._biases = {i: bias if bias > NEVER_BIAS else -math.inf for i, bias in params.logit_bias}
+        self._biases |= {run[0]: -math.inf for run in params.bad_words if len(run) == 1}
+        self._bad_runs = [list(run) for run in params.bad_words if len(run) > 1]
+        self._output = list(output)
+        self._allowed = frozenset(params.allowed_ids) or None
+        everything = np.arange(vocab_size, dtype=np.int32)
+        self._others = np.setdiff1d(everything, np.array(params.allowed_ids, np.int32))
+        self._penalties = Penalties(params, prompt, output) if Penalties.wanted(params) else None
+        self._dry = RepetitionPenalty(params.dry, [*prompt, *output]) if params.dry else None
+        self._table = EditTable()
+        for token in {*self._biases, *(self._penalties.tokens if self._penalties else ())}:
+            self._refresh(token)
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
         """Whether a request edits logits at all."""
-        penalties = (params.repetition_penalty, params.frequency_penalty, params.presence_penalty)
-        return penalties != (1.0, 0.0, 0.0) or bool(params.logit_bias)
+        edits = params.logit_bias or params.bad_words or params.allowed_ids or params.dry
+        return Penalties.wanted(params) or bool(edits)
 
     def append(self, token: int) -> None:
         """Take a token that was drawn."""
-        self._count[token] += 1
-        self._seen[token] = True
+        if self._bad_runs:
+            self._output.append(token)
+        if self._dry is not None:
+            self._dry.append(token)
+        if self._penalties is not None:
+            for changed in self._penalties.append(token):
+                self._refresh(changed)
 
-    def row(self) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-        """Edited ids int32 ``[E]`` ascending, their factors and biases float32 ``[E]``."""
-        params = self._params
-        penalised = self._seen if params.repetition_penalty != 1.0 else self._count > 0
-        ids = np.flatnonzero(penalised | (self._bias != 0.0))
-        factors = np.where(self._seen[ids], params.repetition_penalty, 1.0)
-        count = self._count[ids]
-        penalty = params.frequency_penalty * count + params.presence_penalty * (count > 0)
+    def row(self) -> Edits:
+        """Edited ids int32 ``[E]``, distinct, their factors and biases float32 ``[E]``; valid until `append`."""
+        passing = {} if self._dry is None else {i: -p for i, p in self._dry.penalties().items()}
+        for run in self._bad_runs:
+            if self._output[1 - len(run) :] == run[:-1]:
+                passing[run[-1]] = -math.inf
+        if self._allowed is None:
+            return self._table.row(passing)
+        ids, factors, biases = self._table.row({i: p for i, p in passing.items() if i in self._allowed})
+        count = len(self._others)
         return (
-            ids.astype(np.int32),
-            factors.astype(np.float32),
-            (self._bias[ids] - penalty).astype(np.float32),
+            np.concatenate((ids, self._others)),
+            np.concatenate((factors, np.ones(count, np.float32))),
+            np.concatenate((biases, np.full(count, -np.inf, np.float32))),
         )
+
+    def _refresh(self, token: int) -> None:
+        """Bring the entry of a token up to date."""
+        if self._allowed is None or token in self._allowed:
+            factor, added = (1.0, 0.0) if self._penalties is None else self._penalties.of(token)
+            self._table.set(token, factor, self._biases.get(token, 0.0) + added)

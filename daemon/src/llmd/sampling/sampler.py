@@ -1,117 +1,206 @@
-"""Draws one token from the candidates of a row: temperature, top-k, top-p, min-p, in this order.
-
-Candidates are the K best of the whole row. Whatever can be decided inside their mass is decided there; only a draw
-(or a nucleus) that reaches beyond it fetches the full row, so truncation never changes a distribution.
-"""
+"""Sampling for all requests of an engine: their edits, their parameters, their state, and the tokens of a step."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
-from llmd.sampling.philox import uniform
+from llmd.api.step import StepResult
+from llmd.sampling import chain, mirostat
+from llmd.sampling.common import NUM_COLUMNS, CommonChain, common_chain, draw_common
+from llmd.sampling.edit_table import NO_EDITS, Edits
+from llmd.sampling.edits import LogitEdits
+from llmd.sampling.philox import uniforms
+from llmd.sampling.shortlist import of_candidates, of_row
 
-LEAST_TEMPERATURE = 1e-5
-"""Colder requests are greedy: only equal logits would be left to draw from, and float32 holds no logit divided by less."""
+FetchRow = Callable[[int], NDArray[np.float32]]
+"""Returns the full edited logits float32 ``[vocab]`` of an output row."""
 
-Float64 = NDArray[np.float64]
-FetchRow = Callable[[], NDArray[np.float32]]
-"""Returns the row's full edited logits float32 ``[vocab]``."""
-
-
-def is_greedy(params: SamplingParams) -> bool:
-    """Whether the best token is taken, without a draw."""
-    return params.temperature < LEAST_TEMPERATURE
+_GREEDY, _COMMON, _OTHER = range(3)
+_NEUTRAL = CommonChain(1.0, 1.0).columns()
+_MIN_SLOTS = 16
+_NOBODY = 0
+"""The slot of a request that was forgotten while a step with it was on its way: greedy, its token is for nobody."""
 
 
-def draw(
-    ids: NDArray[np.int32],
-    edited: NDArray[np.float32],
-    logsumexp: float,
-    params: SamplingParams,
-    position: int,
-    fetch_row: FetchRow,
-) -> int:
-    """Return the token at ``position``.
+class Draws(Struct, frozen=True):
+    """A token for each output row, and mirostat's state after it by request."""
 
-    ``ids`` and ``edited`` are the candidates, best first; ``logsumexp`` is that of ``edited / temperature`` over
-    the vocabulary. Where it is not finite, neither is a logit: there is no distribution, and the best is taken.
+    tokens: list[int]
+    limits: Mapping[int, float] = {}
+
+
+class _Request(Struct):
+    params: SamplingParams
+    slot: int
+    edits: LogitEdits | None
+    limit: float | None
+
+
+class Sampler:
+    """How each request samples. Its tokens and mirostat's one number are all the state of a request: replayed, they give
+    the same tokens, and so does any batch. Used by the loop thread alone.
+
+    Parameters lie in arrays by slot, so that a step reads those of all its rows at once. Candidates are the K best of a
+    row: whatever can be decided inside their mass is decided there, and only a draw (or a nucleus) that reaches beyond it
+    fetches the row, so that K never changes a distribution.
     """
-    if is_greedy(params) or not math.isfinite(logsumexp):
-        return int(ids[0])
-    u = uniform(params.seed, position, params.choice, Purpose.SAMPLE)
-    chosen = _pick(_probabilities(edited, params.temperature, logsumexp), params, u, complete=False)
-    if chosen is not None:
-        return int(ids[chosen])
-    row = fetch_row()
-    order = np.argsort(-row, kind="stable")
-    best = row[order]
-    # Not the device's log-sum-exp: it is rounded to float32, and the worst token would get what the row lacks to 1.
-    whole = _probabilities(best, params.temperature, float(best[0]) / params.temperature)
-    chosen = _pick(whole, params, u, complete=True)
-    assert chosen is not None, "the full row always holds the draw"
-    return int(order[chosen])
 
+    def __init__(self, vocab_size: int) -> None:
+        self._vocab_size = vocab_size
+        self._requests: dict[int, _Request] = {}
+        self._edited: set[int] = set()
+        self._steered: set[int] = set()
+        self._free = list(range(1, _MIN_SLOTS))
+        self._kind = np.zeros(_MIN_SLOTS, np.int8)
+        self._table = np.zeros((_MIN_SLOTS, NUM_COLUMNS), np.float64)
+        self._temperature = np.ones(_MIN_SLOTS, np.float32)
+        self._random = np.zeros((_MIN_SLOTS, 2), np.uint64)
 
-def _probabilities(best: NDArray[np.float32], temperature: float, logsumexp: float) -> Float64:
-    """Probabilities of the best tokens; where ``logsumexp`` is too small for them, their shares."""
-    probabilities = np.exp(best.astype(np.float64) / temperature - logsumexp)
-    shares: Float64 = probabilities / max(1.0, float(np.sum(probabilities)))
-    return shares
+    def add(
+        self,
+        request_id: int,
+        params: SamplingParams,
+        prompt: Sequence[int],
+        output: Sequence[int] = (),
+        state: bytes = b"",
+    ) -> None:
+        """Take a request, with the output that it has and the state that came with the last of it."""
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        common = common_chain(params)
+        self._kind[slot] = _GREEDY if chain.is_greedy(params) else _OTHER if common is None else _COMMON
+        self._table[slot] = _NEUTRAL if common is None else common.columns()
+        self._temperature[slot] = chain.selection_temperature(params)
+        self._random[slot, 0], self._random[slot, 1] = params.seed, params.choice
+        edits = LogitEdits(params, self._vocab_size, prompt, output) if LogitEdits.wanted(params) else None
+        limit = None if params.mirostat is None else mirostat.unpack(params.mirostat, state)
+        self._requests[request_id] = _Request(params, slot, edits, limit)
+        if edits is not None:
+            self._edited.add(request_id)
+        if limit is not None:
+            self._steered.add(request_id)
 
+    def remove(self, request_id: int) -> None:
+        """Forget a request; an unknown one is ignored."""
+        if request := self._requests.pop(request_id, None):
+            self._free.append(request.slot)
+            self._edited.discard(request_id)
+            self._steered.discard(request_id)
 
-def _pick(probabilities: Float64, params: SamplingParams, u: float, *, complete: bool) -> int | None:
-    """Return the index that ``u`` falls on among what the filters keep.
+    def edits_logits(self, request_id: int) -> bool:
+        """Whether the logits of its next token depend on the tokens before."""
+        return request_id in self._edited
 
-    ``probabilities`` are descending: the whole row if ``complete``, else its beginning; then None means that the
-    answer lies beyond it.
-    """
-    found = (_top_k(probabilities, params), _top_p(probabilities, params), _min_p(probabilities, params))
-    bounds = [bound for bound in found if bound is not None]
-    if not complete and _cuts_beyond(params, len(probabilities), cut_known=bool(bounds)):
-        return None
-    kept = min(bounds, default=len(probabilities))
-    reached = np.cumsum(probabilities[:kept])
-    mass = float(reached[-1]) if complete or bounds else 1.0
-    index = int(np.searchsorted(reached, u * mass, side="right"))
-    return index if index < kept else None
+    def temperatures(self, request_ids: Iterable[int]) -> NDArray[np.float32]:
+        """Temperatures float32 ``[N]`` for the selection of a step."""
+        return self._temperature[self._slots(request_ids)]
 
+    def edits(self, request_ids: Sequence[int]) -> list[Edits]:
+        """The edits of each row for the selection of a step; nothing where no row has any."""
+        if self._edited.isdisjoint(request_ids):
+            return []
+        found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
+        return [NO_EDITS if edits is None else edits.row() for edits in found]
 
-def _cuts_beyond(params: SamplingParams, count: int, *, cut_known: bool) -> bool:
-    """Whether what the filters keep, and so its mass, depends on more than the first ``count`` tokens."""
-    if params.top_k > count and params.top_p < 1:
-        return True  # top-p takes its share of the top-k's mass
-    return not cut_known and (params.top_k > 0 or params.top_p < 1 or params.min_p > 0)
+    def draw(
+        self, request_ids: Sequence[int], positions: Sequence[int], result: StepResult, fetch_row: FetchRow
+    ) -> Draws:
+        """Return what each output row draws for its request at its position; nothing changes before `accept`.
 
+        Where no logit of a row is finite there is no distribution, and the best token is taken, as for greedy ones.
+        """
+        slots = self._slots(request_ids)
+        kinds = np.where(np.isfinite(result.edited_logsumexp), self._kind[slots], _GREEDY)
+        tokens = result.ids[:, 0].tolist()
+        if not kinds.any():
+            return Draws(tokens)
+        common = np.flatnonzero(kinds == _COMMON)
+        others = [*self._draw_common(common, slots[common], positions, result, tokens)]
+        others += np.flatnonzero(kinds == _OTHER).tolist()
+        limits: dict[int, float] = {}
+        for row in others:
+            request_id = request_ids[row]
+            drawn = self._draw_row(self._requests[request_id], positions[row], row, result, fetch_row)
+            tokens[row] = drawn.token
+            if drawn.limit is not None:
+                limits[request_id] = drawn.limit
+        return Draws(tokens, limits)
 
-def _top_k(probabilities: Float64, params: SamplingParams) -> int | None:
-    return params.top_k if 0 < params.top_k <= len(probabilities) else None
+    def accept(self, request_id: int, row: int, draws: Draws) -> None:
+        """Take the token that a row of a step drew."""
+        if request_id in self._edited:
+            edits = self._requests[request_id].edits
+            assert edits is not None, "a request that edits has edits"
+            edits.append(draws.tokens[row])
+        if request_id in draws.limits:
+            self._requests[request_id].limit = draws.limits[request_id]
 
+    def state(self, request_id: int) -> bytes:
+        """The state that goes with the last token."""
+        limit = self._requests[request_id].limit if request_id in self._steered else None
+        return b"" if limit is None else mirostat.pack(limit)
 
-def _top_p(probabilities: Float64, params: SamplingParams) -> int | None:
-    """The smallest set of best tokens whose share of the top-k's mass reaches ``top_p``.
+    def _draw_common(
+        self,
+        rows: NDArray[np.intp],
+        slots: NDArray[np.intp],
+        positions: Sequence[int],
+        result: StepResult,
+        tokens: list[int],
+    ) -> Iterable[int]:
+        """Draw the rows of the common chain into ``tokens``; returns those that need more than the candidates."""
+        if not rows.size:
+            return ()
+        everything = rows.size == len(tokens)
+        random = self._random[slots]
+        places = np.array(positions, np.uint64)[rows]
+        u = uniforms(random[:, 0], places, random[:, 1], Purpose.SAMPLE)
+        edited = result.edited if everything else result.edited[rows]
+        index = draw_common(edited, result.edited_logsumexp[rows], self._table[slots], u)
+        count = edited.shape[1]
+        drawn = result.ids[rows, np.minimum(index, count - 1)].tolist()
+        if everything:
+            tokens[:] = drawn
+        else:
+            for row, token in zip(rows.tolist(), drawn, strict=True):
+                tokens[row] = token
+        return rows[index == count].tolist()  # type: ignore[no-any-return]
 
-    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
-    """
-    if params.top_p >= 1:
-        return None
-    top_k = _top_k(probabilities, params)
-    whole = 1.0 if top_k is None else float(np.sum(probabilities[:top_k]))
-    reached = np.cumsum(probabilities[:top_k]) >= params.top_p * whole
-    return int(np.argmax(reached)) + 1 if reached.any() else None
+    def _draw_row(
+        self, request: _Request, position: int, row: int, result: StepResult, fetch_row: FetchRow
+    ) -> chain.Drawn:
+        place = chain.Place(
+            position,
+            self._vocab_size,
+            chain.selection_temperature(request.params),
+            float(result.edited_logsumexp[row]),
+            request.limit,
+        )
+        drawn = None
+        if self._kind[request.slot] == _OTHER:
+            drawn = chain.draw(of_candidates(result.ids[row], result.edited[row]), request.params, place)
+        if drawn is None:
+            drawn = chain.draw(of_row(fetch_row(row)), request.params, place)
+        assert drawn is not None, "the full row always holds the draw"
+        return drawn
 
+    def _slots(self, request_ids: Iterable[int]) -> NDArray[np.intp]:
+        get = self._requests.get
+        found = [get(request_id) for request_id in request_ids]
+        return np.array([_NOBODY if request is None else request.slot for request in found], np.intp)
 
-def _min_p(probabilities: Float64, params: SamplingParams) -> int | None:
-    """Tokens at least ``min_p`` times as likely as the best one.
-
-    Source: Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs".
-    """
-    if params.min_p == 0:
-        return None
-    kept = int(np.count_nonzero(probabilities >= params.min_p * probabilities[0]))
-    return kept if kept < len(probabilities) else None
+    def _grow(self) -> None:
+        """Twice as many slots."""
+        count = len(self._kind)
+        self._free += range(count, 2 * count)
+        self._kind = np.concatenate((self._kind, np.zeros_like(self._kind)))
+        self._table = np.concatenate((self._table, np.zeros_like(self._table)))
+        self._temperature = np.concatenate((self._temperature, np.ones_like(self._temperature)))
+        self._random = np.concatenate((self._random, np.zeros_like(self._random)))

@@ -74,6 +74,7 @@ class _Live(Struct):
 
     request: Submit
     output: list[int]
+    state: bytes
     engine_id: int | None = None
     paused: bool = False
 
@@ -110,7 +111,7 @@ class Supervision:
         """Take a request; it waits here while the engine loads."""
         if self.error is not None:
             return [Fail(request.request_id, self._refusal(self.error))]
-        self._live[request.request_id] = _Live(request, list(request.output))
+        self._live[request.request_id] = _Live(request, list(request.output), request.state)
         return self._send_to_engine(request.request_id)
 
     def cancel(self, request_id: int) -> list[Command]:
@@ -191,7 +192,9 @@ class Supervision:
             return
         if not self._resubmitted or request_id in self._resubmitted:
             self._proven = True
-        self._live[request_id].output.append(token.token)
+        live = self._live[request_id]
+        live.output.append(token.token)
+        live.state = token.state
         if token.finish is not None:
             self._forget(request_id)
         yield Deliver(structs.replace(token, request_id=request_id))
@@ -217,7 +220,9 @@ class Supervision:
         live.engine_id = self._next_engine_id
         self._next_engine_id += 1
         self._by_engine_id[live.engine_id] = request_id
-        submit = structs.replace(live.request, request_id=live.engine_id, output=tuple(live.output))
+        submit = structs.replace(
+            live.request, request_id=live.engine_id, output=tuple(live.output), state=live.state
+        )
         return [*self._vocabulary_for(submit), Send(submit)]
 
     def _vocabulary_for(self, submit: Submit) -> list[Command]:

@@ -1,0 +1,138 @@
+"""One row through the samplers of its request, in their order, to a token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct
+
+from llmd.api.messages import SamplingParams
+from llmd.api.random import Purpose
+from llmd.api.samplers import Mirostat, SamplerName
+from llmd.sampling import filters, mirostat
+from llmd.sampling.philox import uniform
+from llmd.sampling.shortlist import Shortlist
+
+
+class Place(Struct, frozen=True):
+    """What a draw needs beside its row. ``logsumexp`` is that of ``edited / temperature`` over the whole row.
+
+    ``limit`` is mirostat's state.
+    """
+
+    position: int
+    vocab_size: int
+    temperature: float
+    logsumexp: float
+    limit: float | None = None
+
+
+class Drawn(Struct, frozen=True):
+    """A token, and mirostat's state after it."""
+
+    token: int
+    limit: float | None = None
+
+
+def is_greedy(params: SamplingParams) -> bool:
+    """Whether the best token is taken, without a draw."""
+    return params.temperature < filters.LEAST_TEMPERATURE and params.dynamic_temperature is None
+
+
+def active_order(params: SamplingParams) -> tuple[SamplerName, ...]:
+    """The samplers that change something, in their order."""
+    if params.mirostat is not None:
+        return ("temperature",)
+    changes = {
+        "temperature": params.temperature != 1.0 or params.dynamic_temperature is not None,
+        "top_n_sigma": params.top_n_sigma > 0,
+        "top_k": params.top_k > 0,
+        "typ_p": params.typical_p < 1,
+        "top_p": params.top_p < 1,
+        "min_p": params.min_p > 0,
+        "xtc": params.xtc is not None and params.xtc.probability > 0,
+    }
+    return tuple(name for name in params.order if changes[name])
+
+
+def selection_temperature(params: SamplingParams) -> float:
+    """The temperature at which the device's log-sum-exp serves the request best."""
+    if is_greedy(params):
+        return 1.0
+    for name in active_order(params):
+        if name in {"top_p", "xtc"}:
+            return 1.0
+        if name == "temperature":
+            return 1.0 if params.dynamic_temperature else params.temperature
+    return 1.0
+
+
+def draw(listed: Shortlist, params: SamplingParams, place: Place) -> Drawn | None:
+    """Return a token; None where it depends on tokens beyond the list."""
+    listed = _with_total(listed, place, 1.0)
+    for name in active_order(params):
+        narrowed = _SAMPLERS[name](listed, params, place)
+        if narrowed is None:
+            return None
+        listed = narrowed
+    if params.mirostat is not None:
+        return _draw_mirostat(listed, params, params.mirostat, place)
+    index = _index(listed, params, place)
+    return None if index is None else Drawn(int(listed.ids[index]))
+
+
+def _draw_mirostat(
+    listed: Shortlist, params: SamplingParams, steering: Mirostat, place: Place
+) -> Drawn | None:
+    limit = mirostat.begin(steering) if place.limit is None else place.limit
+    narrowed = mirostat.narrow(listed, steering, limit, place.vocab_size)
+    if narrowed is None:
+        return None
+    index = _index(narrowed, params, place)
+    probabilities = narrowed.probabilities()
+    if index is None or probabilities is None:
+        return None
+    limit = mirostat.advance(steering, limit, float(probabilities[index]))
+    return Drawn(int(narrowed.ids[index]), limit)
+
+
+def _index(listed: Shortlist, params: SamplingParams, place: Place) -> int | None:
+    """Where the random number of the place falls."""
+    probabilities = listed.probabilities()
+    if probabilities is None:
+        return None
+    reached = np.cumsum(probabilities)
+    mass = float(reached[-1]) if listed.ends else 1.0
+    u = uniform(params.seed, place.position, params.choice, Purpose.SAMPLE)
+    index = int(np.searchsorted(reached, u * mass, side="right"))
+    return index if index < len(listed) else None
+
+
+def _temperature(listed: Shortlist, params: SamplingParams, place: Place) -> Shortlist | None:
+    if params.dynamic_temperature is not None:
+        return filters.dynamic_temperature(listed, params.temperature, params.dynamic_temperature)
+    return _with_total(listed.divided(params.temperature, None), place, params.temperature)
+
+
+def _with_total(listed: Shortlist, place: Place, temperature: float) -> Shortlist:
+    """With the device's log-sum-exp, where that is of this temperature."""
+    known = place.logsumexp if temperature == place.temperature and math.isfinite(place.logsumexp) else None
+    return Shortlist(listed.ids, listed.logits, listed.ends, known)
+
+
+def _xtc(listed: Shortlist, params: SamplingParams, place: Place) -> Shortlist | None:
+    assert params.xtc is not None, "a sampler without parameters is not active"
+    return filters.xtc(listed, params.xtc, uniform(params.seed, place.position, params.choice, Purpose.XTC))
+
+
+_SAMPLERS: dict[SamplerName, Callable[[Shortlist, SamplingParams, Place], Shortlist | None]] = {
+    "temperature": _temperature,
+    "top_n_sigma": lambda listed, params, _: filters.top_n_sigma(listed, params.top_n_sigma),
+    "top_k": lambda listed, params, _: filters.top_k(listed, params.top_k),
+    "typ_p": lambda listed, params, _: filters.typical(listed, params.typical_p),
+    "top_p": lambda listed, params, _: filters.top_p(listed, params.top_p),
+    "min_p": lambda listed, params, _: filters.min_p(listed, params.min_p),
+    "xtc": _xtc,
+}

@@ -1,0 +1,121 @@
+"""Samplers that narrow what a token is drawn from. Each returns None where that depends on tokens beyond the list."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from llmd.api.samplers import DynamicTemperature, Xtc
+from llmd.sampling.shortlist import Float64, Shortlist
+
+LEAST_TEMPERATURE = 1e-5
+"""Colder requests are greedy: only equal logits would be left to draw from, and float32 holds no logit divided by less."""
+
+XTC_MOST = 0.5
+"""No two tokens are more likely than this: a higher threshold excludes nothing."""
+
+
+def top_k(listed: Shortlist, count: int) -> Shortlist | None:
+    """The best ``count`` tokens."""
+    if count <= len(listed):
+        return listed.first(count)
+    return listed if listed.ends else None
+
+
+def top_p(listed: Shortlist, share: float) -> Shortlist | None:
+    """The smallest set of best tokens whose probabilities reach ``share`` together.
+
+    Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
+    """
+    probabilities = listed.probabilities()
+    if probabilities is None:
+        return None
+    reached = np.cumsum(probabilities) >= share
+    if reached.any():
+        return listed.first(int(np.argmax(reached)) + 1)
+    return listed if listed.ends else None
+
+
+def min_p(listed: Shortlist, ratio: float) -> Shortlist | None:
+    """Tokens at least ``ratio`` times as likely as the best one.
+
+    Source: Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs".
+    """
+    return _at_least(listed, listed.logits[0] + math.log(ratio))
+
+
+def top_n_sigma(listed: Shortlist, count: float) -> Shortlist | None:
+    """Tokens whose logits are within ``count`` standard deviations of the best one.
+
+    Source: Tang et al. 2024, "Top-nσ: Not All Logits Are You Need".
+    """
+    if not listed.ends:
+        return None
+    return _at_least(listed, listed.logits[0] - count * float(np.std(listed.logits)))
+
+
+def typical(listed: Shortlist, share: float) -> Shortlist | None:
+    """The smallest set of tokens that reaches ``share``, those first whose surprise is nearest to the entropy.
+
+    Source: Meister et al. 2023, "Locally Typical Sampling".
+    """
+    if not listed.ends:
+        return None
+    probabilities = listed.probabilities()
+    assert probabilities is not None, "the probabilities of a whole list are known"
+    surprise = _surprise(listed)
+    distance = np.abs(surprise - np.sum(probabilities * surprise))
+    nearest = np.argsort(distance, kind="stable")
+    reached = np.cumsum(probabilities[nearest]) >= share
+    count = int(np.argmax(reached)) + 1 if reached.any() else len(listed)
+    return listed.pick(np.sort(nearest[:count]))
+
+
+def xtc(listed: Shortlist, params: Xtc, u: float) -> Shortlist | None:
+    """Exclude the top choices where the random number ``u`` says so.
+
+    Source: p-e-w 2024, "Exclude Top Choices", as in llama.cpp.
+    """
+    if u > params.probability or params.threshold > XTC_MOST:
+        return listed
+    probabilities = listed.probabilities()
+    if probabilities is None:
+        return None
+    likely = int(np.count_nonzero(probabilities >= params.threshold))
+    if likely == len(listed) and not listed.ends:
+        return None
+    return listed if likely < 2 else listed.without_first(likely - 1)
+
+
+def dynamic_temperature(
+    listed: Shortlist, temperature: float, params: DynamicTemperature
+) -> Shortlist | None:
+    """Divide by a temperature that grows with the entropy, from ``temperature - spread`` to ``temperature + spread``.
+
+    Source: llama.cpp, ``dynatemp_range``.
+    """
+    if not listed.ends:
+        return None
+    if len(listed) == 1:
+        return listed
+    probabilities = listed.probabilities()
+    assert probabilities is not None, "the probabilities of a whole list are known"
+    entropy = float(np.sum(probabilities * _surprise(listed))) / math.log(len(listed))
+    low, high = max(0.0, temperature - params.spread), temperature + params.spread
+    found = low + (high - low) * min(1.0, max(0.0, entropy)) ** params.exponent
+    return listed.first(1) if found < LEAST_TEMPERATURE else listed.divided(found, None)
+
+
+def _at_least(listed: Shortlist, logit: float) -> Shortlist | None:
+    kept = int(np.count_nonzero(listed.logits >= logit))
+    if kept < len(listed):
+        return listed.first(kept)
+    return listed if listed.ends else None
+
+
+def _surprise(listed: Shortlist) -> Float64:
+    """-ln of the probabilities of a whole list, finite also where these are 0 in float64."""
+    shifted = listed.logits - listed.logits[0]
+    surprise: Float64 = np.log(np.sum(np.exp(shifted))) - shifted
+    return surprise
