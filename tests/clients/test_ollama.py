@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import ollama
@@ -10,6 +12,9 @@ import pytest
 
 from tests.serving.model import CONTEXT_LEN, TEMPLATE
 from tests.serving.running import MODEL, RunningDaemon
+
+HELLO = [{"role": "user", "content": "Hello"}]
+OPTIONS = {"temperature": 0, "num_predict": 12}
 
 
 @pytest.fixture(params=["tcp", "unix"])
@@ -42,11 +47,93 @@ def test_tells_what_is_loaded(client: ollama.Client) -> None:
     assert model.expires_at is not None
 
 
+def test_chats(client: ollama.Client) -> None:
+    answer = client.chat(MODEL, messages=HELLO, options=OPTIONS)
+    assert answer.message.role == "assistant"
+    assert (answer.done, answer.done_reason, answer.eval_count) == (True, "length", 12)
+    assert answer.total_duration is not None
+    assert answer.eval_duration is not None
+    assert answer.total_duration >= answer.eval_duration > 0
+
+
+def test_streams_the_same_chat(client: ollama.Client) -> None:
+    whole = client.chat(MODEL, messages=HELLO, options=OPTIONS)
+    parts = list(client.chat(MODEL, messages=HELLO, options=OPTIONS, stream=True))
+    assert "".join(part.message.content or "" for part in parts) == whole.message.content
+    assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True]
+    assert parts[-1].eval_count == 12
+
+
+def test_generates_whole_streamed_and_on_from_a_context(client: ollama.Client) -> None:
+    whole = client.generate(MODEL, "Hello", options=OPTIONS)
+    parts = list(client.generate(MODEL, "Hello", options=OPTIONS, stream=True))
+    assert "".join(part.response or "" for part in parts) == whole.response
+    assert whole.context is not None
+    assert parts[-1].context == whole.context
+    on = client.generate(MODEL, "More", context=whole.context, options=OPTIONS)
+    assert on.prompt_eval_count is not None
+    assert on.prompt_eval_count > len(whole.context)
+
+
+def test_tokens_come_with_their_logprobs(client: ollama.Client) -> None:
+    answer = client.chat(MODEL, messages=HELLO, options=OPTIONS, logprobs=True, top_logprobs=2)
+    assert answer.logprobs is not None
+    assert len(answer.logprobs) == 12
+    first = answer.logprobs[0]
+    assert first.top_logprobs is not None
+    assert next(other.token for other in first.top_logprobs) == first.token
+
+
+def test_tools_of_every_kind_can_be_offered(client: ollama.Client) -> None:
+    def add(a: int, b: int) -> int:
+        """Add two numbers.
+
+        Args:
+          a: one of them
+          b: the other
+        """
+        return a + b
+
+    history: list[dict[str, Any]] = [
+        *HELLO,
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "add", "arguments": {"a": 1, "b": 2}}}],
+        },
+        {"role": "tool", "content": "3", "tool_name": "add"},
+    ]
+    answer = client.chat(MODEL, messages=history, tools=[add], options=OPTIONS)
+    assert answer.eval_count == 12
+
+
+def test_loads_and_keeps_a_model(client: ollama.Client) -> None:
+    answer = client.generate(MODEL, keep_alive=-1)
+    assert (answer.done, answer.done_reason) == (True, "load")
+    (model,) = client.ps().models
+    assert model.expires_at is not None
+    assert model.expires_at.year == 2318
+
+
+def test_asynchronous_client_streams(daemon: RunningDaemon) -> None:
+    async def ask() -> tuple[str, str]:
+        async with ollama.AsyncClient(host=daemon.url) as client:
+            whole = await client.chat(MODEL, messages=HELLO, options=OPTIONS)
+            stream = await client.chat(MODEL, messages=HELLO, options=OPTIONS, stream=True)
+            pieces = [part.message.content or "" async for part in stream]
+        return whole.message.content or "", "".join(pieces)
+
+    whole, streamed = asyncio.run(ask())
+    assert whole == streamed
+
+
 def test_errors_arrive_as_the_clients_own(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError) as missing:
         client.show("nobody")
     assert missing.value.status_code == 404
     assert missing.value.error.startswith("there is no model nobody")
+    with pytest.raises(ollama.ResponseError, match="num_ctx"):
+        list(client.generate(MODEL, "x" * CONTEXT_LEN, stream=True))
     with pytest.raises(ollama.ResponseError) as refused:
         client.embed(MODEL, "text")
     assert refused.value.status_code == 501

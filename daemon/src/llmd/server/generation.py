@@ -34,7 +34,8 @@ class GenerationRequest(Struct, frozen=True):
     """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
 
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own. ``grammar`` binds every
+    many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
+    prompt lacks, because the request allowed to cut it. ``grammar`` binds every
     answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
     `llmd.api.messages.Submit`. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
     hold reasoning and calls.
@@ -48,6 +49,7 @@ class GenerationRequest(Struct, frozen=True):
     at_text_start: bool = True
     param: str = "messages"
     window: int | None = None
+    truncated_tokens: int = 0
     grammar: Grammar | None = None
     grammar_param: str = "response_format"
     priority: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aiohttp import web
@@ -59,14 +59,19 @@ def _entry(model: StoredModel) -> dict[str, Any]:
 
 def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
     described = describe_model(describe(model.name, model.directory))
-    sizes = {stage.device: stage.weight_bytes + stage.kv_bytes for stage in loaded.stages}
+    sizes = [(stage.device, stage.weight_bytes + stage.kv_bytes) for stage in loaded.stages]
     return {
         "name": model.name,
         "model": model.name,
-        "size": sum(stage.weight_bytes + stage.kv_bytes for stage in loaded.stages),
+        "size": sum(size for _, size in sizes),
         "digest": digest(model.directory),
         "details": described.details(),
-        "expires_at": rfc3339_of(FOR_EVER),
-        "size_vram": sum(size for device, size in sizes.items() if device not in MAIN_MEMORY),
+        "expires_at": rfc3339_of(_expiry(model)),
+        "size_vram": sum(size for device, size in sizes if device not in MAIN_MEMORY),
         "context_length": window_of(loaded),
     }
+
+
+def _expiry(model: ServedModel) -> datetime:
+    remaining_s = model.residence.remaining_s
+    return FOR_EVER if remaining_s is None else datetime.now(UTC) + timedelta(seconds=remaining_s)

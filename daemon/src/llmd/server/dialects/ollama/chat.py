@@ -1,0 +1,71 @@
+"""``POST /api/chat``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+from msgspec import structs
+
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.tools import prepare_tools
+from llmd.chat.truncation import Fitted, fit_messages
+from llmd.server.bodies import read_object
+from llmd.server.dialects.ollama.answering import Answering, write_answer
+from llmd.server.dialects.ollama.lines import said_in_chat
+from llmd.server.dialects.ollama.messages import read_messages
+from llmd.server.dialects.ollama.request import read_asked, think_variables
+from llmd.server.dialects.ollama.residency import load_or_unload
+from llmd.server.exchange import Exchange
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+
+async def answer(request: web.Request, service: Service) -> web.StreamResponse:
+    """Continue a conversation; without messages, load the model or let it go."""
+    fields = RequestFields(await read_object(request))
+    prompt = read_prompt(fields)
+    asked = read_asked(fields)
+    if not prompt.messages:
+        return await load_or_unload(request, service, asked, said_in_chat)
+    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+
+    async def prepare(ready: ReadyModel) -> GenerationRequest:
+        variables = think_variables(asked.think, ready.text, asked.name)
+        thinking = structs.replace(prompt, variables=variables)
+        tokens = await service.in_thread(encode, ready.text, thinking, asked.prompt_room(ready))
+        begins = not prompt.continue_final_message
+        return asked.request(ready.text, tokens, param="messages", at_text_start=begins)
+
+    exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
+    return await write_answer(
+        request, service, Answering(exchange, asked.name, said_in_chat, stream=asked.stream)
+    )
+
+
+def read_prompt(fields: RequestFields) -> ChatPrompt:
+    """The conversation. One that ends with words of the assistant is continued."""
+    messages = read_messages(fields)
+    tools = fields.value("tools") or []
+    if not isinstance(tools, list):
+        raise fields.invalid("tools", "a list of tools")
+    ends_open = bool(messages) and messages[-1]["role"] == "assistant" and not messages[-1].get("tool_calls")
+    return ChatPrompt(
+        messages,
+        add_generation_prompt=not ends_open,
+        continue_final_message=ends_open,
+        tools=prepare_tools(tools),
+    )
+
+
+def encode(text: ModelText, prompt: ChatPrompt, most: int | None) -> Fitted:
+    """The conversation as tokens, without its oldest messages where it has more than ``most``. Blocks."""
+
+    def tokens(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+        return text.encode_chat(structs.replace(prompt, messages=messages))
+
+    return Fitted(tokens(prompt.messages)) if most is None else fit_messages(tokens, prompt.messages, most)

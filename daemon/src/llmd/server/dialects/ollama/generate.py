@@ -1,0 +1,113 @@
+"""``POST /api/generate``."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from msgspec import Struct, structs
+
+from llmd.chat.fill_in_middle import FillInMiddle
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.truncation import Fitted, fit_tokens
+from llmd.server.bodies import read_object
+from llmd.server.dialects.ollama.answering import Answering, write_answer
+from llmd.server.dialects.ollama.lines import said_in_generate
+from llmd.server.dialects.ollama.messages import refuse_images
+from llmd.server.dialects.ollama.request import Asked, read_asked, think_variables
+from llmd.server.dialects.ollama.residency import load_or_unload
+from llmd.server.errors import BadRequestError
+from llmd.server.exchange import Exchange
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+
+class Question(Struct, frozen=True):
+    """The prompt and what stands around it. ``raw``: it goes to the model as it is, without a template.
+
+    ``context`` are the tokens that an earlier answer ended with: this one goes on from there.
+    """
+
+    prompt: str
+    suffix: str = ""
+    system: str = ""
+    raw: bool = False
+    context: tuple[int, ...] = ()
+
+    @property
+    def continues(self) -> bool:
+        """Whether the answer goes on in the prompt's own text."""
+        return self.raw or bool(self.suffix)
+
+
+async def answer(request: web.Request, service: Service) -> web.StreamResponse:
+    """Answer a prompt; without one, load the model or let it go."""
+    body = await read_object(request)
+    fields = RequestFields(body)
+    question = read_question(fields)
+    asked = read_asked(fields)
+    if not question.prompt and not question.continues:
+        return await load_or_unload(request, service, asked, said_in_generate)
+    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+
+    async def prepare(ready: ReadyModel) -> GenerationRequest:
+        return await service.in_thread(ask, ready, question, asked)
+
+    exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
+    answering = Answering(
+        exchange, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
+    )
+    return await write_answer(request, service, answering)
+
+
+def read_question(fields: RequestFields) -> Question:
+    """Read what is asked.
+
+    Raises:
+        BadRequestError: there are pictures, or a raw prompt with what only a template can place.
+    """
+    refuse_images({"images": fields.value("images")}, "images")
+    fields.refuse("template", (), "the model's own template is used")
+    question = Question(
+        prompt=fields.text("prompt") or "",
+        suffix=fields.text("suffix") or "",
+        system=fields.text("system") or "",
+        raw=fields.boolean("raw"),
+        context=fields.token_ids("context"),
+    )
+    if question.raw and (question.system or question.context):
+        raise BadRequestError(
+            "a raw prompt has no system text and no context",
+            code="invalid_value",
+            param="raw",
+            hint="write both into the prompt, or leave raw out",
+        )
+    return question
+
+
+def ask(ready: ReadyModel, question: Question, asked: Asked) -> GenerationRequest:
+    """The request to the engine. Blocks."""
+    text, room = ready.text, asked.prompt_room(ready)
+    if question.suffix:
+        middle = FillInMiddle.of(text.tokenizer)
+        tokens, stops = middle.encode(question.prompt, question.suffix), middle.stop_ids
+    else:
+        tokens, stops = encode(text, question, asked), ()
+    fitted = Fitted(tokens) if room is None else fit_tokens(tokens, room, asked.options.num_keep)
+    request = asked.request(text, fitted, param="prompt", at_text_start=not question.continues)
+    return structs.replace(request, end=structs.replace(request.end, token_ids=stops))
+
+
+def encode(text: ModelText, question: Question, asked: Asked) -> tuple[int, ...]:
+    """The prompt as tokens: raw, or as a user's message behind the context."""
+    if question.raw:
+        return text.encode_text(question.prompt)
+    system = [{"role": "system", "content": question.system}] if question.system else []
+    messages = [*system, {"role": "user", "content": question.prompt}]
+    variables = think_variables(asked.think, text, asked.name)
+    tokens = text.encode_chat(ChatPrompt(messages, variables=variables))
+    if not question.context:
+        return tokens
+    begins_anew = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
+    return question.context + (tokens[1:] if begins_anew else tokens)

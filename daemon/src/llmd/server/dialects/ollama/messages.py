@@ -1,0 +1,50 @@
+"""Conversations as Ollama's clients send them, in the form that templates are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmd.server.errors import BadRequestError
+from llmd.server.request_fields import RequestFields
+
+ROLES = ("system", "user", "assistant", "tool")
+
+
+def read_messages(fields: RequestFields) -> list[dict[str, Any]]:
+    """The conversation; empty where there is none.
+
+    Raises:
+        BadRequestError: a message has an unknown role, or pictures.
+    """
+    messages = fields.value("messages") or []
+    if not isinstance(messages, list):
+        raise fields.invalid("messages", "a list of messages")
+    return [_message(message, f"messages[{place}]") for place, message in enumerate(messages)]
+
+
+def refuse_images(holder: Mapping[str, Any], param: str) -> None:
+    """Raises `BadRequestError` where there are pictures, which no model here can see."""
+    if holder.get("images"):
+        raise BadRequestError(
+            f"{param} cannot be seen: the models that llmd serves read text alone",
+            code="unsupported_parameter",
+            param=param,
+            hint="leave images out",
+        )
+
+
+def _message(message: Any, param: str) -> dict[str, Any]:
+    if not isinstance(message, dict):
+        raise BadRequestError(f"{param} must be an object", code="invalid_value", param=param)
+    role = str(message.get("role")).lower()
+    if role not in ROLES:
+        raise BadRequestError(
+            f"{param}.role must be one of {', '.join(ROLES)}, not {message.get('role')!r}",
+            code="invalid_value",
+            param=f"{param}.role",
+        )
+    refuse_images(message, f"{param}.images")
+    kept = {name: value for name, value in message.items() if name not in {"images", "tool_name"}}
+    named = {"name": message["tool_name"]} if isinstance(message.get("tool_name"), str) else {}
+    return {**kept, **named, "role": role}

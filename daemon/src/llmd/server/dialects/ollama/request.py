@@ -1,0 +1,131 @@
+"""What generate and chat read alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from llmd.api.errors import RequestError, TemplateError
+from llmd.api.messages import Grammar
+from llmd.chat.abilities import knows_reasoning
+from llmd.chat.model_text import ModelText
+from llmd.chat.truncation import Fitted, prompt_room
+from llmd.server.dialects.ollama.names import read_name
+from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
+from llmd.server.errors import BadRequestError
+from llmd.server.generation import GenerationRequest
+from llmd.server.keep_alive import read_keep_alive
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel
+
+MAX_TOP_LOGPROBS = 20
+LEVELS = ("low", "medium", "high", "max")
+Think = bool | str | None
+
+
+class Asked(Struct, frozen=True):
+    """The common fields. ``truncate``: the prompt may be cut where it is too long."""
+
+    name: str
+    stream: bool
+    options: Options
+    think: Think
+    grammar: Grammar | None
+    truncate: bool
+    keep_alive_s: float | None
+    ignored: tuple[str, ...]
+
+    def prompt_room(self, ready: ReadyModel) -> int | None:
+        """How many tokens a prompt may have before it is cut; None where it may not be cut."""
+        window = min(ready.window, self.options.window or ready.window)
+        return prompt_room(window, self.options.end.max_tokens) if self.truncate else None
+
+    def request(
+        self, text: ModelText, prompt: Fitted, *, param: str, at_text_start: bool = True
+    ) -> GenerationRequest:
+        """What the engine is asked."""
+        return GenerationRequest(
+            prompts=(prompt.tokens,),
+            truncated_tokens=prompt.truncated_tokens,
+            sampling=with_fallbacks(self.options.sampling, text.defaults),
+            end=self.options.end,
+            at_text_start=at_text_start,
+            param=param,
+            window=self.options.window,
+            grammar=self.grammar,
+            grammar_param="format",
+        )
+
+
+def read_asked(fields: RequestFields) -> Asked:
+    """Read the common fields; read all others before, so that ``ignored`` is complete.
+
+    Raises:
+        BadRequestError: one has a value that it cannot have.
+    """
+    options = fields.nested("options")
+    read = read_options(options, read_logprobs(fields))
+    return Asked(
+        name=read_name(fields),
+        stream=fields.boolean("stream", default=True),
+        options=read,
+        think=read_think(fields),
+        grammar=read_format(fields),
+        truncate=fields.boolean("truncate"),
+        keep_alive_s=read_keep_alive(fields),
+        ignored=(*fields.ignored, *options.ignored),
+    )
+
+
+def read_logprobs(fields: RequestFields) -> int | None:
+    """How many alternatives each token comes with; None: no logprobs."""
+    wanted = fields.boolean("logprobs")
+    top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
+    if top and not wanted:
+        raise BadRequestError("top_logprobs needs logprobs: true", code="invalid_value", param="top_logprobs")
+    return (top or 0) if wanted else None
+
+
+def read_format(fields: RequestFields) -> Grammar | None:
+    """``json`` or a schema; an empty text is none."""
+    value = fields.value("format")
+    if value in (None, ""):
+        return None
+    if value == "json":
+        return Grammar("json_object")
+    if not isinstance(value, dict):
+        raise fields.invalid("format", 'empty, "json", or a JSON schema')
+    return Grammar("json_schema", msgspec.json.encode(value).decode())
+
+
+def read_think(fields: RequestFields) -> Think:
+    """Whether, or how much, the model is to think; None: as it does by itself."""
+    value = fields.value("think")
+    if value in ("", None):
+        return None
+    if isinstance(value, bool) or value in LEVELS:
+        return value  # type: ignore[no-any-return]
+    raise fields.invalid("think", f"true, false or one of {', '.join(LEVELS)}")
+
+
+def think_variables(think: Think, text: ModelText, name: str) -> dict[str, Any]:
+    """What tells the template about thinking.
+
+    Raises:
+        RequestError: thinking is wanted of a model that knows none.
+    """
+    if think is None:
+        return {}
+    if think is not False and not _can_think(text):
+        raise RequestError(
+            f"{name} does not support thinking", param="think", hint="leave think out, or send think: false"
+        )
+    switch = {"enable_thinking": think is not False, "thinking": think is not False}
+    return switch | ({"reasoning_effort": think} if isinstance(think, str) else {})
+
+
+def _can_think(text: ModelText) -> bool:
+    template = text.template
+    return not isinstance(template, TemplateError) and any(map(knows_reasoning, template.sources.values()))

@@ -1,0 +1,45 @@
+"""Requests without a prompt: they load a model, or let it go."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from aiohttp import web
+
+from llmd.server.dialects.ollama.lines import Content
+from llmd.server.dialects.ollama.request import Asked
+from llmd.server.dialects.ollama.times import rfc3339
+from llmd.server.guards import peer_of
+from llmd.server.json_response import json_response
+from llmd.server.request_record import current_record
+from llmd.server.service import Service
+
+
+async def load_or_unload(
+    request: web.Request, service: Service, asked: Asked, content: Content
+) -> web.Response:
+    """Wait until the model is loaded; with ``keep_alive`` 0, let it go once nobody uses it."""
+    allow_path = peer_of(request).is_unix
+    if asked.keep_alive_s == 0:
+        name, _ = service.models.locate(asked.name, allow_path=allow_path)
+        for model in service.models.served:
+            if model.name == name:
+                with model.in_use(0):
+                    pass
+        return json_response(_line(asked.name, content, "unload"))
+    async with current_record().in_time():
+        model = await service.models.resolve(asked.name, allow_path=allow_path)
+        with model.in_use(asked.keep_alive_s):
+            await model.ready()
+    return json_response(_line(asked.name, content, "load"))
+
+
+def _line(name: str, content: Content, reason: str) -> dict[str, Any]:
+    return {
+        "model": name,
+        "created_at": rfc3339(time.time_ns()),
+        **content("", "", []),
+        "done": True,
+        "done_reason": reason,
+    }

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmd.chat.generation_defaults import GenerationDefaults
+from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
+from llmd.server.errors import BadRequestError
+from llmd.server.request_fields import RequestFields
+
+
+def read(**options: Any) -> Options:
+    return read_options(RequestFields(options, "options."), None)
+
+
+def test_options_have_their_meaning() -> None:
+    options = read(num_ctx=100, num_predict=5, stop="a", temperature=0.5, repeat_penalty=1.1, num_keep=4)
+    assert (options.window, options.end.max_tokens, options.end.strings) == (100, 5, ("a",))
+    assert (options.sampling.temperature, options.sampling.repetition_penalty) == (0.5, 1.1)
+    assert options.num_keep == 4
+
+
+@pytest.mark.parametrize("num_predict", [-2, -1, 0, None])
+def test_no_limit_is_the_end_of_the_window(num_predict: int | None) -> None:
+    assert read(num_predict=num_predict).end.max_tokens is None
+
+
+def test_seed_of_minus_one_is_random_and_the_smallest_nucleus_is_one_token() -> None:
+    assert read(seed=-1).sampling.seed is None
+    assert read(seed=0).sampling.seed == 0
+    assert (read(top_p=0).sampling.top_k, read(top_p=0).sampling.top_p) == (1, 1.0)
+    assert read(top_k=-1).sampling.top_k == 0
+
+
+@pytest.mark.parametrize(
+    "option", [{"mirostat": 3}, {"typical_p": 2}, {"repeat_penalty": 0}, {"num_ctx": 0}, {"top_p": 1.5}]
+)
+def test_what_cannot_be_done_is_refused_by_name(option: dict[str, Any]) -> None:
+    with pytest.raises(BadRequestError) as caught:
+        read(**option)
+    assert caught.value.param == f"options.{next(iter(option))}"
+
+
+def test_options_of_loading_are_left_unread() -> None:
+    fields = RequestFields({"num_gpu": 1, "num_ctx": 8}, "options.")
+    read_options(fields, None)
+    assert fields.ignored == ("options.num_gpu",)
+
+
+def test_makers_of_the_model_come_before_ollamas_defaults_and_the_request_before_both() -> None:
+    choice = with_fallbacks(SamplingChoice(top_p=0.5), GenerationDefaults(temperature=0.6))
+    assert (choice.temperature, choice.top_k, choice.top_p) == (None, 40, 0.5)
+    choice = with_fallbacks(SamplingChoice(), GenerationDefaults())
+    assert (choice.temperature, choice.top_k, choice.top_p) == (0.8, 40, 0.9)
