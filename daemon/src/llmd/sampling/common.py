@@ -92,7 +92,7 @@ def draw_common(
         total = _total(reached, kept, logsumexp - best / filter_t)
         kept = np.where(top_p < 1, _cut_at_share(reached, top_p * total), kept)
     count = edited.shape[1]
-    kept = np.where(kept <= count, np.minimum(kept, _at_least(scaled, min_p_after)), kept)
+    kept = np.minimum(kept, _at_least(scaled, min_p_after))
     if (filter_t != draw_t).any():
         reached = np.cumsum(np.exp(logits / draw_t[:, None]), axis=1)
     total = _total(reached, kept, logsumexp - best / draw_t)
@@ -116,7 +116,7 @@ def _total(reached: Float64, kept: Float64, over_row: Float64) -> Float64:
     ``over_row`` is the logarithm of the whole row's. Rounded to float32, it may be too small even for the candidates.
     """
     count = reached.shape[1]
-    last = np.minimum(kept, count).astype(np.intp) - 1
+    last = np.fmin(kept, count).astype(np.intp) - 1
     listed: Float64 = reached[np.arange(len(last)), last]
     if (kept <= count).all():
         return listed
@@ -125,6 +125,6 @@ def _total(reached: Float64, kept: Float64, over_row: Float64) -> Float64:
 
 
 def _cut_at_share(reached: Float64, wanted: Float64) -> Float64:
-    """How many best tokens reach a weight; K + 1, which is too many, where the candidates do not, or it is NaN."""
+    """How many best tokens reach a weight, K + 1 where more do than there are candidates; NaN where it is NaN."""
     cut: Float64 = 1.0 + np.count_nonzero(reached < wanted[:, None], axis=1)
-    return np.where(wanted > 0.0, cut, reached.shape[1] + 1.0)
+    return np.where(np.isnan(wanted), math.nan, cut)
