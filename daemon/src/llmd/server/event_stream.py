@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from llmd.api.problem import Problem
 from llmd.server.json_response import encode_json
 from llmd.server.streamed_reply import StreamedReply
 
@@ -30,9 +31,10 @@ class EventStream(StreamedReply):
         *,
         named: bool = False,
         ping: bytes = PING,
+        failed: Callable[[Problem], Any] | None = None,
     ) -> None:
         """``named``: each event's ``type`` stands in a line of its own too. ``ping`` is what fills a silence."""
-        super().__init__(request, {**HEADERS, **headers}, ping_s, ping)
+        super().__init__(request, {**HEADERS, **headers}, ping_s, ping, failed)
         self._named = named
 
     async def done(self) -> None:

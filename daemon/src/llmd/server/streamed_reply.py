@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
 
 from llmd.api.errors import LlmdError
+from llmd.api.problem import Problem
 from llmd.server.error_shapes import error_reply
 from llmd.server.problems import INTERNAL, problem_of
 from llmd.server.tasks import OwnedTask
@@ -28,13 +29,22 @@ class StreamedReply(ABC):
     """
 
     def __init__(
-        self, request: web.Request, headers: Mapping[str, str], silence_s: float, ping: bytes
+        self,
+        request: web.Request,
+        headers: Mapping[str, str],
+        silence_s: float,
+        ping: bytes,
+        failed: Callable[[Problem], Any] | None = None,
     ) -> None:
-        """``ping`` is written after each ``silence_s`` seconds without a value; it may be empty."""
+        """``ping`` is written after each ``silence_s`` seconds without a value; it may be empty.
+
+        ``failed`` gives the last value of a stream that fails, by default the dialect's own error.
+        """
         self.response = web.StreamResponse(headers=headers)
         self._request = request
         self._silence_s = silence_s
         self._ping = ping
+        self._failed = failed or (lambda problem: error_reply(request, problem).body)
         self._preparing = asyncio.Lock()
         self._pinger: OwnedTask | None = None
         self._written = 0
@@ -59,7 +69,7 @@ class StreamedReply(ABC):
         else:
             logger.error("stream_failed", exc_info=error, extra={"path": self._request.path})
             problem = INTERNAL
-        await self.send(error_reply(self._request, problem).body)
+        await self.send(self._failed(problem))
         await self.response.write_eof()
         return True
 

@@ -7,10 +7,10 @@ import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
-from llmd.chat.answer_text import Piece
 from llmd.server.dialects.anthropic.message_shape import SIGNATURE, MessageShape
 from llmd.server.generation import Usage
 from tests.clients.strict import check
+from tests.serving.pieces import pieces
 
 USAGE = Usage(prompt_tokens=20, cached_tokens=16, completion_tokens=5)
 THINKING_AND_CALLS = (
@@ -22,20 +22,6 @@ THINKING_AND_CALLS = (
     CallArguments(0, '"a"}'),
     CallStart(1, "list"),
 )
-
-
-class MadePiece(Piece, frozen=True):
-    """A piece of these parts."""
-
-    made: tuple[AnswerPart, ...] = ()
-
-    @property
-    def parts(self) -> tuple[AnswerPart, ...]:
-        return self.made
-
-
-def pieces(*parts: AnswerPart, finish: str = "stop", stop: str | None = None) -> list[Piece]:
-    return [*(MadePiece("", made=(part,)) for part in parts), Piece("", finish=finish, stop=stop)]
 
 
 def shape(*, shown: bool = True, max_tokens: int | None = 5) -> MessageShape:

@@ -9,6 +9,10 @@ def test_announces_its_routes() -> None:
     assert [(route.method, route.path) for route in dialect.routes()] == [
         ("POST", "/v1/chat/completions"),
         ("POST", "/v1/completions"),
+        ("POST", "/v1/responses"),
+        ("POST", "/v1/responses/input_tokens"),
+        ("GET", "/v1/responses/{id}"),
+        ("DELETE", "/v1/responses/{id}"),
         ("GET", "/v1/models"),
         ("GET", "/v1/models/{id}"),
     ]

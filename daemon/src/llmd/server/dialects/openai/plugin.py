@@ -17,10 +17,17 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 def _routes() -> Sequence[Route]:
     from llmd.server.dialects.openai import chat, completions, models
+    from llmd.server.dialects.openai.responses.routes import Responses
+    from llmd.server.dialects.openai.responses.store import ResponseStore
 
+    responses = Responses(ResponseStore())
     return [
         Route("POST", "/v1/chat/completions", chat.answer),
         Route("POST", "/v1/completions", completions.answer),
+        Route("POST", "/v1/responses", responses.create),
+        Route("POST", "/v1/responses/input_tokens", responses.count),
+        Route("GET", "/v1/responses/{id}", responses.show),
+        Route("DELETE", "/v1/responses/{id}", responses.delete),
         Route("GET", "/v1/models", models.list_models),
         Route("GET", "/v1/models/{id}", models.show_model),
     ]

@@ -1,0 +1,156 @@
+"""Input items in the form that chat templates know.
+
+What a model said comes in several items: reasoning, messages and calls in a row are one message of the assistant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.server.errors import BadRequestError
+from llmd.server.request_fields import RequestFields
+
+ROLES = ("system", "developer", "user", "assistant")
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_THOUGHTS = {"reasoning_text": "text", "summary_text": "text", "text": "text"}
+Message = dict[str, Any]
+
+
+class Input(Struct, frozen=True):
+    """Messages of a request; ``skipped`` says which items are not among them."""
+
+    messages: tuple[Message, ...]
+    skipped: tuple[str, ...]
+
+
+def given_items(fields: RequestFields) -> list[Any]:
+    """``input`` as items; a text is a message of the user.
+
+    Raises:
+        BadRequestError: it is absent or neither.
+    """
+    given = fields.value("input")
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    if not isinstance(given, list) or not given:
+        raise fields.invalid("input", "a text or a list of at least one item")
+    return given
+
+
+def read_items(items: Sequence[Any]) -> Input:
+    """Items as messages.
+
+    Raises:
+        BadRequestError: an item is malformed, has what is not text, or refers to another.
+    """
+    reader = _Reader()
+    for place, item in enumerate(items):
+        reader.read(item, f"input[{place}]")
+    if not reader.messages:
+        raise invalid("input", "a text or a list with at least one message")
+    return Input(tuple(reader.messages), tuple(reader.skipped))
+
+
+class _Reader:
+    """Takes items one after the other."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.skipped: list[str] = []
+
+    def read(self, item: Any, param: str) -> None:
+        if not isinstance(item, dict):
+            raise invalid(param, "an object")
+        match item.get("type", "message"):
+            case "message":
+                self._message(item, param)
+            case "reasoning":
+                thoughts = _joined(item.get("content") or item.get("summary") or [], _THOUGHTS, param)
+                self._extend({"reasoning_content": thoughts} if thoughts else {})
+            case "function_call":
+                self._call(item, param, _text(item, "arguments", param))
+            case "custom_tool_call":
+                self._call(item, param, json.dumps({"input": _text(item, "input", param)}))
+            case "local_shell_call":
+                named = {"name": "local_shell", **item}
+                self._call(named, param, json.dumps(item.get("action") or {}))
+            case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
+                self._output(item, param)
+            case "item_reference":
+                raise BadRequestError(
+                    f"{param} refers to an item of an earlier response, and items are not kept",
+                    code="unsupported_parameter",
+                    param=param,
+                    hint="send the item itself, or previous_response_id",
+                )
+            case kind:
+                self.skipped.append(f"{param}.{kind}")
+
+    def _message(self, item: Message, param: str) -> None:
+        role = item.get("role")
+        if role not in ROLES:
+            raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}")
+        text = _joined(item.get("content"), _TEXTS, f"{param}.content")
+        if role == "assistant":
+            self._extend({"content": text})
+        else:
+            self.messages.append({"role": role, "content": text})
+
+    def _call(self, item: Message, param: str, arguments: str) -> None:
+        function = {"name": _text(item, "name", param), "arguments": arguments}
+        call = {"id": _text(item, "call_id", param), "type": "function", "function": function}
+        self._extend({"tool_calls": [call]})
+
+    def _output(self, item: Message, param: str) -> None:
+        output = item.get("output")
+        text = output if isinstance(output, str) else _joined(output, _TEXTS, f"{param}.output")
+        # Shell calls were once answered under the name of their item.
+        name = "call_id" if "call_id" in item else "id"
+        self.messages.append({"role": "tool", "tool_call_id": _text(item, name, param), "content": text})
+
+    def _extend(self, said: Message) -> None:
+        """Add to what the assistant says; after calls a new message begins, unless more calls follow."""
+        last = self.messages[-1] if self.messages else {}
+        begins = last.get("role") != "assistant" or ("tool_calls" in last and "tool_calls" not in said)
+        if begins:
+            self.messages.append({"role": "assistant", "content": ""} | said)
+            return
+        for name, value in said.items():
+            last[name] = last[name] + value if name in last else value
+
+
+def invalid(param: str, expected: str) -> BadRequestError:
+    """The refusal of a part of the input."""
+    return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param)
+
+
+def _text(item: Message, name: str, param: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str):
+        raise invalid(f"{param}.{name}", "a string")
+    return value
+
+
+def _joined(content: Any, known: dict[str, str], param: str) -> str:
+    """A text, or parts of text joined with nothing between."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise invalid(param, "a text or a list of parts")
+    return "".join(_part(part, known, f"{param}[{place}]") for place, part in enumerate(content))
+
+
+def _part(part: Any, known: dict[str, str], param: str) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or kind not in known:
+        raise BadRequestError(
+            f"{param} is of type {kind!r}, and this model reads only text",
+            code="unsupported_content",
+            param=param,
+            hint="leave it out, or send its text",
+        )
+    return _text(part, known[kind], param)

@@ -1,0 +1,106 @@
+"""A request for a response, read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.chat.model_text import ChatPrompt
+from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
+from llmd.server.dialects.openai.fields import read_end, read_sampling, refuse
+from llmd.server.dialects.openai.responses.fields import (
+    REFUSED,
+    Reasoning,
+    read_logprobs,
+    read_max_tokens,
+    read_metadata,
+    read_reasoning,
+    read_text,
+    read_truncation,
+)
+from llmd.server.dialects.openai.responses.input_items import given_items, read_items
+from llmd.server.dialects.openai.responses.tools import Tools, read_tools
+from llmd.server.generation import GenerationRequest
+from llmd.server.request_fields import RequestFields
+
+
+class Question(Struct, frozen=True):
+    """What the model is asked: ``items`` are those of the whole conversation."""
+
+    prompt: ChatPrompt
+    items: list[Any]
+    tools: Tools
+    reasoning: Reasoning
+    instructions: str | None
+    ignored: tuple[str, ...]
+
+
+class Asked(Struct, frozen=True):
+    """How it is answered. ``echo`` are the fields that the response repeats."""
+
+    question: Question
+    template: GenerationRequest
+    echo: dict[str, Any]
+    ignored: tuple[str, ...]
+
+
+def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
+    """The prompt, after the items of an earlier response.
+
+    Raises:
+        RequestError: a part of it cannot be read.
+    """
+    items = [*earlier, *given_items(fields)]
+    given = read_items(items)
+    instructions = fields.text("instructions")
+    head = [{"role": "system", "content": instructions}] if instructions else []
+    tools = read_tools(fields)
+    reasoning = read_reasoning(fields)
+    messages = [*head, *given.messages]
+    ends_open = messages[-1]["role"] == "assistant" and "tool_calls" not in messages[-1]
+    prompt = ChatPrompt(
+        messages,
+        add_generation_prompt=not ends_open,
+        continue_final_message=ends_open,
+        variables=reasoning.variables,
+        tools=tools.prompt_tools(),
+        tool_choice=tools.choice,
+    )
+    ignored = given.skipped + tools.skipped + reasoning.ignored
+    return Question(prompt, items, tools, reasoning, instructions, ignored)
+
+
+def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
+    """All fields but the model and how it is sent.
+
+    Raises:
+        RequestError: a field cannot be read or honoured.
+    """
+    question = read_question(fields, earlier)
+    max_tokens, logprobs = read_max_tokens(fields), read_logprobs(fields)
+    text = read_text(fields)
+    template = GenerationRequest(
+        prompts=(),
+        sampling=read_sampling(fields, logprobs),
+        end=read_end(fields, max_tokens),
+        at_text_start=not question.prompt.continue_final_message,
+        param="input",
+    )
+    echo = {
+        "instructions": question.instructions,
+        "max_output_tokens": max_tokens,
+        "metadata": read_metadata(fields),
+        "parallel_tool_calls": question.tools.choice.parallel,
+        "previous_response_id": fields.text("previous_response_id"),
+        "reasoning": question.reasoning.echo(),
+        "text": text.echo(),
+        "tool_choice": question.tools.sent_choice,
+        "tools": [function.echo() for function in question.tools.functions],
+        "top_logprobs": logprobs or 0,
+        "truncation": read_truncation(fields),
+    }
+    refuse(fields, {**REFUSED_EVERYWHERE, **REFUSED})
+    if question.tools.functions and question.tools.choice.mode != "none":
+        fields.refuse("tools", (), "tools are not called")
+    return Asked(question, template, echo, question.ignored + text.ignored)

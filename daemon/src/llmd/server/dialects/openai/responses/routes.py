@@ -1,0 +1,101 @@
+"""``/v1/responses``: answers, those that were kept, and prompts counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from llmd.api.problem import Problem
+from llmd.server.bodies import read_object
+from llmd.server.dialects.openai.responses.answering import Answering
+from llmd.server.dialects.openai.responses.request import read_question, read_request
+from llmd.server.dialects.openai.responses.store import ResponseStore
+from llmd.server.error_shapes import error_response
+from llmd.server.errors import BadRequestError
+from llmd.server.exchange import Exchange
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.json_response import json_response
+from llmd.server.keep_alive import read_keep_alive
+from llmd.server.problems import NOT_FOUND
+from llmd.server.request_fields import RequestFields
+from llmd.server.request_record import current_record
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+
+class Responses:
+    """The routes, and the responses that were to be kept."""
+
+    def __init__(self, store: ResponseStore) -> None:
+        self._store = store
+
+    async def create(self, request: web.Request, service: Service) -> web.StreamResponse:
+        """Answer a conversation; the response is kept only where ``store`` is true."""
+        fields = RequestFields(await read_object(request))
+        named = fields.text("model")
+        stream, keep = fields.boolean("stream"), fields.boolean("store")
+        keep_alive_s = read_keep_alive(fields)
+        asked = read_request(fields, self._earlier(fields))
+        model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
+
+        async def prepare(ready: ReadyModel) -> GenerationRequest:
+            tokens = await service.in_thread(ready.text.encode_chat, asked.question.prompt)
+            return asked.template.with_prompts((tokens,))
+
+        exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
+        answering = Answering(exchange, asked, named or model.name)
+        reply = await answering.write(request, service, stream=stream)
+        if keep and answering.body is not None:
+            items = [*asked.question.items, *answering.body["output"]]
+            self._store.put(current_record().key, answering.body, items)
+        return reply
+
+    async def show(self, request: web.Request, _service: Service) -> web.Response:
+        """A response that was kept."""
+        response_id = _id_of(request)
+        stored = self._store.get(current_record().key, response_id)
+        return _unknown(request, response_id) if stored is None else json_response(stored.body)
+
+    async def delete(self, request: web.Request, _service: Service) -> web.Response:
+        """Forget a response."""
+        response_id = _id_of(request)
+        if not self._store.delete(current_record().key, response_id):
+            return _unknown(request, response_id)
+        return json_response({"id": response_id, "object": "response", "deleted": True})
+
+    async def count(self, request: web.Request, service: Service) -> web.Response:
+        """How many tokens a conversation is as a prompt. The engine is not asked."""
+        fields = RequestFields(await read_object(request))
+        named = fields.text("model")
+        question = read_question(fields, self._earlier(fields))
+        model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
+        with model.in_use():
+            text = await model.text()
+            tokens = await service.in_thread(text.encode_chat, question.prompt)
+        return json_response({"object": "response.input_tokens", "input_tokens": len(tokens)})
+
+    def _earlier(self, fields: RequestFields) -> list[Any]:
+        """The items of the response that this one goes on from."""
+        response_id = fields.text("previous_response_id")
+        if response_id is None:
+            return []
+        stored = self._store.get(current_record().key, response_id)
+        if stored is None:
+            raise BadRequestError(
+                f"there is no response {response_id}",
+                code="previous_response_not_found",
+                param="previous_response_id",
+                hint="only responses to requests with store: true are kept, the newest until the daemon ends",
+            )
+        return stored.items
+
+
+def _id_of(request: web.Request) -> str:
+    return request.path.partition("/responses/")[2].strip("/")
+
+
+def _unknown(request: web.Request, response_id: str) -> web.Response:
+    message = f"there is no response {response_id}; only those with store: true are kept"
+    return error_response(request, Problem(404, NOT_FOUND, "response_not_found", message))

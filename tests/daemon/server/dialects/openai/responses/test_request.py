@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import RequestError
+from llmd.server.dialects.openai.responses.request import Asked, read_question, read_request
+from llmd.server.request_fields import RequestFields
+
+
+def read(earlier: list[Any] | None = None, **fields: Any) -> Asked:
+    return read_request(RequestFields({"input": "Hi", **fields}), earlier or [])
+
+
+def test_instructions_come_first_and_earlier_items_before_new_ones() -> None:
+    earlier = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    asked = read(earlier, instructions="Be short.")
+    assert [message["content"] for message in asked.question.prompt.messages] == ["Be short.", "a", "b", "Hi"]
+    assert asked.question.items == [*earlier, {"type": "message", "role": "user", "content": "Hi"}]
+
+
+def test_an_answer_that_the_client_began_is_continued() -> None:
+    items = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "Well"}]
+    prompt = read(input=items).question.prompt
+    assert (prompt.add_generation_prompt, prompt.continue_final_message) == (False, True)
+    assert not read(input=items).template.at_text_start
+    prompt = read().question.prompt
+    assert (prompt.add_generation_prompt, prompt.continue_final_message) == (True, False)
+
+
+def test_sampling_and_end_are_those_of_the_request() -> None:
+    template = read(temperature=0.5, top_p=0.9, max_output_tokens=7, top_logprobs=2, seed=3).template
+    assert (template.sampling.temperature, template.sampling.top_p, template.sampling.seed) == (0.5, 0.9, 3)
+    assert (template.end.max_tokens, template.sampling.logprobs) == (7, 2)
+
+
+def test_the_response_repeats_what_it_was_asked() -> None:
+    echo = read(
+        instructions="x",
+        max_output_tokens=7,
+        metadata={"a": "b"},
+        reasoning={"effort": "low"},
+        truncation="auto",
+    ).echo
+    assert echo == {
+        "instructions": "x",
+        "max_output_tokens": 7,
+        "metadata": {"a": "b"},
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": "low", "summary": None},
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_logprobs": 0,
+        "truncation": "auto",
+    }
+
+
+def test_what_is_skipped_or_ignored_is_said() -> None:
+    items = [{"role": "user", "content": "a"}, {"type": "web_search_call"}]
+    asked = read(
+        input=items, tools=[{"type": "web_search"}], text={"verbosity": "low"}, reasoning={"mode": "pro"}
+    )
+    assert asked.question.ignored == ("input[1].web_search_call", "tools[0].web_search", "reasoning.mode")
+    assert asked.ignored == (*asked.question.ignored, "text.verbosity")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"background": True},
+        {"conversation": "conv_1"},
+        {"prompt": {"id": "pmpt_1"}},
+        {"moderation": {"model": "x"}},
+        {"use_beam_search": True},
+    ],
+    ids=str,
+)
+def test_what_would_change_the_answer_is_refused_by_name(fields: dict[str, Any]) -> None:
+    with pytest.raises(RequestError) as caught:
+        read(**fields)
+    assert caught.value.param == next(iter(fields))
+
+
+def test_a_question_alone_leaves_the_rest_unread() -> None:
+    fields = RequestFields({"input": "Hi", "max_output_tokens": 7})
+    assert read_question(fields, []).prompt.messages == [{"role": "user", "content": "Hi"}]
+    assert fields.ignored == ("max_output_tokens",)
