@@ -82,13 +82,16 @@ class Daemon:
         models: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         benchmarks: Benchmarks | None = None,
+        engine: Sequence[str] = (),
     ) -> None:
+        """``engine``: the command that starts an engine, where it is not our own."""
         self._settings = settings
         self._host = host
         self._store = store
         self._names = tuple(models)
         self._aliases = aliases or {}
         self._benchmarks = benchmarks
+        self._engine = tuple(engine) or engine_command(settings.directories.cache)
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
         server = settings.config.server
@@ -175,7 +178,7 @@ class Daemon:
         return DeviceCheck(self._benchmarks, devices) if devices else None
 
     def _loader(self, threads: ThreadPoolExecutor, renderer: TemplateRenderer) -> Loader:
-        config, command = self._settings.config, engine_command(self._settings.directories.cache)
+        config, command = self._settings.config, self._engine
         parsers = ParserChoice(
             self._host.parsers(), config.server.tool_parser, config.server.reasoning_parser
         )

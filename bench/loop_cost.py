@@ -1,0 +1,158 @@
+"""What llmd costs around the device: ``python -m bench.loop_cost``.
+
+On a null device, whose steps take a fixed time and whose tokens mean nothing:
+
+* *idle*: how long the device stands still between two steps, as a share of a step; this is the engine's time that the
+  device's does not cover. In this process, the engine's loop alone.
+* *arrives*: tokens that clients of a daemon get over HTTP (a Unix socket), as a share of what the device makes; the CPU
+  time of front, engine and client beside it. The client reads raw sockets in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.null_daemon import NullDaemon, null_daemon
+from bench.null_engine import null_device
+from bench.processes import children, cpu_s
+from llmd.api import StageLimits
+from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.engine.chain import Chain
+from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
+from llmd.engine.kv_budget import plan_kv
+from llmd.models.lowering import lower
+from llmd.testing.null_device import NullStage
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+
+STEP_MS = 10.0
+STREAMS = (16, 128)
+KINDS = {"greedy": (0.0, 1.0), "temperature + top-p": (0.8, 0.9)}
+ROUNDS, STEPS = 5, 200
+PROMPT_LEN, ANSWER_LEN = 20, 500
+CONTEXT_LEN = 4096
+VOCAB = 32_000
+
+
+def main() -> None:
+    """Print one JSON object."""
+    rows = [
+        {"streams": streams, "sampling": kind, **measure(streams, *params)}
+        for streams in STREAMS
+        for kind, params in KINDS.items()
+    ]
+    json.dump({"step_ms": STEP_MS, "rows": rows}, sys.stdout, indent=2)
+
+
+def measure(streams: int, temperature: float, top_p: float) -> dict[str, object]:
+    """Both figures for one load."""
+    idle = [idle_share(streams, SamplingParams(0, temperature, top_p=top_p)) for _ in range(ROUNDS)]
+    with null_daemon("guide", slots=streams, step_ms=STEP_MS) as daemon:
+        arrives = [over_http(daemon, streams, temperature, top_p) for _ in range(ROUNDS)]
+    middle = sorted(arrives, key=lambda one: one["arrives"])[ROUNDS // 2]
+    return {"idle": spread(idle), "arrives": spread([one["arrives"] for one in arrives]), "cpu": middle}
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """The median, and the range beside it."""
+    return {
+        "median": round(statistics.median(values), 4),
+        "least": round(min(values), 4),
+        "most": round(max(values), 4),
+    }
+
+
+def idle_share(streams: int, sampling: SamplingParams) -> float:
+    """The share of a step for which the device stands still."""
+    core, stage = null_core(streams)
+    for request_id in range(streams):
+        prompt = tuple((np.arange(PROMPT_LEN) + request_id).tolist())
+        core.submit(Submit(request_id, prompt, sampling, StopParams(CONTEXT_LEN - PROMPT_LEN)))
+    while stage.submitted[-1:] != [(streams, stage.submitted[-1][1] if stage.submitted else ())]:
+        core.step()  # until all are in decode
+    before = stage.idle_s
+    for _ in range(STEPS):
+        core.step()
+    return (stage.idle_s - before) / STEPS / (STEP_MS / 1e3)
+
+
+def null_core(slots: int) -> tuple[EngineCore, NullStage]:
+    """A core on a null device that keeps real time."""
+    plan, device = TinyModel(context_len=CONTEXT_LEN, vocab=VOCAB).plan(), null_device(STEP_MS / 1e3)
+    limits = Limits(plan.vocab_size, plan.context_len, slots, slots, queues=True)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    parts = device.load(program, RandomSource(), lambda _done, _total: None)
+    budget = plan_kv(
+        plan.groups,
+        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
+        slots=slots,
+        context_len=plan.context_len,
+        chunk_len=limits.max_planned,
+        budget_bytes=device.info.memory_bytes,
+    )
+    blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}
+    stage = parts.stage(blocks, StageLimits(slots + CHUNK_LEN, slots + 1, limits.max_outputs, "f32"))
+    return EngineCore(Chain([stage]), plan.groups, budget, limits), stage
+
+
+def over_http(daemon: NullDaemon, streams: int, temperature: float, top_p: float) -> dict[str, float]:
+    """Tokens that arrive, as a share of what the device makes, and CPU seconds by second of each process."""
+    request = http_request(temperature, top_p)
+    processes = {"front": [daemon.pid], "engine": children(daemon.pid, "bench.null_engine")}
+    used = {name: sum(map(cpu_s, pids)) for name, pids in processes.items()}
+    own = time.process_time()
+    elapsed_s = answer_all(daemon, request, streams)
+    cpu = {f"{name}_cpu": sum(map(cpu_s, pids)) - used[name] for name, pids in processes.items()}
+    cpu["client_cpu"] = time.process_time() - own
+    shares = {name: round(value / elapsed_s, 3) for name, value in cpu.items()}
+    return {"arrives": ANSWER_LEN * STEP_MS / 1e3 / elapsed_s} | shares
+
+
+def answer_all(daemon: NullDaemon, request: bytes, streams: int) -> float:
+    """Seconds from the first byte of the first answer to the last of the last."""
+    began, left = 0.0, streams
+    with selectors.DefaultSelector() as selector:
+        for _ in range(streams):
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(str(daemon.socket))
+            one.sendall(request)
+            selector.register(one, selectors.EVENT_READ)
+        while left:
+            for key, _ in selector.select():
+                assert isinstance(key.fileobj, socket.socket)
+                read = key.fileobj.recv(1 << 16)
+                began = began or time.perf_counter()
+                if not read or b"[DONE]" in read:
+                    left -= 1
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+    return time.perf_counter() - began
+
+
+def http_request(temperature: float, top_p: float) -> bytes:
+    """A streamed completion of `ANSWER_LEN` tokens."""
+    fields = {
+        "prompt": "How do I stop a model?",
+        "max_tokens": ANSWER_LEN,
+        "ignore_eos": True,
+        "stream": True,
+        "temperature": temperature,
+        "top_p": top_p,
+        "top_k": 0,
+        "seed": 1,
+    }
+    body = json.dumps(fields).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+if __name__ == "__main__":
+    main()

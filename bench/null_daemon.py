@@ -1,0 +1,53 @@
+"""A daemon whose models run on the null device: ``python -m bench.null_daemon MODEL SLOTS STEP_MS``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from llmd.cli.composition import build_host, build_store
+from llmd.config import load_settings
+from llmd.server.daemon import Daemon, run_daemon
+
+
+class NullDaemon(NamedTuple):
+    """Where it listens, and its front process."""
+
+    socket: Path
+    pid: int
+
+
+@contextmanager
+def null_daemon(model: str, *, slots: int, step_ms: float) -> Iterator[NullDaemon]:
+    """A daemon in a process and a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="llmd-null-") as name:
+        folder = Path(name)
+        homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE")}
+        environment = os.environ | homes | {"LLMD_ADDR": f"unix:{folder}/llmd.sock"}
+        command = (sys.executable, "-m", "bench.null_daemon", model, str(slots), str(step_ms))
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                sys.exit("the daemon did not start")
+            yield NullDaemon(folder / "llmd.sock", process.pid)
+            process.terminate()
+
+
+def main(model: str, slots: str, step_ms: str) -> None:
+    """Serve in this process until SIGTERM."""
+    settings = load_settings({"slots": int(slots)})
+    cache = str(settings.directories.cache)
+    engine = (sys.executable, "-m", "bench.null_engine", "--cache", cache, "--step-ms", step_ms)
+    store = build_store(settings.directories)
+    daemon = Daemon(settings, host=build_host(), store=store, models=[model], engine=engine)
+    run_daemon(daemon, lambda serving: print(serving, flush=True))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
