@@ -10,6 +10,7 @@ from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.batch import build_step
 from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure
+from llmd.engine.grammars import Grammars
 from llmd.models.lowering import lower
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
@@ -35,11 +36,14 @@ def sequence(temperature: float = 0.0, **params: float) -> Sequence:
     return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
 
 
-def departure(one: Sequence, start: int, count: int, before: Arrival | None = None) -> Departure:
+def departure(
+    one: Sequence, start: int, count: int, before: Arrival | None = None, grammars: Grammars | None = None
+) -> Departure:
     chunks = [Chunk(one, start, count, ends=True)]
     sampler = Sampler(131)
     sampler.add(1, one.sampling, one.tokens)
-    return Departure(StepPlan(chunks, []), build_step(chunks, TABLES, COPIES), COPIES, sampler, before)
+    step = build_step(chunks, TABLES, COPIES)
+    return Departure(StepPlan(chunks, []), step, COPIES, sampler, grammars or Grammars(131), before)
 
 
 def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
@@ -56,6 +60,17 @@ def test_a_greedy_token_is_left_to_the_device(chain: Chain) -> None:
     assert second.follows_device
     second.launch_behind(first, chain)
     assert second._step.token_ids.tolist() == [-1]
+
+
+def test_a_token_under_a_grammar_is_appended_before_the_next_step(chain: Chain) -> None:
+    class Bound(Grammars):
+        def binds(self, request_id: int) -> bool:
+            return request_id == 1
+
+    one = sequence()
+    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain), Bound(131))
+    assert second.needs_edits
+    assert not second.follows_device
 
 
 def test_a_sampled_token_is_waited_for_and_takes_its_place(chain: Chain) -> None:
@@ -76,4 +91,6 @@ def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> Non
 
 
 def test_an_empty_plan_is_told() -> None:
-    assert Departure(StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), None).is_empty
+    assert Departure(
+        StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), Grammars(131), None
+    ).is_empty

@@ -216,13 +216,6 @@ class Started(msgspec.Struct, frozen=True, array_like=True):
     cached_tokens: int
 
 
-class Output(msgspec.Struct, frozen=True, tag=True):
-    """Tokens of one step, and the requests whose prefill began in it."""
-
-    tokens: tuple[TokenOutput, ...]
-    started: tuple[Started, ...] = ()
-
-
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A request (or loading, where ``request_id`` is None) failed; ``error`` names a class of `llmd.api.errors`."""
 
@@ -230,6 +223,14 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: str
     message: str
     hint: str = ""
+
+
+class Output(msgspec.Struct, frozen=True, tag=True):
+    """Tokens of one step, the requests whose prefill began in it, and those that cannot go on."""
+
+    tokens: tuple[TokenOutput, ...]
+    started: tuple[Started, ...] = ()
+    failed: tuple[Failed, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):

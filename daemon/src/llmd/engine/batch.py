@@ -59,9 +59,10 @@ def select_rows(
     temperatures: NDArray[np.float32] | None = None,
     edits: Sequence[Edits] = (),
     *,
+    masked: Sequence[bool] = (),
     raw_top: int = 0,
 ) -> Selection:
-    """Return a selection of the rows, without masks or targets; ``edits`` holds those of each row, or nothing."""
+    """Return a selection of the rows, without targets; ``edits`` and ``masked`` have an entry for each, or none."""
     count = len(rows)
     offsets = np.zeros(count + 1, np.int32)
     if edits:
@@ -73,7 +74,7 @@ def select_rows(
         edit_ids=ids,
         edit_factors=factors,
         edit_biases=biases,
-        masked=np.zeros(count, np.bool_),
+        masked=np.array(masked or [False] * count, np.bool_),
         temperatures=np.ones(count, np.float32) if temperatures is None else temperatures,
         targets=np.full(count, -1, np.int32),
         raw_top=raw_top,
@@ -85,7 +86,9 @@ def drawing(chunks: Sequence[Chunk]) -> list[Running]:
     return [sequence for chunk in chunks for sequence in chunk.drawing]
 
 
-def build_selection(step: Step, chunks: Sequence[Chunk], sampler: Sampler) -> Selection:
+def build_selection(
+    step: Step, chunks: Sequence[Chunk], sampler: Sampler, masked: Sequence[bool] = ()
+) -> Selection:
     """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it."""
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
     rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
@@ -95,5 +98,6 @@ def build_selection(step: Step, chunks: Sequence[Chunk], sampler: Sampler) -> Se
         np.array(rows, np.int32),
         sampler.temperatures(request_ids),
         sampler.edits(request_ids),
+        masked=masked,
         raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
     )

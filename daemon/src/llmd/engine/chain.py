@@ -58,6 +58,10 @@ class Flight:
         """The ticket of the last stage, which chooses tokens."""
         return self._tickets[-1]
 
+    def apply_masks(self, masks: NDArray[np.uint32]) -> None:
+        """Finish the masked rows of the selection, in its order."""
+        self._stages[-1].apply_masks(self._tickets[-1], masks)
+
     def wait(self) -> StepResult:
         return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
 

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import GrammarError, LlmdError, MemoryBudgetError, RequestError
+from llmd.api.errors import LlmdError, MemoryBudgetError, RequestError
 from llmd.api.messages import (
+    Failed,
     Output,
     Report,
     SamplingParams,
@@ -18,11 +19,13 @@ from llmd.api.messages import (
     StopParams,
     Submit,
     TokenOutput,
+    Vocabulary,
 )
 from llmd.api.plan import KVGroup
 from llmd.engine.batch import build_step, select_rows
 from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure, Drawn
+from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
@@ -34,6 +37,8 @@ CHUNK_LEN = 256
 """Prefill tokens in one step."""
 
 _FORWARD_ID = -1
+_GRAMMAR_WAIT_S = 0.005
+"""How long an engine that has nothing else to do waits for a grammar before it looks for messages."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -81,6 +86,7 @@ class EngineCore:
         self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
+        self._grammars = Grammars(limits.vocab_size)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None
         self._counters = _Counters()
@@ -89,7 +95,15 @@ class EngineCore:
     @property
     def busy(self) -> bool:
         """Whether `step` has something to do."""
+        return self._has_rows or self._grammars.pending
+
+    @property
+    def _has_rows(self) -> bool:
         return bool(self._scheduler.running or self._scheduler.waiting or self._arrival)
+
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Take what requests with a grammar need, before the first of them."""
+        self._grammars.learn(vocabulary)
 
     def submit(self, submit: Submit) -> None:
         """Queue a request.
@@ -97,19 +111,23 @@ class EngineCore:
         Raises:
             RequestError: it could never run: a token outside the vocabulary, too long, nothing to do.
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
+            GrammarError: it has a grammar, and no vocabulary is known. A bad grammar is told by `step`.
         """
         self._check(submit)
+        was_idle, arrival = not self.busy, next(self._arrivals)
         if submit.grammar is not None:
-            raise GrammarError("this engine binds no answers to grammars", hint="leave the grammar out")
+            self._grammars.open(submit, arrival)
+        else:
+            self._scheduler.add(Sequence.of(submit, arrival))
         self._sampler.add(submit.request_id, submit.sampling, submit.prompt, submit.output, submit.state)
-        if not self.busy:
+        if was_idle:
             self._last_done = time.perf_counter()
-        self._scheduler.add(Sequence.of(submit, next(self._arrivals)))
 
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
         self._scheduler.remove(request_id)
         self._sampler.remove(request_id)
+        self._grammars.close(request_id)
 
     def step(self) -> Output:
         """Finish a step; returns the tokens it gave. Where the device queues, the next one is on its way by then.
@@ -119,6 +137,12 @@ class EngineCore:
         """
         if self._failure is not None:
             raise self._rewound()
+        if not self._has_rows:
+            self._grammars.wait(_GRAMMAR_WAIT_S)
+        for sequence in self._grammars.compiled():
+            self._scheduler.add(sequence)
+        if not self._has_rows:
+            return Output((), failed=self._failed())
         arrival = self._arrival or self._depart()
         self._arrival = None
         try:
@@ -140,7 +164,9 @@ class EngineCore:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
-        return Departure(plan, build_step(plan.chunks, tables, copies), copies, self._sampler, before)
+        return Departure(
+            plan, build_step(plan.chunks, tables, copies), copies, self._sampler, self._grammars, before
+        )
 
     def _finish(self, arrival: Arrival) -> Output:
         """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
@@ -168,10 +194,13 @@ class EngineCore:
             self._failure = error
 
     def _append(self, sequence: Sequence, row: int, drawn: Drawn) -> Finish | None:
-        if sequence.ended:
+        if sequence.ended or self._grammars.has_failed(sequence.request_id):
             return None
         self._sampler.accept(sequence.request_id, row, drawn.draws)
-        return sequence.append(drawn.tokens[row])
+        finish = sequence.append(drawn.tokens[row])
+        if finish is not None:
+            self._grammars.close(sequence.request_id)
+        return finish
 
     def _complete(self, arrival: Arrival, drawn: Drawn, finishes: list[Finish | None]) -> Output:
         """Make what a step wrote valid, free what has ended, and tell of its tokens."""
@@ -182,7 +211,7 @@ class EngineCore:
             self._scheduler.join(chunk)
         outputs = []
         for row, sequence in enumerate(arrival.drawing):
-            if sequence.ended:
+            if sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
             told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
@@ -191,7 +220,14 @@ class EngineCore:
                 self.cancel(request_id)
         self._count(arrival.plan, len(outputs))
         started = tuple(Started(sequence.request_id, cached) for sequence, cached in arrival.plan.started)
-        return Output(tuple(outputs), started)
+        return Output(tuple(outputs), started, self._failed())
+
+    def _failed(self) -> tuple[Failed, ...]:
+        """End the requests whose grammars cannot be followed."""
+        failed = self._grammars.failed()
+        for request_id in failed:
+            self.cancel(request_id)
+        return tuple(failure(request_id, error) for request_id, error in failed.items())
 
     def _rewound(self) -> LlmdError:
         error, self._failure = self._failure, None
@@ -249,6 +285,7 @@ class EngineCore:
         self._counters = _Counters()
 
     def close(self) -> None:
+        self._grammars.shut_down()
         self._chain.close()
 
     def _forward_chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -335,3 +372,8 @@ class EngineCore:
         else:
             counters.decode_s += now - self._last_done
         self._last_done = now
+
+
+def failure(request_id: int | None, error: LlmdError) -> Failed:
+    """Return an error as the message that tells the front of it."""
+    return Failed(request_id, type(error).__name__, error.message, error.hint)

@@ -11,6 +11,7 @@ from llmd.api.messages import Logprobs
 from llmd.api.step import Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
 from llmd.engine.chain import Chain, Flight
+from llmd.engine.grammars import Grammars, PendingMasks
 from llmd.pager.pager import Copies
 from llmd.sampling.chain import is_greedy
 from llmd.sampling.sampler import Draws, Sampler
@@ -32,20 +33,29 @@ class Departure:
     """A step that is ready but for tokens which ``before``, the step on its way, has still to draw."""
 
     def __init__(
-        self, plan: StepPlan, step: Step, copies: Copies, sampler: Sampler, before: Arrival | None
+        self,
+        plan: StepPlan,
+        step: Step,
+        copies: Copies,
+        sampler: Sampler,
+        grammars: Grammars,
+        before: Arrival | None,
     ) -> None:
         self.plan = plan
         self.copies = copies
         self.drawing = drawing(plan.chunks)
         self._step = step
         self._sampler = sampler
+        self._grammars = grammars
         unknown = unknown_rows(step, plan.chunks)
         self._by_device = all(is_greedy(one.sampling) for _, one in unknown)
-        self._edited = any(sampler.edits_logits(one.request_id) for _, one in unknown)
+        self._edited = any(
+            sampler.edits_logits(one.request_id) or grammars.binds(one.request_id) for _, one in unknown
+        )
         self._rows = np.array([row for row, _ in unknown], np.int32)
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
-        # What is edited depends on the tokens that are missing.
+        # What is edited or masked depends on the tokens that are missing.
         self._selection = None if self._edited else build_selection(step, plan.chunks, sampler)
 
     @property
@@ -60,7 +70,7 @@ class Departure:
 
     @property
     def needs_edits(self) -> bool:
-        """Whether the edits of this step depend on tokens that are missing, so that these are appended before."""
+        """Whether edits or masks of this step depend on tokens that are missing, so that these are appended before."""
         return self._edited
 
     def launch_behind(self, before: Arrival, chain: Chain) -> Arrival:
@@ -73,8 +83,22 @@ class Departure:
         """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
-        selection = self._selection or build_selection(self._step, self.plan.chunks, self._sampler)
-        return Arrival(self, self._sampler, chain.submit(self._step, selection))
+        masks = self._grammars.fill(self.drawing)
+        selection = None if masks else self._selection
+        if selection is None:
+            masked = masks.masked if masks else ()
+            selection = build_selection(self._step, self.plan.chunks, self._sampler, masked)
+        flight = chain.submit(self._step, selection)
+        if masks:
+            self._apply(masks, flight)
+        return Arrival(self, self._sampler, flight)
+
+    def _apply(self, masks: PendingMasks, flight: Flight) -> None:
+        try:
+            flight.apply_masks(self._grammars.filled(masks))
+        except BaseException:
+            flight.release()
+            raise
 
 
 class Arrival:

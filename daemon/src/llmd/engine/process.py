@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Ask, Cancel, Failed, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
+from llmd.api.messages import Ask, Cancel, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
 from llmd.engine.channel import Channel
-from llmd.engine.core import EngineCore
+from llmd.engine.core import EngineCore, failure
 from llmd.engine.loading import LoadedModel
 
 log = logging.getLogger(__name__)
@@ -24,11 +24,6 @@ def serve(channel: Channel, loader: Loader) -> int:
     except ConnectionError:
         log.info("front_gone")
         return 0
-
-
-def failure(request_id: int | None, error: LlmdError) -> Failed:
-    """Return an error as the message that tells the front of it."""
-    return Failed(request_id, type(error).__name__, error.message, error.hint)
 
 
 def _serve(channel: Channel, loader: Loader) -> int:
@@ -56,7 +51,7 @@ def _run(channel: Channel, core: EngineCore) -> None:
             _handle(channel, core, message)
         if core.busy:
             output = core.step()
-            if output.tokens or output.started:
+            if output.tokens or output.started or output.failed:
                 channel.send(output)
 
 
@@ -67,11 +62,11 @@ def _handle(channel: Channel, core: EngineCore, message: ToEngine) -> None:
                 core.submit(message)
             except LlmdError as error:
                 channel.send(failure(message.request_id, error))
+        case Vocabulary():
+            core.learn(message)
         case Cancel(request_id=request_id):
             core.cancel(request_id)
         case Ask():
             channel.send(core.report())
-        case Vocabulary():
-            log.info("vocabulary", extra={"tokens": len(message.tokens)})
         case Load() | Shutdown():
             log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})

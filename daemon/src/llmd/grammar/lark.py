@@ -1,0 +1,117 @@
+"""Grammars of every kind as llguidance's Lark, and the pieces to write one with."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from llmd.api.errors import GrammarError
+from llmd.api.messages import Grammar
+from llmd.grammar.gbnf import lark_of_gbnf
+from llmd.grammar.json_schema import enforceable
+
+# Without it llguidance asks a tokenizer for the tokens of forced text and allows these alone. The engine has none, and the
+# model knows best how it writes a text.
+_HEADER = '%llguidance {"no_forcing": true}\n'
+
+_JSON_OPTIONS = {
+    "whitespace_flexible": True,
+    # Compact, with single spaces, or indented: unbounded, small models write spaces until the token limit.
+    "whitespace_pattern": r"( |\n {0,32})",
+    # One way to write each character: \u0061 would be a second name for the property "a", unknown to its schema.
+    "json_allowed_escapes": '"\\bfnrt',
+}
+
+_SPACE = r"/\s*/"
+
+
+def lark_of(grammar: Grammar) -> str:
+    """The whole grammar, with ``start`` as its first rule.
+
+    Raises:
+        GrammarError: it is malformed, or has a feature that cannot be enforced.
+    """
+    if grammar.kind == "lark":
+        return _HEADER + grammar.text
+    if grammar.kind == "gbnf":
+        return _HEADER + lark_of_gbnf(grammar.text)
+    return f"{_HEADER}start: {_expression(grammar)}\n"
+
+
+def literal(text: str) -> str:
+    """Exactly this text."""
+    return json.dumps(text)
+
+
+def control_token(token_id: int) -> str:
+    """Exactly this token."""
+    return f"<[{token_id}]>"
+
+
+def json_value(schema: Any) -> str:
+    """A value of a JSON schema.
+
+    Raises:
+        GrammarError: the schema has a feature that cannot be enforced.
+    """
+    prepared = enforceable(schema)
+    options = {"x-guidance": _JSON_OPTIONS}
+    return "%json " + json.dumps(prepared | options if isinstance(prepared, dict) else _boolean(prepared))
+
+
+def embedded(grammar: Grammar) -> str:
+    """A whole grammar as a part of a rule."""
+    if grammar.kind in {"lark", "gbnf"}:
+        return "%lark {\n" + lark_of(grammar) + "\n}"
+    return _expression(grammar)
+
+
+def after_reasoning(grammar: Grammar, *, end: str | int, start_id: int | None = None) -> Grammar:
+    """A grammar that begins where the model stops thinking; what it thinks is free.
+
+    ``end`` is what closes the reasoning: a text, or the id of a control token. ``start_id`` is the control token that may
+    open it, where the prompt leaves that to the model.
+    """
+    opening = f"{control_token(start_id)}? " if start_id is not None else ""
+    if isinstance(end, int):
+        thinking = f"reasoning: /(.|\\n)*/ {control_token(end)}"
+    else:
+        thinking = f"reasoning[suffix={literal(end)}]: /(.|\\n)*/"
+    lines = [f"start: {opening}reasoning {_SPACE} answer", thinking, f"answer: {embedded(grammar)}"]
+    return Grammar("lark", "\n".join(lines) + "\n")
+
+
+def _expression(grammar: Grammar) -> str:
+    if grammar.kind == "json_schema":
+        return json_value(_parsed(grammar.text, "a JSON schema"))
+    if grammar.kind == "json_object":
+        return json_value({"type": "object"})
+    if grammar.kind == "choice":
+        return _choice(_parsed(grammar.text, "a list of choices"))
+    return _regex(grammar.text)
+
+
+def _parsed(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"{what} is not JSON: {error}", hint="correct it") from error
+
+
+def _choice(choices: Any) -> str:
+    if not isinstance(choices, list) or not choices or not all(isinstance(one, str) for one in choices):
+        raise GrammarError("choices are no list of at least one text", hint='send ["yes", "no"]')
+    return " | ".join(map(literal, choices))
+
+
+def _regex(pattern: str) -> str:
+    """As JavaScript and JSON schemas mean it: digits and letters of words are ASCII."""
+    from llguidance import regex_to_lark
+
+    return f"/{regex_to_lark(pattern, 'dw')}/"
+
+
+def _boolean(schema: Any) -> dict[str, Any]:
+    if schema is not True:
+        raise GrammarError("the schema allows no value at all", hint="send a schema that some value fits")
+    return {"x-guidance": _JSON_OPTIONS}

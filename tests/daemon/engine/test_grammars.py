@@ -1,0 +1,259 @@
+"""Grammars of requests: each answer matches its own, whatever runs beside it and however often it begins anew."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+
+from llmd.api.errors import GrammarError
+from llmd.api.messages import Failed, Grammar, SamplingParams, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.engine.core import EngineCore
+from llmd.engine.grammars import Grammars
+from llmd.grammar.compiler import GrammarCompiler
+from llmd.grammar.json_schema import schema_grammar
+from llmd.grammar.matcher import Matcher
+from llmd.scheduler.sequence import Sequence
+from llmd.testing.plans import TinyModel
+
+MakeCore = Callable[..., EngineCore]
+
+VOCAB_SIZE = TinyModel().vocab
+END = 128
+VOCABULARY = Vocabulary(
+    (*(bytes([value]) for value in range(128)), b"<end>", b"<think>", b"</think>"), (128, 129, 130), (END,)
+)
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "kind": {"enum": ["cat", "dog"]},
+        "ages": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 99}, "maxItems": 3},
+    },
+    "required": ["name", "kind", "ages"],
+    "additionalProperties": False,
+}
+GRAMMARS = (
+    schema_grammar(PERSON),
+    Grammar("regex", "(ab|cd){3,20}[0-9]"),
+    Grammar("choice", '["yes, of course", "no, never", "perhaps"]'),
+    Grammar("gbnf", 'root ::= "<" [a-z]{5,9} ">"'),
+    None,
+)
+
+
+def submit(number: int, grammar: Grammar | None, *, max_tokens: int = 60, **stop: object) -> Submit:
+    prompt = tuple(np.random.default_rng(number).integers(0, VOCAB_SIZE, 40).tolist())
+    sampling = SamplingParams(seed=number, temperature=float(number % 3), top_p=0.98 if number % 2 else 1.0)
+    ends = StopParams(**{"max_tokens": max_tokens, "stop_ids": (END,), **stop})  # type: ignore[arg-type]
+    return Submit(number, prompt, sampling, ends, grammar=grammar)
+
+
+REQUESTS = [submit(number, GRAMMARS[number % len(GRAMMARS)]) for number in range(1, 13)]
+
+
+def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
+    """The tokens of requests that may all run."""
+    tokens: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}
+    for request in requests:
+        core.submit(request)
+    while core.busy:
+        output = core.step()
+        assert not output.failed
+        for token in output.tokens:
+            tokens[token.request_id].append(token)
+    return tokens
+
+
+def ids(outputs: list[TokenOutput]) -> list[int]:
+    return [output.token for output in outputs]
+
+
+def text(outputs: list[TokenOutput]) -> str:
+    return bytes(output.token for output in outputs if output.finish != "stop").decode()
+
+
+@pytest.fixture
+def make(make_core: MakeCore) -> MakeCore:
+    """A core that knows its vocabulary."""
+
+    def core(**options: object) -> EngineCore:
+        made = make_core(**options)
+        made.learn(VOCABULARY)
+        return made
+
+    return core
+
+
+def test_answers_match_their_grammars_and_end_where_these_do(make: MakeCore) -> None:
+    outputs = run(
+        make(slots=12), *(submit(number, schema_grammar(PERSON), max_tokens=200) for number in range(9))
+    )
+    for answer in outputs.values():
+        assert answer[-1].finish == "stop"
+        assert answer[-1].token == END
+        jsonschema.validate(json.loads(text(answer)), PERSON)
+
+
+def test_tokens_are_the_same_alone_in_a_crowd_and_with_preemption(make: MakeCore) -> None:
+    alone = {r.request_id: ids(run(make(), r)[r.request_id]) for r in REQUESTS}
+    small = make(slots=8, budget_bytes=120_000)
+    crowd = {number: ids(tokens) for number, tokens in run(small, *REQUESTS).items()}
+    assert crowd == alone
+    assert small.report().preemptions >= 3
+    assert small.report().kv_blocks_used == 0
+
+
+def test_tokens_do_not_depend_on_the_split(make: MakeCore) -> None:
+    expected, found = run(make(slots=12), *REQUESTS), run(make(slots=12, cuts=(3,)), *REQUESTS)
+    assert {n: ids(tokens) for n, tokens in found.items()} == {n: ids(t) for n, t in expected.items()}
+
+
+def test_a_resubmitted_request_goes_on_with_the_same_tokens(make: MakeCore) -> None:
+    for request in REQUESTS[:5]:
+        whole = ids(run(make(), request)[request.request_id])
+        for cut in (1, len(whole) // 2, len(whole) - 1):
+            again = msgspec.structs.replace(request, output=tuple(whole[:cut]))
+            assert ids(run(make(), again)[request.request_id]) == whole[cut:]
+
+
+def test_a_draw_beyond_the_candidates_stays_in_the_grammar(make: MakeCore) -> None:
+    """Sixty-four candidates do not hold the ninety digits and letters that are equally likely here."""
+    hot = SamplingParams(seed=5, temperature=2.0)
+    pattern = Grammar("regex", "[ -~]{40}")
+    requests = [msgspec.structs.replace(submit(n, pattern, max_tokens=50), sampling=hot) for n in range(4)]
+    for answer in run(make(), *requests).values():
+        assert len(text(answer)) == 40
+        assert answer[-1].finish == "stop"
+
+
+def test_logprobs_are_those_of_the_unmodified_distribution(make: MakeCore) -> None:
+    sampling = SamplingParams(seed=1, temperature=1.0, logprobs=3)
+    request = msgspec.structs.replace(submit(1, Grammar("regex", "a{5}")), sampling=sampling)
+    core = make()
+    outputs = run(core, request)[1]
+    logits = core.forward(np.array([*request.prompt, *ids(outputs)], np.int32)).astype(np.float64)
+    logprobs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    for row, output in enumerate(outputs, start=len(request.prompt) - 1):
+        assert output.logprobs is not None
+        assert output.logprobs.chosen == pytest.approx(logprobs[row, output.token], abs=1e-5)
+        assert list(output.logprobs.top_ids) == np.argsort(-logits[row], kind="stable")[:3].tolist()
+
+
+def test_penalties_and_grammars_hold_together(make: MakeCore) -> None:
+    sampling = SamplingParams(seed=1, temperature=0.0, logit_bias=((ord("b"), 50.0), (ord("z"), 100.0)))
+    request = msgspec.structs.replace(submit(1, Grammar("regex", "[abc]{4}")), sampling=sampling)
+    assert text(run(make(), request)[1]) == "bbbb"
+
+
+def test_a_complete_answer_ends_whatever_the_request_says_of_ends(make: MakeCore) -> None:
+    for stop in ({"stop_ids": ()}, {"min_tokens": 30}):
+        answer = run(make(), submit(1, Grammar("regex", "a{5}"), **stop))[1]
+        assert (text(answer), answer[-1].finish) == ("aaaaa", "stop")
+    longer = run(make(), submit(1, Grammar("regex", "a{1,50}"), min_tokens=30))[1]
+    assert len(text(longer)) >= 30
+
+
+def test_the_token_limit_cuts_an_answer_short(make: MakeCore) -> None:
+    answer = run(make(), submit(1, Grammar("regex", "a{50}"), max_tokens=7))[1]
+    assert (text(answer), answer[-1].finish) == ("aaaaaaa", "length")
+
+
+def test_a_bad_grammar_fails_its_request_and_no_other(make: MakeCore) -> None:
+    core = make()
+    bad = submit(1, schema_grammar({"uniqueItems": True}))
+    dead = submit(2, Grammar("lark", 'start: "ab" /[^\\s\\S]/'))
+    good = submit(3, Grammar("regex", "a{5}"))
+    failed: list[Failed] = []
+    tokens: list[TokenOutput] = []
+    for request in (bad, dead, good):
+        core.submit(request)
+    while core.busy:
+        output = core.step()
+        failed += output.failed
+        tokens += [token for token in output.tokens if token.request_id == 3]
+    assert {one.request_id: one.error for one in failed} == {1: "GrammarError", 2: "GrammarError"}
+    assert next("uniqueItems at #" in one.message for one in failed if one.request_id == 1)
+    assert text(tokens) == "aaaaa"
+    assert core.report().kv_blocks_used == 0
+
+
+def test_a_grammar_needs_a_vocabulary_and_an_end(make_core: MakeCore) -> None:
+    core = make_core()
+    with pytest.raises(GrammarError, match="knows no vocabulary"):
+        core.submit(submit(1, GRAMMARS[0]))
+    core.learn(msgspec.structs.replace(VOCABULARY, end_ids=()))
+    with pytest.raises(GrammarError, match="no token that ends an answer"):
+        core.submit(submit(1, GRAMMARS[0], stop_ids=()))
+    assert not core.busy
+
+
+@pytest.fixture
+def go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Grammars are compiled once this is set."""
+    event, compiled = threading.Event(), GrammarCompiler.compile
+
+    def wait(self: GrammarCompiler, grammar: Grammar) -> Matcher:
+        event.wait(20.0)
+        return compiled(self, grammar)
+
+    monkeypatch.setattr(GrammarCompiler, "compile", wait)
+    return event
+
+
+def test_others_run_while_a_grammar_is_compiled(make: MakeCore, go_on: threading.Event) -> None:
+    core = make()
+    core.submit(submit(1, Grammar("regex", "a{5}")))
+    assert core.step().tokens == ()
+    free = run_until(core, 2, submit(2, None))
+    assert len(free) == 60
+    assert core.busy
+    go_on.set()
+    assert text(run_until(core, 1)) == "aaaaa"
+
+
+def test_a_request_may_leave_while_its_grammar_is_compiled(make: MakeCore, go_on: threading.Event) -> None:
+    core = make()
+    for number in (1, 2):
+        core.submit(submit(number, Grammar("regex", "a{5}")))
+        core.cancel(number)
+    assert not core.busy
+    go_on.set()
+    assert text(run(core, submit(3, Grammar("regex", "b{5}")))[3]) == "bbbbb"
+
+
+def run_until(core: EngineCore, request_id: int, *requests: Submit) -> list[TokenOutput]:
+    """The tokens of one request, until it ends."""
+    for request in requests:
+        core.submit(request)
+    tokens: list[TokenOutput] = []
+    while not (tokens and tokens[-1].finish):
+        tokens += [token for token in core.step().tokens if token.request_id == request_id]
+    return tokens
+
+
+def test_masks_are_filled_for_bound_rows_alone() -> None:
+    grammars = Grammars(VOCAB_SIZE)
+    grammars.learn(VOCABULARY)
+    request = submit(1, Grammar("regex", "ab"))
+    grammars.open(request, arrival=0)
+    grammars.wait(20.0)
+    (bound,) = grammars.compiled()
+    free = Sequence.of(submit(2, None))
+    assert grammars.fill([free]) is None
+    pending = grammars.fill([free, bound])
+    assert pending is not None
+    assert pending.masked == [False, True]
+    assert grammars.filled(pending).tolist() == [[0, 0, 0, 1 << ord("a") % 32, 0]]
+    bound.append(ord("a"))
+    again = grammars.fill([bound])
+    assert again is not None
+    assert grammars.filled(again).tolist() == [[0, 0, 0, 1 << ord("b") % 32, 0]]
+    grammars.close(1)
+    assert not grammars.binds(1)
+    grammars.shut_down()

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.api.errors import GrammarError
+from llmd.api.messages import Grammar
+from llmd.grammar.json_schema import schema_grammar
+from llmd.grammar.lark import after_reasoning, control_token, embedded, json_value, literal
+from tests.daemon.grammar.conftest import CLOSE, OPEN, Follow
+
+OBJECT = schema_grammar({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("grammar", "taken", "refused"),
+    [
+        (Grammar("regex", r"\d{2}/\w+"), ["12/ab"], ["1/ab", "12/", "12/a-", "٣٤/ab"]),
+        (Grammar("regex", "(?i)yes|no"), ["yes", "YES", "nO"], ["", "yesno"]),
+        (Grammar("choice", '["yes", "q\\"\\\\n", "é😀"]'), ["yes", 'q"\\n', "é😀"], ["no", "é"]),
+        (Grammar("json_object"), ["{}", '{"a": [1, null]}'], ["[]", "1", '{"a": }']),
+        (OBJECT, ['{"a":1}', '{"a": 1, "b": "x"}', '{\n  "a": 1\n}'], ["{}", '{"a": "1"}', '{"a":   1}']),
+        (Grammar("json_schema", "true"), ["1", '"x"', "[]"], ["", "x"]),
+        (Grammar("lark", 'start: word+\nword: "ab" | /[0-9]/'), ["ab1", "7"], ["", "a", "x"]),
+        (Grammar("gbnf", 'root ::= "a" [0-9]+'), ["a1", "a123"], ["a", "1"]),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Grammar) else "",
+)
+def test_every_kind_takes_what_it_describes_and_nothing_else(
+    follow: Follow, grammar: Grammar, taken: list[str], refused: list[str]
+) -> None:
+    assert [text for text in taken if not follow(grammar, text)] == []
+    assert [text for text in refused if follow(grammar, text)] == []
+
+
+def test_a_property_has_one_name_only(follow: Follow) -> None:
+    """An escaped name would be another property to the grammar, and the same to who reads the answer."""
+    assert not follow(schema_grammar({"properties": {"a": {"type": "integer"}}}), '{"\\u0061": "x"}')
+
+
+def test_white_space_is_bounded(follow: Follow) -> None:
+    assert follow(OBJECT, '{\n        "a": 1\n}')
+    assert not follow(OBJECT, "{" + "\n" * 2)
+    assert not follow(OBJECT, "{" + " " * 2)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "reason"),
+    [
+        (Grammar("regex", "(a"), "unclosed group"),
+        (Grammar("regex", "(?=a)b"), "look-around"),
+        (Grammar("regex", r"(a)\1"), "backreferences"),
+        (Grammar("choice", "[]"), "at least one text"),
+        (Grammar("choice", '["a", 1]'), "at least one text"),
+        (Grammar("choice", "yes"), "not JSON"),
+        (Grammar("json_schema", "{"), "not JSON"),
+        (Grammar("json_schema", "false"), "allows no value"),
+        (Grammar("lark", "start: nothing"), "nothing"),
+        (Grammar("lark", 'begin: "a"'), "start"),
+        (Grammar("regex", "[^\\s\\S]"), "no text matches"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_with_its_reason(
+    follow: Follow, grammar: Grammar, reason: str
+) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        follow(grammar, "")
+    assert "\n" not in caught.value.message
+
+
+INNER = (
+    Grammar("json_schema", '{"const": "x"}'),
+    Grammar("regex", '"x"'),
+    Grammar("choice", '["\\"x\\""]'),
+    Grammar("lark", 'start: "\\"" inner "\\""\ninner: "x"'),
+    Grammar("gbnf", 'root ::= "\\"x\\""'),
+)
+
+
+@pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
+def test_a_grammar_of_any_kind_is_part_of_another(follow: Follow, inner: Grammar) -> None:
+    rules = [f"start: {control_token(OPEN)} inner {literal('/end')}", f"inner: {embedded(inner)}", ""]
+    outer = Grammar("lark", "\n".join(rules))
+    assert follow(outer, [OPEN, *b'"x"/end'])
+    assert not follow(outer, [OPEN, *b'"y"/end'])
+    assert not follow(outer, b'<think>"x"/end')
+
+
+def test_a_call_is_written_with_its_schema(follow: Follow) -> None:
+    call = f"start: {literal('call ')} {json_value({'type': 'integer'})} {control_token(CLOSE)}"
+    assert follow(Grammar("lark", call), [*b"call 12", CLOSE])
+    assert not follow(Grammar("lark", call), [*b"call x", CLOSE])
+
+
+@pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
+def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Grammar) -> None:
+    by_token = after_reasoning(inner, end=CLOSE, start_id=OPEN)
+    assert follow(by_token, [*b"let me {see", CLOSE, *b'\n\n"x"'])
+    assert follow(by_token, [OPEN, CLOSE, *b'"x"'])
+    assert not follow(by_token, b'"x"')
+    by_text = after_reasoning(inner, end="</think>")
+    assert follow(by_text, 'let <b>me</b> {see</think>\n\n"x"')
+    assert not follow(by_text, 'let me see</think>\n\n"y"')
+    assert not follow(by_text, 'let me see "x"')
