@@ -14,6 +14,7 @@ from llmd.registry.store import Store
 from llmd.server.model_table import ModelTable
 from llmd.server.plugin_desk import PluginDesk
 from llmd.server.service import Service
+from llmd.server.telemetry.ledger import Ledger
 from tests.serving.residents import bare_model, residents_of
 
 
@@ -22,7 +23,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
         plugins = PluginDesk(PluginHost((), Cache(tmp_path)), threads)
-        yield Service(ServerConfig(), "0", table, plugins, threads, *[lambda: None] * 2)
+        yield Service(ServerConfig(), "0", table, plugins, threads, lambda: None, lambda: None, Ledger())
 
 
 async def test_what_blocks_runs_away_from_the_loop(service: Service) -> None:

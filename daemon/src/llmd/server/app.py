@@ -58,20 +58,39 @@ class Door:
         request[SHAPE] = self._shapes.of(request.path, request.headers)
         record = RequestRecord(request[REQUEST_ID], started=time.monotonic())
         begin_record(record)
+        self._service.ledger.begin(record)
         try:
             record.limit(self._service.config.request_timeout_s)
             record.limit(asked_timeout_s(request.headers))
             response = await self._answer(request)
         except asyncio.CancelledError:
             # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.
-            _log(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
+            self._end(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
             raise
         except ConnectionError:
             response = web.Response(status=CLIENT_GONE)
         except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
-            response = error_response(request, self._problem(request, error))
-        _log(request, response)
+            problem = self._problem(request, error)
+            record.error = problem.code or problem.type
+            response = error_response(request, problem)
+        self._end(request, response)
         return response
+
+    def _end(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Count the request and log it: sizes and times, never texts."""
+        record = current_record()
+        self._service.ledger.end(record, response.status)
+        if request.get(PROBE, False) and response.status < 400:
+            return
+        fields = {
+            "request_id": record.request_id,
+            "path": request.path,
+            "status": response.status,
+            "ms": round(_elapsed_ms(request[STARTED]), 1),
+        }
+        if record.model:
+            fields |= record.told()
+        logger.info("request", extra=fields)
 
     def _problem(self, request: web.Request, error: Exception) -> Problem:
         match error:
@@ -95,6 +114,7 @@ class Door:
         if found.route is None:
             return self._refusal(request, found.allowed)
         request[PROBE] = found.route.probe
+        current_record().route = found.route.path
         # Reading never waits for a drain: readiness and lists are asked for until the end.
         reads = found.route.method in {"GET", "HEAD"}
         counted = nullcontext() if reads else self._service.activity.request()
@@ -116,18 +136,6 @@ class Door:
         origin = request.headers.get("Origin")
         if origin is not None and self._guards.origin_allowed(origin):
             response.headers.update(cors_headers(origin))
-
-
-def _log(request: web.Request, response: web.StreamResponse) -> None:
-    if request.get(PROBE, False) and response.status < 400:
-        return
-    fields = {
-        "request_id": request[REQUEST_ID],
-        "path": request.path,
-        "status": response.status,
-        "ms": round(_elapsed_ms(request[STARTED]), 1),
-    }
-    logger.info("request", extra=fields)
 
 
 def _elapsed_ms(started: float) -> float:

@@ -44,6 +44,7 @@ from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.supervisor import Admit, Supervisor
 from llmd.server.tasks import unless
+from llmd.server.telemetry.ledger import Ledger
 from llmd.server.waiting_room import QueueLimits
 
 logger = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Daemon:
         self._engine = tuple(engine) or engine_command(settings.directories.cache)
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
+        self._ledger = Ledger()
         server = settings.config.server
         keys = KeyFile(settings.directories.keys)
         self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
@@ -137,7 +139,9 @@ class Daemon:
                 keep_alive_s=server.keep_alive,
             )
             table = ModelTable(self._store, self._aliases, residents)
-            service = Service(server, version(), table, plugins, threads, self.shut_down, self.reload)
+            service = Service(
+                server, version(), table, plugins, threads, self.shut_down, self.reload, self._ledger
+            )
             runner = self._runner(service)
             try:
                 await self._start(runner, listeners)
@@ -188,7 +192,13 @@ class Daemon:
             server = config.server
             limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
             supervisor = Supervisor(
-                name, message, command, buffer_tokens=server.buffer_tokens, limits=limits, admit=admit
+                name,
+                message,
+                command,
+                buffer_tokens=server.buffer_tokens,
+                limits=limits,
+                admit=admit,
+                watch=self._ledger.watch(name),
             )
             loop = asyncio.get_running_loop()
             text = loop.run_in_executor(threads, load_model_text, directory, renderer, parsers)

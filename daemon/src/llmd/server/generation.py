@@ -122,10 +122,11 @@ class Generation:
             for index in self._answers:
                 yield index, Piece("", finish="length")
             return
+        record = current_record()
         self.timing.submit()
         if self.request.grammar is not None:
             supervisor.learn(self._text.grammars.vocabulary)
-        self._stream = supervisor.open(self._token_requests(), current_record())
+        self._stream = supervisor.open(self._token_requests(), record)
         while self._answers:
             index, token = await self._stream.next()
             self.timing.token()
@@ -135,6 +136,7 @@ class Generation:
             if piece is None:
                 continue
             if piece.finish is not None:
+                record.finish = piece.finish
                 del self._answers[index]
                 self._stream.cancel(index)
             yield index, piece

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,12 +18,46 @@ MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 
 
 class RequestRecord(Struct, eq=False):
-    """Times are seconds of the event loop's clock. ``key`` names the API key, empty without one."""
+    """Times are seconds of the event loop's clock, 0 until they are known. ``key`` names the API key, empty without one.
+
+    ``model`` is empty for requests that no engine answers; ``error`` is the code of what went wrong.
+    """
 
     request_id: str = ""
     key: str = ""
     started: float = 0.0
     deadline: float | None = None
+    route: str = ""
+    status: int = 0
+    error: str = ""
+    model: str = ""
+    sequences: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    queue_s: float = 0.0
+    begun: float = 0.0
+    first_token: float = 0.0
+    last_token: float = 0.0
+    finish: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """What the log and the watchers are told of a request that an engine answers: sizes and times, never texts."""
+        return {
+            "request_id": self.request_id,
+            "key": self.key or None,
+            "route": self.route,
+            "model": self.model,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "queue_ms": round(self.queue_s * 1e3, 1) if self.begun else None,
+            "ttft_ms": round((self.first_token - self.started) * 1e3, 1) if self.first_token else None,
+            "ms": round((time.monotonic() - self.started) * 1e3, 1),
+            "finish": self.finish or None,
+            "status": self.status or None,
+            "error": self.error or None,
+        }
 
     def limit(self, seconds: float | None) -> None:
         """Let the request end so many seconds after it came, unless it must end sooner."""

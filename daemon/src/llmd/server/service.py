@@ -12,6 +12,8 @@ from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.model_table import ModelTable
 from llmd.server.plugin_desk import PluginDesk
+from llmd.server.telemetry.ledger import Ledger
+from llmd.server.telemetry.observatory import Observatory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,7 +22,8 @@ T = TypeVar("T")
 class Service:
     """The daemon as its dialects see it.
 
-    ``shut_down`` begins a graceful end, ``reload`` reads keys and certificate anew. ``is_serving`` turns true once the models that were asked for are loaded.
+    ``shut_down`` begins a graceful end, ``reload`` reads keys and certificate anew. ``is_serving`` turns true once the
+    models that were asked for are loaded.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Service:
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
         reload: Callable[[], None],
+        ledger: Ledger,
     ) -> None:
         self.config = config
         self.version = version
@@ -40,6 +44,8 @@ class Service:
         self.shut_down = shut_down
         self.reload = reload
         self.is_serving = False
+        self.ledger = ledger
+        self.observatory = Observatory(version, ledger, lambda: models.served)
         self._plugins = plugins
         self._threads = threads
 

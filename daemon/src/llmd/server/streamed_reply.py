@@ -16,6 +16,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.problem import Problem
 from llmd.server.error_shapes import error_reply
 from llmd.server.problems import INTERNAL, problem_of
+from llmd.server.request_record import current_record
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class StreamedReply(ABC):
         else:
             logger.error("stream_failed", exc_info=error, extra={"path": self._request.path})
             problem = INTERNAL
+        current_record().error = problem.code or problem.type
         await self.send(self._failed(problem))
         await self.response.write_eof()
         return True

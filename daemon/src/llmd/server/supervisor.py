@@ -33,6 +33,7 @@ from llmd.server.errors import UnavailableError
 from llmd.server.request_record import RequestRecord
 from llmd.server.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
 from llmd.server.tasks import OwnedTask, unless
+from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord, silent_watch
 from llmd.server.token_stream import TokenStream
 from llmd.server.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 
@@ -74,6 +75,7 @@ class Supervisor:
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,
         admit: Admit = _at_once,
+        watch: ModelWatch | None = None,
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
@@ -86,7 +88,8 @@ class Supervisor:
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
         self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
-        self._places: dict[int, Place] = {}
+        self._watch = watch or silent_watch(model)
+        self._sequences: dict[int, SequenceRecord] = {}
         self._streams: dict[int, TokenStream] = {}
         self._ids = itertools.count()
         self._reports: list[asyncio.Future[Report]] = []
@@ -111,6 +114,11 @@ class Supervisor:
     @property
     def restarts(self) -> int:
         return self._state.restarts
+
+    @property
+    def waiting(self) -> int:
+        """Sequences beyond those that can run at once."""
+        return self._room.waiting
 
     @property
     def pid(self) -> int | None:
@@ -167,11 +175,15 @@ class Supervisor:
             )
             for r in requests
         ]
+        self._watch.opened(record, len(submits))
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
         if record.deadline is not None:
             stream.expire_at(record.deadline, record.too_late())
         for submit, length in zip(submits, lengths, strict=True):
-            self._places[submit.request_id] = Place(record.key, 1, length)
+            place = Place(record.key, 1, length)
+            sequence = SequenceRecord(record, place, time.monotonic(), leads=submit.sampling.choice == 0)
+            self._sequences[submit.request_id] = sequence
+            self._watch.submitted(sequence)
         for submit in submits:
             self._streams[submit.request_id] = stream
             self._perform(self._state.submit(submit))
@@ -207,6 +219,7 @@ class Supervisor:
         self._closing.set()
         if not await self._task.join(GRACE_S):
             await self._task.close()
+        self._watch.closed()
 
     async def _run(self) -> None:
         await unless(self._closing, self._admitted(), "admission")
@@ -221,6 +234,8 @@ class Supervisor:
                 logger.exception("engine_lost", extra={"model": self.model})
                 how = f"the daemon could not run it: {error}"
             self._perform(self._state.died(how))
+            if not self._closing.is_set():
+                self._watch.died(how, starts_again=self._next_start is not None)
             self._fail_reports(how)
         self._settled.set()
 
@@ -255,6 +270,7 @@ class Supervisor:
     def _receive(self, message: FromEngine) -> None:
         if isinstance(message, Loading):
             self.progress = message
+            self._watch.loading(message)
         elif isinstance(message, Report):
             for answer in self._reports:
                 if not answer.done():
@@ -264,6 +280,7 @@ class Supervisor:
             if isinstance(message, Loaded):
                 fields = {"model": self.model, "load_s": message.load_s}
                 logger.info("model_loaded", extra=fields)
+                self._watch.loaded(message)
                 for notice in message.notices:
                     logger.warning("load_notice", extra={"model": self.model, "notice": notice})
             elif isinstance(message, Output):
@@ -292,10 +309,13 @@ class Supervisor:
         for one in started:
             if stream := self._streams.get(one.request_id):
                 stream.begin(one)
+                self._watch.begun(self._sequences[one.request_id], one)
 
     def _deliver(self, command: Deliver) -> None:
         request_id = command.output.request_id
         stream = self._streams.get(request_id)
+        if sequence := self._sequences.get(request_id):
+            self._watch.token(sequence)
         if command.output.finish is not None:
             self._end_stream(request_id)
         if stream is not None:
@@ -303,8 +323,8 @@ class Supervisor:
 
     def _end_stream(self, request_id: int) -> TokenStream | None:
         """Let go of a sequence that has ended or is no longer wanted; its place is free."""
-        if place := self._places.pop(request_id, None):
-            self._room.leave(place, time.monotonic())
+        if sequence := self._sequences.pop(request_id, None):
+            self._room.leave(sequence.place, time.monotonic())
         return self._streams.pop(request_id, None)
 
     def _fail_reports(self, how: str) -> None:

@@ -66,3 +66,13 @@ def test_stopped_daemon_ends(tmp_path: Path, probes: Path) -> None:
     with running_daemon(directories_below(tmp_path, cache=probes), models=()) as daemon:
         assert send(daemon, "POST", "/llmd/stop", {"daemon": True}).json["stopping"]
         daemon.thread.join()
+
+
+def test_plan_tells_which_layers_lie_where(daemon: RunningDaemon) -> None:
+    chat(daemon)
+    plan = send(daemon, "GET", "/llmd/plan").json
+    (model,) = [model for model in plan["models"] if model["name"] == MODEL]
+    (stage,) = model["stages"]
+    assert (stage["device"], stage["first"]) == ("reference", 0)
+    assert stage["weight_bytes"] > 0
+    assert stage["kv_bytes"] > 0

@@ -25,6 +25,16 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
     return json_response({"schema": SCHEMA, "version": service.version, "models": models})
 
 
+async def plan(_request: web.Request, service: Service) -> web.Response:
+    """Which layers of each loaded model lie on which device, and what they take there."""
+    models = [
+        {"name": model.name, "stages": msgspec.to_builtins(model.loaded.stages)}
+        for model in service.models.served
+        if model.loaded is not None
+    ]
+    return json_response({"schema": SCHEMA, "models": models})
+
+
 async def stop(request: web.Request, service: Service) -> web.Response:
     """Unload ``model``, or end the daemon where ``daemon`` is true.
 

@@ -16,12 +16,15 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, health
+    from llmd.server.dialects.native import admin, events, health
 
     return [
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
         *(Route("GET", path, health.ready, True, "none") for path in ("/ready", "/readyz")),
         Route("GET", "/version", health.version),
+        Route("GET", "/metrics", events.metrics, probe=True),
+        Route("GET", "/llmd/events", events.events, right="manage"),
+        Route("GET", "/llmd/plan", admin.plan, right="manage"),
         Route("GET", "/llmd/ps", admin.ps, right="manage"),
         Route("POST", "/llmd/stop", admin.stop, right="manage"),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),

@@ -1,0 +1,52 @@
+"""``GET /llmd/events``: what happens in the daemon, as it happens (docs/operations.md has the shapes)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from llmd.server.event_stream import HEADERS, PING
+from llmd.server.json_response import encode_json
+from llmd.server.service import Service
+from llmd.server.streamed_reply import StreamedReply
+from llmd.server.telemetry.feed import Event
+
+LAST_EVENT = "Last-Event-ID"
+
+
+class NumberedEvents(StreamedReply):
+    """Server-sent events with a number, from which a client that was cut off goes on."""
+
+    def _framed(self, value: Event) -> bytes:
+        data = encode_json({"type": value.type, "number": value.number, **value.fields})
+        return f"id: {value.number}\nevent: {value.type}\ndata: ".encode() + data + b"\n\n"
+
+
+async def events(request: web.Request, service: Service) -> web.StreamResponse:
+    """A snapshot, then every event, until the client leaves. A watcher that falls too far behind is told, and gets a new snapshot."""
+    feed = service.ledger.feed
+    after = last_seen(request.headers.get(LAST_EVENT, ""))
+    async with (
+        service.observatory.watch(after) as watcher,
+        NumberedEvents(request, HEADERS, service.config.ping_s, PING) as stream,
+    ):
+        if after is None:
+            await stream.send(Event(feed.last, "snapshot", await service.observatory.snapshot()))
+        while True:
+            happened = await watcher.next()
+            if happened is None:
+                await stream.send(Event(feed.last, "lost", {}))
+                happened = [Event(feed.last, "snapshot", await service.observatory.snapshot())]
+            for event in happened:
+                await stream.send(event)
+    return stream.response
+
+
+def last_seen(text: str) -> int | None:
+    """The number of the last event that a client has; None where it begins anew."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+async def metrics(_request: web.Request, service: Service) -> web.Response:
+    """Figures for Prometheus."""
+    body = await service.observatory.metrics()
+    return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

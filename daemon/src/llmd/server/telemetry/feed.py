@@ -1,0 +1,99 @@
+"""Events of the daemon for those who watch it live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from llmd.server.errors import BusyError
+
+KEPT = 1024
+MAX_WATCHERS = 64
+
+
+class Event(Struct, frozen=True):
+    """``number`` rises by one from event to event; ``fields`` is what a watcher gets."""
+
+    number: int
+    type: str
+    fields: dict[str, Any]
+
+
+class Feed:
+    """The last events, kept once for all watchers: a slow one holds nobody and takes no memory, but misses some."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._events: deque[Event] = deque(maxlen=kept)
+        self._last = 0
+        self._watchers: set[Watcher] = set()
+
+    @property
+    def watchers(self) -> int:
+        return len(self._watchers)
+
+    def emit(self, kind: str, fields: dict[str, Any]) -> None:
+        """Tell every watcher."""
+        self._last += 1
+        self._events.append(Event(self._last, kind, fields))
+        for watcher in self._watchers:
+            watcher.wake()
+
+    @contextmanager
+    def watch(self, after: int | None = None) -> Iterator[Watcher]:
+        """Watch from now on, or from the event ``after`` a number that was seen before.
+
+        Raises:
+            BusyError: too many watch already.
+        """
+        if len(self._watchers) >= MAX_WATCHERS:
+            raise BusyError(
+                f"{MAX_WATCHERS} clients watch already",
+                code="too_many_watchers",
+                hint="close one of them",
+                retry_after_s=60,
+            )
+        watcher = Watcher(self, self._last if after is None else min(after, self._last))
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    def since(self, number: int) -> list[Event] | None:
+        """The events after a number; None where some of them are no longer kept."""
+        missing = self._last - number
+        if missing > len(self._events):
+            return None
+        return [event for event in self._events if event.number > number] if missing else []
+
+    @property
+    def last(self) -> int:
+        """The number of the latest event."""
+        return self._last
+
+
+class Watcher:
+    """One who watches: a place in the feed."""
+
+    def __init__(self, feed: Feed, place: int) -> None:
+        self._feed = feed
+        self._place = place
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def next(self) -> list[Event] | None:
+        """Wait for events; None where some were missed: the watcher then goes on with the next one."""
+        while True:
+            self._woken.clear()
+            events = self._feed.since(self._place)
+            self._place = self._feed.last
+            if events is None or events:
+                return events
+            await self._woken.wait()

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import asyncio
+
+from llmd.server.request_record import RequestRecord
+from llmd.server.telemetry.feed import Event
+from llmd.server.telemetry.ledger import Ledger
+from llmd.server.telemetry.observatory import Observatory
+
+
+async def test_reports_and_progress_come_as_long_as_somebody_watches() -> None:
+    ledger = Ledger()
+    ledger.begin(RequestRecord("req_1", model="tiny"))
+    ledger.begin(RequestRecord("req_2"))
+    observatory = Observatory("1", ledger, tuple, report_s=0.0)
+    await asyncio.sleep(0)
+    assert ledger.feed.last == 0
+    async with observatory.watch(None) as watcher:
+        events: list[Event] = []
+        while len(events) < 2:
+            events += await watcher.next() or ()
+    assert [event.type for event in events[:2]] == ["report", "request"]
+    assert "front" in events[0].fields["processes"]
+    assert (events[1].fields["phase"], events[1].fields["request_id"]) == ("progress", "req_1")
+    last = ledger.feed.last
+    await asyncio.sleep(0)
+    assert ledger.feed.last == last
+
+
+async def test_snapshot_has_models_processes_and_the_requests_that_engines_answer() -> None:
+    ledger = Ledger()
+    ledger.begin(RequestRecord("req_1", model="tiny"))
+    ledger.begin(RequestRecord("req_2"))
+    snapshot = await Observatory("1", ledger, tuple).snapshot()
+    assert (snapshot["version"], snapshot["models"]) == ("1", [])
+    assert [request["request_id"] for request in snapshot["requests"]] == ["req_1"]
