@@ -44,13 +44,14 @@ class Usage(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """An answer, or a piece of a streamed one.
+    """An answer, or a piece of a streamed one. ``reasoning`` is what the model thought before it answered.
 
     ``finish`` is ``stop`` or ``length`` on a whole answer and on the last piece with text. ``usage`` comes with a
     whole answer, or with the very last piece.
     """
 
     text: str = ""
+    reasoning: str = ""
     finish: str | None = None
     usage: Usage | None = None
 
@@ -281,6 +282,7 @@ def _answer(body: Mapping[str, Any]) -> Answer:
     message = choice.get("message") or choice.get("delta") or {}
     return Answer(
         text=choice.get("text") or message.get("content") or "",
+        reasoning=message.get("reasoning") or "",
         finish=choice["finish_reason"],
         usage=counted,
     )

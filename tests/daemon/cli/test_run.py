@@ -146,7 +146,7 @@ def test_an_interrupted_answer_keeps_its_text_and_ends_with_130(
 ) -> None:
     printed = Printed("half", "interrupted", None, None, 0.1, 0.2)
 
-    def interrupted(_answers: object, write: Callable[[str], None]) -> Printed:
+    def interrupted(_answers: object, write: Callable[[str], None], **_: object) -> Printed:
         write("half")
         return printed
 

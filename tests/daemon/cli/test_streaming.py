@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from llmd.api.errors import EngineCrashedError
-from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
 from llmd.client import Answer, Usage
 
 USAGE = Usage(prompt_tokens=5, completion_tokens=3)
@@ -32,6 +32,30 @@ def test_writes_pieces_as_they_come_and_measures() -> None:
     assert written == ["He", "llo"]
     assert printed == Printed("Hello", "length", 5, 3, first_s=1.0, total_s=3.0)
     assert printed.tokens_per_s == 1.0
+
+
+def test_reasoning_is_written_apart_and_ends_with_an_empty_line() -> None:
+    def thinking() -> Iterator[Answer]:
+        yield Answer(reasoning="hm")
+        yield Answer(reasoning="!")
+        yield from answers()
+
+    written: list[str] = []
+    printed = print_answer(
+        thinking(), written.append, write_reasoning=lambda text: written.append(f"~{text}")
+    )
+    assert written == ["~hm", "~!", "~\n\n", "He", "llo"]
+    assert printed.text == "Hello"
+
+
+def test_reasoning_is_dimmed_on_a_terminal_and_left_out_of_pipes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_reasoning("hm")
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_reasoning("h\x1bm")
+    assert capsys.readouterr().out == "\x1b[2mhm\x1b[0m"
 
 
 def test_ctrl_c_ends_the_request_and_keeps_the_text() -> None:

@@ -16,7 +16,7 @@ from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
 from llmd.cli.settings import client_options, read_settings
-from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def command(
     model = named(model) if model else default_model(client)
 
     def ask(messages: list[Message], fields: Mapping[str, Any]) -> Printed:
-        printed = print_answer(client.stream_chat(messages, model=model, **fields), show_text)
+        answers = client.stream_chat(messages, model=model, **fields)
+        printed = print_answer(answers, show_text, write_reasoning=show_reasoning)
         click.echo()
         if stats:
             click.echo(stats_line(printed), err=True)

@@ -14,7 +14,7 @@ from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
-from llmd.cli.streaming import Printed, print_answer, show_text, stats_line
+from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
 EXIT_INTERRUPTED = 130
@@ -64,7 +64,9 @@ def command(
     client = connect(host, timeout_s, config_file, start=not no_start)
     messages = messages_of(system, text)
     write: Callable[[str], None] = _nowhere if as_json else show_text
-    printed = print_answer(client.stream_chat(messages, model=named(model), **given(sampling)), write)
+    think: Callable[[str], None] = _nowhere if as_json else show_reasoning
+    answers = client.stream_chat(messages, model=named(model), **given(sampling))
+    printed = print_answer(answers, write, write_reasoning=think)
     if as_json:
         show_json(members_of(model, printed))
     elif not printed.text.endswith("\n"):

@@ -21,7 +21,7 @@ CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(cod
 class Printed(msgspec.Struct, frozen=True):
     """An answer that was printed. Tokens are None where Ctrl-C came before the daemon had counted them.
 
-    ``first_s`` is the time to the first text, ``total_s`` to the last; None where no text came.
+    ``first_s`` is the time to the first text or reasoning, ``total_s`` to the last; None where none came.
     """
 
     text: str
@@ -45,21 +45,42 @@ def show_text(text: str) -> None:
     click.echo(shown, nl=False, color=True)  # without color click would take escapes out of pipes
 
 
+def show_reasoning(text: str) -> None:
+    """Print what a model thinks, dimmed, to people alone: who reads a pipe wants the answer."""
+    if sys.stdout.isatty():
+        click.secho(text.translate(CONTROLS), nl=False, dim=True)
+
+
 def print_answer(
-    answers: Iterable[Answer], write: Callable[[str], None], clock: Callable[[], float] = time.perf_counter
+    answers: Iterable[Answer],
+    write: Callable[[str], None],
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    write_reasoning: Callable[[str], None] = lambda _: None,
 ) -> Printed:
-    """Write the text of a streamed answer as it comes. Ctrl-C ends the request and keeps what was written."""
+    """Write the text of a streamed answer as it comes. Ctrl-C ends the request and keeps what was written.
+
+    ``write_reasoning`` gets what the model thinks before, and an empty line at its end.
+    """
     began = clock()
     texts: list[str] = []
     finish, usage, first_s = "interrupted", None, None
+    is_thinking = False
     stream = iter(answers)
     try:
         with closing(stream):  # type: ignore[type-var]
             for answer in stream:
                 finish, usage = answer.finish or finish, answer.usage or usage
-                if not answer.text:
+                if not answer.text and not answer.reasoning:
                     continue
                 first_s = clock() - began if first_s is None else first_s
+                if answer.reasoning:
+                    write_reasoning(answer.reasoning)
+                    is_thinking = True
+                    continue
+                if is_thinking:
+                    write_reasoning("\n\n")
+                    is_thinking = False
                 texts.append(answer.text)
                 write(answer.text)
     except KeyboardInterrupt:

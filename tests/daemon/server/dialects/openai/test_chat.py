@@ -8,6 +8,7 @@ import pytest
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_variables
 from llmd.server.dialects.openai.fields import REFUSED
+from llmd.server.dialects.openai.tools import ToolUse
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
 from tests.serving.http import Reply, chat, send
@@ -35,8 +36,6 @@ OTHER_VALUES: dict[str, Any] = {
     "prompt_logprobs": 1,
     "include_stop_str_in_output": True,
     "truncate_prompt_tokens": 5,
-    "functions": [{"name": "f"}],
-    "function_call": {"name": "f"},
     "audio": {"voice": "x"},
     "modalities": ["text", "audio"],
     "web_search_options": {"a": 1},
@@ -45,9 +44,8 @@ OTHER_VALUES: dict[str, Any] = {
     "chat_template": "{{ x }}",
     "echo": True,
     "add_special_tokens": True,
-    "tools": [{"type": "function", "function": {"name": "f"}}],
-    "tool_choice": "required",
 }
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
 NEUTRAL_VALUES: dict[str, Any] = {
     "presence_penalty": 0,
     "frequency_penalty": 0.0,
@@ -232,7 +230,7 @@ def test_answer_that_the_client_began_is_continued(daemon: RunningDaemon) -> Non
 )
 def test_malformed_conversations_are_refused_by_name(body: dict[str, Any], param: str) -> None:
     with pytest.raises(BadRequestError) as caught:
-        read_prompt(RequestFields(body))
+        read_prompt(RequestFields(body), ToolUse())
     assert caught.value.param == param
 
 
@@ -256,7 +254,7 @@ def test_reasoning_effort_is_a_variable_of_the_template_and_none_turns_thinking_
 
 
 def test_every_refused_field_is_tried_below() -> None:
-    assert OTHER_VALUES.keys() == {*REFUSED, *REFUSED_IN_CHAT, "tools", "tool_choice"}
+    assert OTHER_VALUES.keys() == {*REFUSED, *REFUSED_IN_CHAT}
 
 
 @pytest.mark.parametrize("name", sorted(OTHER_VALUES))
@@ -275,9 +273,21 @@ def test_fields_that_change_nothing_are_accepted_in_silence(daemon: RunningDaemo
 
 
 def test_tools_that_must_not_be_called_are_left_out(daemon: RunningDaemon) -> None:
-    reply = chat(daemon, tools=OTHER_VALUES["tools"], tool_choice="none")
+    reply = chat(daemon, tools=TOOLS, tool_choice="none")
     assert reply.status == 200
     assert same(reply, chat(daemon))
+
+
+def test_tools_that_may_be_called_are_told_to_the_model(daemon: RunningDaemon) -> None:
+    plain, with_tools = chat(daemon), chat(daemon, tools=TOOLS)
+    assert with_tools.json["usage"]["prompt_tokens"] > plain.json["usage"]["prompt_tokens"]
+    assert with_tools.json["choices"][0]["message"]["content"] is not None
+
+
+def test_reasoning_format_is_one_of_three(daemon: RunningDaemon) -> None:
+    assert same(chat(daemon, reasoning_format="none"), chat(daemon, reasoning_format="auto"))
+    reply = chat(daemon, reasoning_format="loud")
+    assert (reply.status, reply.error["param"]) == (400, "reasoning_format")
 
 
 def test_what_only_tunes_and_what_is_unknown_is_named_in_a_header(daemon: RunningDaemon) -> None:

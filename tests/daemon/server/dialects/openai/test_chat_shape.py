@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from llmd.api.parts import CallArguments, CallStart, Reasoning, Text
 from llmd.chat.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
@@ -56,6 +57,39 @@ def test_tokens_without_text_still_have_their_logprobs(text: ModelText) -> None:
     _, content, finish = shape_of(text, logprobs=0).chunks(0, piece)
     assert content["choices"][0]["logprobs"]["content"][0]["logprob"] == -0.5
     assert finish["choices"][0]["logprobs"] is None
+
+
+def test_piece_of_several_parts_is_a_chunk_for_each_with_its_tokens_once(text: ModelText) -> None:
+    parts = (Reasoning("hm"), Text("a"), CallStart(0, "now"), CallArguments(0, "{}"))
+    tokens = (AnswerToken(97, 0, -0.5),)
+    shape = shape_of(text, logprobs=0)
+    _, *chunks, finish = shape.chunks(0, Piece("a", tokens, (97,), "stop", read=parts))
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert [list(delta) for delta in deltas] == [
+        ["reasoning", "reasoning_content"],
+        ["content"],
+        ["tool_calls"],
+        ["tool_calls"],
+    ]
+    logprobs = [chunk["choices"][0]["logprobs"] for chunk in chunks]
+    assert [found is not None for found in logprobs] == [True, False, False, False]
+    assert finish["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_call_of_an_earlier_piece_is_the_reason_of_the_end(text: ModelText) -> None:
+    shape = shape_of(text, n=2)
+    list(shape.chunks(0, Piece("", read=(CallStart(0, "now"),))))
+    ends = [list(shape.chunks(index, Piece("", finish="stop", read=())))[-1] for index in (0, 1)]
+    assert [end["choices"][0]["finish_reason"] for end in ends] == ["tool_calls", "stop"]
+
+
+def test_whole_answer_has_reasoning_and_calls(text: ModelText) -> None:
+    shape = shape_of(text)
+    shape.add(0, Piece("", read=(Reasoning("h"), Reasoning("m"), CallStart(0, "now"))))
+    shape.add(0, Piece("", finish="stop", read=(CallArguments(0, "{}"),)))
+    (choice,) = shape.body()["choices"]
+    assert (choice["finish_reason"], choice["message"]["reasoning"]) == ("tool_calls", "hm")
+    assert choice["message"]["tool_calls"][0]["function"] == {"name": "now", "arguments": "{}"}
 
 
 def test_whole_answer_joins_its_pieces(text: ModelText) -> None:

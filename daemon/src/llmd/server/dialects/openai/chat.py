@@ -21,6 +21,7 @@ from llmd.server.dialects.openai.fields import (
     read_sampling,
     refuse,
 )
+from llmd.server.dialects.openai.tools import ToolUse, read_tools
 from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
@@ -32,11 +33,9 @@ from llmd.server.service import Service
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_TOOLS = "tools are not called"
+REASONING_FORMATS = ("auto", "deepseek", "none")
 _TEXT_ONLY = "answers are text"
 REFUSED_IN_CHAT: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "functions": ((), _TOOLS),
-    "function_call": (("none", "auto"), _TOOLS),
     "audio": ((), _TEXT_ONLY),
     "modalities": ((["text"],), _TEXT_ONLY),
     "web_search_options": ((), "there is no web search"),
@@ -53,7 +52,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     options, ignored_options = read_stream_options(fields)
-    prompt = read_prompt(fields)
+    use = read_tools(fields)
+    prompt = read_prompt(fields, use)
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
     template = GenerationRequest(
@@ -65,8 +65,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         at_text_start=not prompt.continue_final_message,
         priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
         cache_salt=fields.text("cache_salt") or "",
+        conversation=prompt,
     )
-    refuse_tools(fields)
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
     head = Head.new("chatcmpl", asked or model.name, service.version)
@@ -76,15 +76,21 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return template.with_prompts((tokens,))
 
     def shape(ready: ReadyModel, prepared: GenerationRequest) -> ChatShape:
-        return ChatShape(head, prepared, ready.text.tokenizer, return_token_ids=return_token_ids)
+        return ChatShape(
+            head,
+            prepared,
+            ready.text.tokenizer,
+            return_token_ids=return_token_ids,
+            is_legacy=use.is_legacy,
+        )
 
     ignored = (*fields.ignored, *ignored_options)
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 
 
-def read_prompt(fields: RequestFields) -> ChatPrompt:
-    """The conversation. One that ends with an assistant's message is continued, unless the request says otherwise."""
+def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
+    """The conversation and its tools. One that ends with an assistant's message is continued, unless the request says otherwise."""
     messages = fields.value("messages")
     if not isinstance(messages, list) or not messages:
         raise fields.invalid("messages", "a list of at least one message")
@@ -99,7 +105,15 @@ def read_prompt(fields: RequestFields) -> ChatPrompt:
             code="invalid_value",
             param="continue_final_message",
         )
-    return ChatPrompt(messages, begins_new, continues, read_variables(fields))
+    return ChatPrompt(
+        messages,
+        begins_new,
+        continues,
+        read_variables(fields),
+        use.tools,
+        use.choice,
+        splits_reasoning=read_reasoning_format(fields) != "none",
+    )
 
 
 def check_message(message: object, param: str) -> None:
@@ -127,10 +141,9 @@ def read_variables(fields: RequestFields) -> dict[str, Any]:
     return {"reasoning_effort": effort} | ({"enable_thinking": False} if effort == "none" else {}) | variables
 
 
-def refuse_tools(fields: RequestFields) -> None:
-    """Tools are left out where the request wants none called, else refused."""
-    tools, choice = fields.value("tools"), fields.value("tool_choice")
-    if choice == "none" or (not tools and choice in (None, "auto")):
-        return
-    fields.refuse("tools", (), _TOOLS)
-    fields.refuse("tool_choice", (), _TOOLS)
+def read_reasoning_format(fields: RequestFields) -> str:
+    """llama.cpp's field: with ``none`` reasoning stays in the content, else it has fields of its own."""
+    form = fields.text("reasoning_format") or "auto"
+    if form not in REASONING_FORMATS:
+        raise fields.invalid("reasoning_format", f"one of {', '.join(REASONING_FORMATS)}")
+    return form

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from llmd.api.parts import CallStart
 from llmd.chat.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizer import Tokenizer
 from llmd.server.dialects.openai.answering import Head
+from llmd.server.dialects.openai.chat_parts import delta_of, finish_of, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
 from llmd.server.generation import GenerationRequest
 
@@ -18,20 +20,33 @@ class ChatShape:
     """One chat answer. Clients join strings of deltas, so that the role goes out exactly once."""
 
     def __init__(
-        self, head: Head, request: GenerationRequest, tokenizer: Tokenizer, *, return_token_ids: bool
+        self,
+        head: Head,
+        request: GenerationRequest,
+        tokenizer: Tokenizer,
+        *,
+        return_token_ids: bool,
+        is_legacy: bool = False,
     ) -> None:
         self._head = head
         self._request = request
         self._tokenizer = tokenizer
         self._return_token_ids = return_token_ids
+        self._is_legacy = is_legacy
         self._begun: set[int] = set()
+        self._with_calls: set[int] = set()
         self._answers: dict[int, list[Piece]] = {index: [] for index in range(request.n)}
 
     def chunks(self, index: int, piece: Piece) -> Iterator[dict[str, Any]]:
         if index not in self._begun:
             yield self._opening(index)
-        if piece.text or (piece.tokens and self._request.sampling.logprobs is not None):
-            yield self._chunk(index, {"content": piece.text}, piece)
+        deltas = [delta_of(part, is_legacy=self._is_legacy) for part in piece.parts]
+        if any(isinstance(part, CallStart) for part in piece.parts):
+            self._with_calls.add(index)
+        if not deltas and piece.tokens and self._request.sampling.logprobs is not None:
+            deltas = [{"content": ""}]
+        for delta in deltas:
+            yield self._chunk(index, delta, piece)
             piece = Piece("", finish=piece.finish)
         if piece.finish is not None:
             yield self._chunk(index, {}, piece)
@@ -54,7 +69,8 @@ class ChatShape:
         return chunk | (self._prompt_ids() if first else {})
 
     def _chunk(self, index: int, delta: dict[str, Any], piece: Piece) -> dict[str, Any]:
-        finish = None if delta else piece.finish
+        has_calls = index in self._with_calls
+        finish = None if delta else finish_of(piece.finish, has_calls=has_calls, is_legacy=self._is_legacy)
         choice = {
             "index": index,
             "delta": delta,
@@ -65,15 +81,13 @@ class ChatShape:
 
     def _choice(self, index: int, pieces: list[Piece]) -> dict[str, Any]:
         tokens = tuple(token for piece in pieces for token in piece.tokens)
+        parts = [part for piece in pieces for part in piece.parts]
+        has_calls = any(isinstance(part, CallStart) for part in parts)
         choice = {
             "index": index,
-            "message": {
-                "role": "assistant",
-                "content": "".join(piece.text for piece in pieces),
-                "refusal": None,
-            },
+            "message": message_of(parts, is_legacy=self._is_legacy),
             "logprobs": self._logprobs(tokens),
-            "finish_reason": pieces[-1].finish,
+            "finish_reason": finish_of(pieces[-1].finish, has_calls=has_calls, is_legacy=self._is_legacy),
         }
         return choice | self._token_ids(tuple(i for piece in pieces for i in piece.token_ids))
 

@@ -1,0 +1,83 @@
+"""Tools in a chat request: those of today, and ``functions`` as they were before."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from llmd.chat.tools import ToolChoice, check_choice, prepare_tools
+from llmd.server.request_fields import RequestFields
+
+_CHOICES = 'auto, none, required, {"type": "function", …} or {"type": "allowed_tools", …}'
+Mode = Literal["auto", "required"]
+
+
+class ToolUse(Struct, frozen=True):
+    """The tools of a request and what may be called. ``is_legacy``: calls are answered as ``function_call``."""
+
+    tools: tuple[dict[str, Any], ...] = ()
+    choice: ToolChoice = ToolChoice()
+    is_legacy: bool = False
+
+
+def read_tools(fields: RequestFields) -> ToolUse:
+    """Read all fields about tools.
+
+    Raises:
+        BadRequestError: one of them has a form that is not known.
+        RequestError: a tool is malformed, or the choice names none of them.
+    """
+    tools, functions = fields.value("tools"), fields.value("functions")
+    choice, old_choice = fields.value("tool_choice"), fields.value("function_call")
+    parallel = fields.boolean("parallel_tool_calls", default=True)
+    is_legacy = bool(functions) and not tools
+    name = "functions" if is_legacy else "tools"
+    listed = (functions if is_legacy else tools) or []
+    if not isinstance(listed, list):
+        raise fields.invalid(name, "a list")
+    if is_legacy:
+        listed = [{"type": "function", "function": function} for function in listed]
+        parallel, choice = False, _of_old_form(fields, old_choice)
+    elif old_choice not in (None, "none", "auto"):
+        raise fields.invalid("function_call", "left out where there are no functions")
+    prepared = tuple(prepare_tools(listed, name))
+    read = _choice(fields, choice, parallel=parallel)
+    check_choice(read, prepared, "function_call" if is_legacy else "tool_choice")
+    return ToolUse(prepared, read, is_legacy)
+
+
+def _of_old_form(fields: RequestFields, choice: Any) -> Any:
+    if choice in (None, "none", "auto"):
+        return choice
+    name = choice.get("name") if isinstance(choice, dict) else None
+    if not isinstance(name, str):
+        raise fields.invalid("function_call", 'auto, none or {"name": …}')
+    return {"type": "function", "function": {"name": name}}
+
+
+def _choice(fields: RequestFields, choice: Any, *, parallel: bool) -> ToolChoice:
+    if choice in (None, "auto"):
+        return ToolChoice("auto", parallel=parallel)
+    if choice in ("none", "required"):
+        return ToolChoice(choice, parallel=parallel)
+    kind = choice.get("type") if isinstance(choice, dict) else None
+    if kind == "function":
+        return ToolChoice("required", (_named(fields, choice),), parallel)
+    if kind == "allowed_tools":
+        allowed = choice.get("allowed_tools")
+        mode, tools = (
+            (allowed.get("mode"), allowed.get("tools")) if isinstance(allowed, dict) else (None, None)
+        )
+        if mode in ("auto", "required") and isinstance(tools, list):
+            return ToolChoice(mode, tuple(_named(fields, tool) for tool in tools), parallel)
+    raise fields.invalid("tool_choice", _CHOICES)
+
+
+def _named(fields: RequestFields, tool: Any) -> str:
+    """The name of ``{"type": "function", "function": {"name": …}}``."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str):
+        raise fields.invalid("tool_choice", _CHOICES)
+    return name
