@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format stubs bench oracle guide guide-eval
+.PHONY: help setup demo test check format stubs bench bench-serve oracle guide guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -41,6 +41,9 @@ stubs: setup  ## write the type stubs of the extension anew
 bench: setup .venv-bench/.made  ## measure beside llama.cpp; results go to bench/results
 	@$(RUN) -m bench
 
+bench-serve: setup .bench-llama-server/.made  ## measure the daemon beside llama.cpp's server, under load
+	@$(RUN) -m bench.serving
+
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
 	@.venv-oracle/bin/python -m tests.golden.templates.generate
@@ -56,7 +59,13 @@ guide-eval: setup  ## score the built-in model on questions that it was not trai
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-guide/.made: guide/requirements.txt
 .venv-bench/.made: bench/requirements.txt
-.venv-oracle/.made .venv-guide/.made .venv-bench/.made:
+.venv-bench-serving/.made: bench/requirements-serving.txt
+.venv-oracle/.made .venv-guide/.made .venv-bench/.made .venv-bench-serving/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
+	@touch $@
+
+# llama.cpp's own server, of the package that `make bench` compares with; cmake and ninja are the workspace's.
+.bench-llama-server/.made: bench/requirements.txt bench/llama_server.py .venv-bench-serving/.made
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-bench-serving/bin/python -m bench.llama_server $(@D)
 	@touch $@

@@ -47,7 +47,7 @@ def open_llmd(shape: Shape) -> Side:
 
 
 def open_peer(shape: Shape, threads: int) -> Side:
-    path = MODELS / f"{shape.name}-q8_0.gguf"
+    path = MODELS / f"{shape.name}.q8_0.gguf"
     return Side(
         "llama.cpp", [str(PEER_PYTHON), "-m", "bench.llama_cpp_side", shape.name, str(path), str(threads)]
     )

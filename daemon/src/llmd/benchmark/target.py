@@ -16,6 +16,8 @@ from llmd.config import UnixAddress, parse_address
 
 COMPLETIONS, CHAT = "openai", "openai-chat"
 PATHS = {COMPLETIONS: "/v1/completions", CHAT: "/v1/chat/completions"}
+# Many servers close a connection after 5 s of silence; a request that is on its way then would be lost.
+KEEPALIVE_S = 2.0
 _FORMS = "http://HOST:PORT, https://HOST:PORT or unix:PATH"
 
 
@@ -49,8 +51,8 @@ class Target(Struct, frozen=True):
     def connector(self) -> aiohttp.BaseConnector:
         """Connections without a limit: how many requests run at once is the load's to say."""
         if self.socket is not None:
-            return aiohttp.UnixConnector(str(self.socket), limit=0)
-        return aiohttp.TCPConnector(limit=0)
+            return aiohttp.UnixConnector(str(self.socket), limit=0, keepalive_timeout=KEEPALIVE_S)
+        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S)
 
 
 class Endpoint(Struct, frozen=True):

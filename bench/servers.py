@@ -1,0 +1,111 @@
+"""The two servers of the serving benchmark, each a process of its own that stays loaded."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.startup import environment_below
+
+START_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that is ready."""
+
+    name: str
+    url: str
+    pid: int
+
+    def resident_bytes(self) -> int:
+        """Memory of the process and of those that it started; pages that they share count once."""
+        return sum(_proportional_bytes(pid) for pid in family(self.pid))
+
+
+@contextmanager
+def llmd_server(model: Path, folder: Path, *, slots: int, context_len: int) -> Iterator[Server]:
+    """The daemon with its CPU backend and int8 weights; its caches lie in the folder."""
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "llmd.cli.main", "serve", str(model), "--addr", f"127.0.0.1:{port}"),
+        *("--device", "cpu", "--quant", "q8", "--slots", str(slots), "--max-ctx", str(context_len)),
+    ]
+    with _running("llmd", command, port, "/ready", environment_below(folder) | {"LLMD_ADDR": ""}) as server:
+        yield server
+
+
+@contextmanager
+def llama_server(
+    program: Path, gguf: Path, *, slots: int, context_len: int, threads: int, waiting: str
+) -> Iterator[Server]:
+    """llama.cpp's server: a slot of its own for each request at once, flash attention, continuous batching.
+
+    Its cache of idle slots in main memory is off: it would copy what no prompt of the load asks for again. Prefixes
+    are still found in the slots themselves. ``waiting`` is how its threads wait for each other: ``default`` (OpenMP's:
+    they spin a while) or ``passive``; ``active`` would spin on while the other side is measured.
+    """
+    port = free_port()
+    command = [
+        *(str(program), "--model", str(gguf), "--host", "127.0.0.1", "--port", str(port)),
+        *("--parallel", str(slots), "--ctx-size", str(slots * context_len), "--cont-batching"),
+        *("--flash-attn", "on", "--threads", str(threads), "--threads-batch", str(threads)),
+        *("--cache-ram", "0", "--log-disable"),
+    ]
+    environment = os.environ | ({} if waiting == "default" else {"OMP_WAIT_POLICY": waiting})
+    with _running("llama-server", command, port, "/health", environment) as server:
+        yield server
+
+
+@contextmanager
+def _running(
+    name: str, command: Sequence[str], port: int, health: str, environment: Mapping[str, str]
+) -> Iterator[Server]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_ready(url + health, process)
+        yield Server(name, url, process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a URL answers 200."""
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):  # noqa: S310 - http on this machine
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise RuntimeError(f"{process.args!r} did not become ready; it ended with {process.poll()}")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it and they have started."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for text in lists for child in text.read_text().split()]
+    return [pid, *(member for child in children for member in family(child))]
+
+
+def _proportional_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

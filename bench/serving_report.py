@@ -1,0 +1,80 @@
+"""The result of the serving benchmark as a page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Rounds = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+
+RATES = {
+    "output tokens/s": "output_throughput",
+    "input + output tokens/s": "total_token_throughput",
+}
+TIMES = {
+    "mean TTFT, ms": "mean_ttft_ms",
+    "P99 TTFT, ms": "p99_ttft_ms",
+    "mean TPOT, ms": "mean_tpot_ms",
+    "P99 ITL, ms": "p99_itl_ms",
+    "longest ITL, ms": "p100_itl_ms",
+    "mean E2EL, ms": "mean_e2el_ms",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A whole measurement: rounds by workload, memory in bytes by server, and what it was taken on and with."""
+
+    shape: str
+    machine: str
+    peer_version: str
+    peer_waiting: str
+    results: Mapping[str, Rounds]
+    memory: Mapping[str, int]
+
+
+def report(measured: Measured) -> str:
+    """The page of a measurement."""
+    lines = [
+        f"# {measured.shape}: the daemon beside llama.cpp's server",
+        "",
+        measured.machine,
+        "`llmd serve --quant q8 --slots 16` (CPU backend, int8 groups of 64, f16 KV) and `llama-server` of llama-cpp-python",
+        f"{measured.peer_version} (Q8_0, f16 KV, `--parallel 16`, continuous batching, flash attention, no AMX, threads that wait",
+        f"`{measured.peer_waiting}`, which is the better way here). Load: `llmd bench serve` over HTTP, greedy, answers of full",
+        "length. Medians of the rounds. The ratio says how many times better llmd is (rates: ours over theirs; times: theirs",
+        "over ours): the median of the rounds' ratios (min–max).",
+    ]
+    for title, rounds in measured.results.items():
+        lines += ["", f"## {title}", "", "| | llmd | llama-server | ratio |", "|---|---|---|---|"]
+        lines += [row(name, key, rounds, is_rate=True) for name, key in RATES.items()]
+        lines += [row(name, key, rounds, is_rate=False) for name, key in TIMES.items()]
+        lines += ["", counted(rounds)]
+    sizes = ", ".join(f"{name} {num_bytes / 2**20:.0f} MiB" for name, num_bytes in measured.memory.items())
+    return "\n".join([*lines, "", f"Resident after the last round, all processes: {sizes}.", ""])
+
+
+def row(name: str, key: str, rounds: Rounds, *, is_rate: bool) -> str:
+    """A figure of both sides, and how they compare."""
+    mine, theirs = ([side[key] for side in sides] for sides in zip(*rounds, strict=True))
+    ratios = [a / b if is_rate else b / a for a, b in zip(mine, theirs, strict=True)]
+    return (
+        f"| {name} | {statistics.median(mine):.1f} | {statistics.median(theirs):.1f}"
+        f" | {statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f}) |"
+    )
+
+
+def counted(rounds: Rounds) -> str:
+    """How much was asked in each round, and what the client took of a processor while it did."""
+    ours, theirs = rounds[0]
+    shares = [
+        max(side["client_cpu_s"] / side["duration"] for side in sides) for sides in zip(*rounds, strict=True)
+    ]
+    return (
+        f"{ours['num_prompts']} requests a round; first round: llmd {ours['total_input_tokens']} tokens in,"
+        f" {ours['total_output_tokens']} out, llama-server {theirs['total_input_tokens']} in,"
+        f" {theirs['total_output_tokens']} out. The client took at most {100 * shares[0]:.1f} % of a processor beside"
+        f" llmd, {100 * shares[1]:.1f} % beside llama-server."
+    )
