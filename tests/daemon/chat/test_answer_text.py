@@ -18,10 +18,17 @@ Token = tuple[int, str | None]
 
 
 def pieces_of(
-    text: ModelText, tokens: Sequence[int | Token], stops: Sequence[str] = (), *, skip_special: bool = True
+    text: ModelText,
+    tokens: Sequence[int | Token],
+    stops: Sequence[str] = (),
+    *,
+    skip_special: bool = True,
+    shows_stop: bool = False,
 ) -> list[Piece]:
     """The pieces that tokens become; a token is an id, or an id and a finish reason."""
-    answer = AnswerText(text.tokenizer, stops, skip_special=skip_special, at_text_start=True)
+    answer = AnswerText(
+        text.tokenizer, stops, skip_special=skip_special, at_text_start=True, shows_stop=shows_stop
+    )
     pieces = []
     for token in tokens:
         token_id, finish = token if isinstance(token, tuple) else (token, None)
@@ -70,6 +77,23 @@ def test_stop_string_over_several_tokens_is_not_in_the_text(text: ModelText, sto
     pieces = pieces_of(text, [*b"one END two"], [stop])
     assert text_of(pieces) == "one END"[: -len(stop)]
     assert (pieces[-1].finish, pieces[-1].stop) == ("stop", stop)
+
+
+@pytest.mark.parametrize("stop", ["cd", "d", "abcd"])
+def test_stop_string_is_in_the_text_where_that_is_asked_for(text: ModelText, stop: str) -> None:
+    pieces = pieces_of(text, [*b"abcdef"], [stop], shows_stop=True)
+    assert text_of(pieces) == "abcd"
+    assert (pieces[-1].finish, pieces[-1].stop) == ("stop", stop)
+    assert [token.token_id for piece in pieces for token in piece.tokens] == [*b"abcd"]
+
+
+def test_stop_token_is_in_the_text_where_that_is_asked_for(text: ModelText) -> None:
+    tokens: list[int | Token] = [*b"ab", (ord("c"), "stop")]
+    assert text_of(pieces_of(text, tokens, shows_stop=True)) == "abc"
+    assert text_of(pieces_of(text, tokens)) == "ab"
+    ended: list[int | Token] = [*b"ab", (TURN_END, "stop")]
+    assert text_of(pieces_of(text, ended, shows_stop=True)) == "ab"
+    assert text_of(pieces_of(text, ended, shows_stop=True, skip_special=False)) == "ab<|im_end|>"
 
 
 def test_tokens_of_a_stop_string_have_no_logprobs_but_are_counted(text: ModelText) -> None:

@@ -31,12 +31,13 @@ def test_values_are_taken_and_others_ignored(tmp_path: Path) -> None:
         "top_k": 20,
         "min_p": 0.05,
         "repetition_penalty": 1.1,
+        "typical_p": 0.9,
         "do_sample": True,
     }
     defaults = read(
         tmp_path, {**values, "max_new_tokens": 2048, "eos_token_id": [2, 7], "transformers_version": "4"}
     )
-    assert defaults == GenerationDefaults(0.6, 0.9, 20, 0.05, 1.1, (2, 7))
+    assert defaults == GenerationDefaults(0.6, 0.9, 20, 0.05, 1.1, 0.9, (2, 7))
 
 
 def test_model_that_does_not_sample_is_greedy(tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_single_end_token_is_a_list_of_one(tmp_path: Path) -> None:
         {"top_p": 1.5},
         {"top_k": -1},
         {"min_p": 2},
+        {"typical_p": 0},
         {"eos_token_id": [-1]},
         {"eos_token_id": "2"},
         [],

@@ -57,7 +57,8 @@ class Piece(Struct, frozen=True):
 class AnswerText:
     """Holds back half characters and what may become a stop string; tokens wait for their text.
 
-    ``reader`` tells reasoning and calls from text. Stop strings end the text of an answer alone.
+    ``reader`` tells reasoning and calls from text. Stop strings end the text of an answer alone; where it ``shows_stop``,
+    the text ends with them, or with the stop token.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class AnswerText:
         *,
         skip_special: bool,
         at_text_start: bool,
+        shows_stop: bool = False,
         reader: AnswerReader | None = None,
     ) -> None:
         shown = reader.marks if reader is not None else ()
@@ -74,6 +76,7 @@ class AnswerText:
             tokenizer, at_text_start=at_text_start, skip_special=skip_special, shown=shown
         )
         self._matcher = StopStringMatcher(stops)
+        self._shows_stop = shows_stop
         self._reader = reader
         self._waiting: deque[AnswerToken] = deque()
         self._new_ids: list[int] = []
@@ -85,7 +88,7 @@ class AnswerText:
         """Take the next token. None: nothing may be sent yet. After a piece with ``finish`` nothing may be fed."""
         self._new_ids.append(token.token)
         decoded = ""
-        if token.finish != "stop":
+        if token.finish != "stop" or self._shows_stop:
             self._waiting.append(_answer_token(token, self._decoded_len))
             decoded = self._detokenizer.feed(token.token)
         if token.finish is not None:
@@ -116,8 +119,9 @@ class AnswerText:
                 read += [*self._released(), part]
                 continue
             matched = self._matcher.feed(part.text)
-            self._unsent_len -= len(matched.text)
-            read += [Text(matched.text)] if matched.text else []
+            shown = matched.text + (matched.stop or "" if self._shows_stop else "")
+            self._unsent_len -= len(shown)
+            read += [Text(shown)] if shown else []
             if matched.stop is not None:
                 return read, matched.stop
         return read, None

@@ -27,6 +27,7 @@ class GenerationDefaults(msgspec.Struct, frozen=True):
     top_k: int | None = None
     min_p: float | None = None
     repetition_penalty: float | None = None
+    typical_p: float | None = None
     eos_ids: tuple[int, ...] = ()
 
 
@@ -37,6 +38,7 @@ class _File(msgspec.Struct, frozen=True):
     top_k: Annotated[int, msgspec.Meta(ge=0)] | None = None
     min_p: _Share | None = None
     repetition_penalty: Annotated[float, msgspec.Meta(gt=0.0)] | None = None
+    typical_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] | None = None
     eos_token_id: TokenId | list[TokenId] | None = None
 
 
@@ -56,6 +58,7 @@ def read_generation_defaults(directory: Path) -> GenerationDefaults:
         top_k=file.top_k,
         min_p=file.min_p,
         repetition_penalty=file.repetition_penalty,
+        typical_p=file.typical_p,
         eos_ids=listed_ids(file.eos_token_id),
     )
 

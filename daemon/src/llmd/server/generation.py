@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from types import TracebackType
@@ -13,7 +14,7 @@ from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import Grammar, StopParams, TokenOutput
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ChatPrompt, ModelText
-from llmd.chat.sampling_choice import SamplingChoice
+from llmd.chat.sampling_choice import NO_TOKENS, NamedTokens, SamplingChoice
 from llmd.server.request_record import current_record
 from llmd.server.supervisor import Supervisor, TokenRequest
 from llmd.server.timing import Timing
@@ -21,13 +22,14 @@ from llmd.server.token_stream import TokenStream
 
 
 class EndChoice(Struct, frozen=True):
-    """When answers end. ``max_tokens`` None: at the end of the window."""
+    """When answers end. ``max_tokens`` None: at the end of the window. ``shows_stop``: with what stopped them."""
 
     max_tokens: int | None = None
     min_tokens: int = 0
     strings: tuple[str, ...] = ()
     token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    shows_stop: bool = False
 
 
 class GenerationRequest(Struct, frozen=True):
@@ -90,7 +92,7 @@ class Generation:
         for prompt in request.prompts:
             _check_tokens(prompt, vocab_size, request.param)
             _check_length(request, len(prompt), self._window)
-        _check_bias(request.sampling, vocab_size)
+        _check_ids(request.sampling, vocab_size)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
         self.timing = Timing()
@@ -126,7 +128,7 @@ class Generation:
         self.timing.submit()
         if self.request.grammar is not None:
             supervisor.learn(self._text.grammars.vocabulary)
-        self._stream = supervisor.open(self._token_requests(), record)
+        self._stream = supervisor.open(self._token_requests(await self._named_tokens()), record)
         while self._answers:
             index, token = await self._stream.next()
             self.timing.token()
@@ -163,16 +165,25 @@ class Generation:
             self.request.end.strings,
             skip_special=self.request.skip_special,
             at_text_start=self.request.at_text_start,
+            shows_stop=self.request.end.shows_stop,
             reader=self._text.answer_reader(conversation, prompt) if conversation is not None else None,
         )
 
-    def _token_requests(self) -> list[TokenRequest]:
+    async def _named_tokens(self) -> NamedTokens:
+        sampling, text = self.request.sampling, self._text
+        if not sampling.names_tokens:
+            return NO_TOKENS
+        return await asyncio.to_thread(
+            lambda: sampling.tokens(text.tokenizer, text.grammars.vocabulary.tokens)
+        )
+
+    def _token_requests(self, tokens: NamedTokens) -> list[TokenRequest]:
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
             TokenRequest(
                 prompt,
-                sampling.params(defaults, seed, choice),
+                sampling.params(defaults, seed, choice, tokens),
                 self._stop_params(len(prompt)),
                 self.request.grammar,
                 self.request.priority,
@@ -204,14 +215,16 @@ def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
         )
 
 
-def _check_bias(sampling: SamplingChoice, vocab_size: int) -> None:
-    largest = max((token for token, _ in sampling.logit_bias), default=0)
-    if largest >= vocab_size:
-        raise RequestError(
-            f"logit_bias names the token id {largest}, the vocabulary ends with {vocab_size - 1}",
-            param="logit_bias",
-            hint="use the tokenizer of this model",
-        )
+def _check_ids(sampling: SamplingChoice, vocab_size: int) -> None:
+    named = {"logit_bias": [i for i, _ in sampling.logit_bias], "allowed_token_ids": sampling.allowed_ids}
+    for param, ids in named.items():
+        largest = max(ids, default=0)
+        if largest >= vocab_size:
+            raise RequestError(
+                f"{param} names the token id {largest}, the vocabulary ends with {vocab_size - 1}",
+                param=param,
+                hint="use the tokenizer of this model",
+            )
 
 
 def _check_length(request: GenerationRequest, prompt_len: int, window: int) -> None:

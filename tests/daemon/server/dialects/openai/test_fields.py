@@ -68,5 +68,12 @@ def test_neutral_value_of_every_refused_field_passes() -> None:
 
 
 def test_refusals_say_why() -> None:
-    with pytest.raises(BadRequestError, match="repeated sequences are not penalised"):
-        refuse(RequestFields({"dry_multiplier": 1}), REFUSED)
+    with pytest.raises(BadRequestError, match="there is no beam search"):
+        refuse(RequestFields({"use_beam_search": True}), REFUSED)
+
+
+def test_llama_cpps_name_of_the_repetition_penalty_is_known() -> None:
+    assert read_sampling(RequestFields({"repeat_penalty": 1.2}), None).repetition_penalty == 1.2
+    both = RequestFields({"repeat_penalty": 1.2, "repetition_penalty": 1.1})
+    assert read_sampling(both, None).repetition_penalty == 1.1
+    assert both.ignored == ()

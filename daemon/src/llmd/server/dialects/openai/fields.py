@@ -8,29 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.errors import BadRequestError
 from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields, is_token_id
+from llmd.server.sampler_fields import MAX_PENALTY, read_bad_words, read_samplers
 
 MAX_CHOICES = 16
 MAX_STOPS = 16
 MAX_TOP_LOGPROBS = 20
 MAX_TOKENS = (1 << 31) - 1
 ANY_SEED = 1 << 256
-MAX_PENALTY = 100.0
 MAX_BIAS = 100.0
 MAX_PRIORITY = 1 << 31
 
 _GRAMMAR = "answers are not bound to a grammar"
-_LOGITS = "logits are not edited"
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "dry_multiplier": ((0,), "repeated sequences are not penalised"),
-    "bad_words": ((), _LOGITS),
-    "allowed_token_ids": ((), _LOGITS),
-    "typical_p": ((1,), "sampling has temperature, top_k, top_p and min_p"),
-    "mirostat": ((0,), "sampling has temperature, top_k, top_p and min_p"),
-    "xtc_probability": ((0,), "sampling has temperature, top_k, top_p and min_p"),
     "use_beam_search": ((False,), "there is no beam search"),
     "response_format": (({"type": "text"},), _GRAMMAR),
     "structured_outputs": ((), _GRAMMAR),
@@ -41,7 +36,6 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "guided_choice": ((), _GRAMMAR),
     "guided_grammar": ((), _GRAMMAR),
     "prompt_logprobs": ((False,), "prompts have no logprobs"),
-    "include_stop_str_in_output": ((False,), "stop strings are left out of answers"),
     "truncate_prompt_tokens": ((), "prompts are never cut"),
 }
 
@@ -53,11 +47,13 @@ def refuse(fields: RequestFields, refused: Mapping[str, tuple[tuple[Any, ...], s
 
 
 def read_sampling(fields: RequestFields, logprobs: int | None) -> SamplingChoice:
-    """How tokens are drawn. ``top_k`` -1 is off, as vLLM has it."""
+    """How tokens are drawn. ``top_k`` -1 is off, as vLLM has it; ``repeat_penalty`` is llama.cpp's name."""
     top_k = fields.integer("top_k", -1, MAX_TOKENS)
     top_p = fields.number("top_p", 0.0, 1.0)
     if top_p == 0.0:
         raise fields.invalid("top_p", "above 0 and at most 1")
+    repetition_penalty = _positive(fields, "repetition_penalty")
+    repeat_penalty = _positive(fields, "repeat_penalty")
     return SamplingChoice(
         temperature=fields.number("temperature", 0.0, 2.0),
         top_k=None if top_k is None else max(top_k, 0),
@@ -65,10 +61,13 @@ def read_sampling(fields: RequestFields, logprobs: int | None) -> SamplingChoice
         min_p=fields.number("min_p", 0.0, 1.0),
         seed=fields.integer("seed", -ANY_SEED, ANY_SEED),
         logprobs=logprobs,
-        repetition_penalty=_positive(fields, "repetition_penalty"),
+        repetition_penalty=repeat_penalty if repetition_penalty is None else repetition_penalty,
         frequency_penalty=fields.number("frequency_penalty", -2.0, 2.0) or 0.0,
         presence_penalty=fields.number("presence_penalty", -2.0, 2.0) or 0.0,
         logit_bias=_read_bias(fields),
+        bad_words=read_bad_words(fields),
+        allowed_ids=fields.token_ids("allowed_token_ids"),
+        **structs.asdict(read_samplers(fields)),
     )
 
 
@@ -96,6 +95,7 @@ def read_end(fields: RequestFields, max_tokens: int | None) -> EndChoice:
         strings=fields.strings("stop", MAX_STOPS),
         token_ids=fields.token_ids("stop_token_ids"),
         ignore_eos=fields.boolean("ignore_eos"),
+        shows_stop=fields.boolean("include_stop_str_in_output"),
     )
 
 
