@@ -10,8 +10,8 @@ import httpx
 import ollama
 import pytest
 
-from tests.serving.model import CONTEXT_LEN, TEMPLATE
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.model import CONTEXT_LEN, TEMPLATE, write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 HELLO = [{"role": "user", "content": "Hello"}]
 OPTIONS = {"temperature": 0, "num_predict": 12}
@@ -84,7 +84,19 @@ def test_tokens_come_with_their_logprobs(client: ollama.Client) -> None:
     assert next(other.token for other in first.top_logprobs) == first.token
 
 
-def test_tools_of_every_kind_can_be_offered(client: ollama.Client) -> None:
+@pytest.fixture(scope="module")
+def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ollama.Client]:
+    """A model that thinks first, and whose window holds the description of tools."""
+    directories = directories_below(tmp_path_factory.mktemp("thinker"))
+    model = write_model(directories.models / MODEL, context_len=2048)
+    opened = "{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}"
+    history = TEMPLATE.replace("m.content", "m.content.split('</think>')[-1]")
+    (model / "chat_template.jinja").write_text(history + opened)
+    with running_daemon(directories) as daemon, ollama.Client(host=daemon.url) as client:
+        yield client
+
+
+def test_tools_can_be_offered_as_functions_and_their_answers_given(thinker: ollama.Client) -> None:
     def add(a: int, b: int) -> int:
         """Add two numbers.
 
@@ -103,8 +115,27 @@ def test_tools_of_every_kind_can_be_offered(client: ollama.Client) -> None:
         },
         {"role": "tool", "content": "3", "tool_name": "add"},
     ]
-    answer = client.chat(MODEL, messages=history, tools=[add], options=OPTIONS)
+    without = thinker.chat(MODEL, messages=HELLO, options=OPTIONS)
+    answer = thinker.chat(MODEL, messages=history, tools=[add], options=OPTIONS)
     assert answer.eval_count == 12
+    assert answer.prompt_eval_count is not None
+    assert without.prompt_eval_count is not None
+    assert answer.prompt_eval_count > without.prompt_eval_count + 100
+
+
+def test_thinking_stands_beside_the_answer_and_can_be_turned_off(thinker: ollama.Client) -> None:
+    thought = thinker.chat(MODEL, messages=HELLO, options=OPTIONS, think=True)
+    assert thought.message.content == ""
+    assert thought.message.thinking
+    parts = list(thinker.chat(MODEL, messages=HELLO, options=OPTIONS, think=True, stream=True))
+    assert "".join(part.message.thinking or "" for part in parts) == thought.message.thinking
+    plain = thinker.chat(MODEL, messages=HELLO, options=OPTIONS, think=False)
+    assert plain.message.thinking is None
+    assert plain.message.content
+    assert thinker.generate(MODEL, "Hello", options=OPTIONS, think=True).thinking == thought.message.thinking
+    capabilities = thinker.show(MODEL).capabilities
+    assert capabilities is not None
+    assert "thinking" in capabilities
 
 
 def test_loads_and_keeps_a_model(client: ollama.Client) -> None:
@@ -113,6 +144,20 @@ def test_loads_and_keeps_a_model(client: ollama.Client) -> None:
     (model,) = client.ps().models
     assert model.expires_at is not None
     assert model.expires_at.year == 2318
+
+
+def test_creates_copies_and_deletes_models(client: ollama.Client) -> None:
+    steps = [step.status for step in client.create("mario", from_=MODEL, system="Be Mario.", stream=True)]
+    assert steps[-1] == "success"
+    assert client.create("mario", from_=MODEL, parameters={"num_predict": 3}).status == "success"
+    assert client.chat("mario", messages=HELLO, options={"temperature": 0}).eval_count == 3
+    assert client.copy("mario", "luigi").status == "success"
+    assert {model.model for model in client.list().models} == {MODEL, "mario", "luigi"}
+    for name in ("mario", "luigi"):
+        assert client.delete(name).status == "success"
+    with pytest.raises(ollama.ResponseError) as missing:
+        client.delete("mario")
+    assert missing.value.status_code == 404
 
 
 def test_asynchronous_client_streams(daemon: RunningDaemon) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from llmd.api.errors import LlmdError
 from llmd.engine.memory_need import MemoryNeed
+from llmd.server.derived_model import AnsweringModel
 from llmd.server.errors import UnavailableError
 from llmd.server.residence import Handle, Residence
 from llmd.server.residents import Loader, Memory, Residents
@@ -73,7 +74,7 @@ def bare_model(name: str, directory: Path, residence: Residence, admit: Admit) -
     return cast("ServedModel", BareModel(name, directory, residence, admit))
 
 
-def bare(model: ServedModel) -> BareModel:
+def bare(model: AnsweringModel) -> BareModel:
     """The model as the test sees it."""
     return cast("BareModel", model)
 

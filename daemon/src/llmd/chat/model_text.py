@@ -14,6 +14,7 @@ from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.grammars import ModelGrammars
+from llmd.chat.opening import with_opening
 from llmd.chat.prompt import encode_prompt
 from llmd.chat.reasoning import ReasoningSplitter
 from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
@@ -64,7 +65,8 @@ class ChatPrompt(Struct, frozen=True):
 class ModelText(Struct, frozen=True):
     """Tokenizer, template, grammars and stop tokens. Everything here may block: call it in a thread.
 
-    ``template`` may be the reason why there is none.
+    ``template`` may be the reason why there is none. ``opening`` are messages that stand before every conversation;
+    ``stops`` are stop strings where a request has none.
     """
 
     tokenizer: Tokenizer
@@ -74,6 +76,8 @@ class ModelText(Struct, frozen=True):
     stop_ids: tuple[int, ...]
     grammars: ModelGrammars
     formats: AnswerFormats = AnswerFormats()
+    opening: tuple[Mapping[str, Any], ...] = ()
+    stops: tuple[str, ...] = ()
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """A plain prompt: BOS once, special tokens read as such."""
@@ -126,9 +130,10 @@ class ModelText(Struct, frozen=True):
 
     def _messages(self, prompt: ChatPrompt) -> Sequence[Mapping[str, Any]]:
         """The messages, with tools in them where the template does not write tools itself."""
+        messages = with_opening(self.opening, prompt.messages)
         if self.formats.tools_go == "template":
-            return prompt.messages
-        prepared = prepare_messages(prompt.messages, keep_developer=True)
+            return messages
+        prepared = prepare_messages(messages, keep_developer=True)
         told = tell_tools if self.formats.tools_go == "text" else tools_in_system_message
         return told(prepared, prompt.shown_tools)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -60,11 +61,19 @@ def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
             f"{directory} has no chat template",
             hint="send prompts to /v1/completions, or put a chat_template.jinja into the model directory",
         )
-    return ChatTemplate(
-        sources=sources,
-        variables=_variables(directory, tokenizer),
-        special_texts=frozenset(token.text for token in tokenizer.vocabulary.specials),
-    )
+    return ChatTemplate(sources, *special_variables(tokenizer, read_tokenizer_config(directory).named))
+
+
+def special_variables(
+    tokenizer: Tokenizer, named: Mapping[str, str | list[str]] | None = None
+) -> tuple[dict[str, str | list[str]], frozenset[str]]:
+    """`ChatTemplate.variables` and ``special_texts``: ``named`` tokens, and BOS and EOS if only the tokenizer knows them."""
+    variables = dict(named or {})
+    if tokenizer.bos_id is not None:
+        variables.setdefault("bos_token", tokenizer.token_text(tokenizer.bos_id))
+    if tokenizer.eos_ids:
+        variables.setdefault("eos_token", tokenizer.token_text(tokenizer.eos_ids[0]))
+    return variables, frozenset(token.text for token in tokenizer.vocabulary.specials)
 
 
 def template_sources(directory: Path) -> dict[str, str]:
@@ -100,13 +109,3 @@ def _json_file(path: Path) -> dict[str, str]:
     if isinstance(template, str):
         return {"default": template}
     return {named.name: named.template for named in template or ()}
-
-
-def _variables(directory: Path, tokenizer: Tokenizer) -> dict[str, str | list[str]]:
-    """The named special tokens; BOS and EOS also where only the tokenizer itself knows them."""
-    variables = dict(read_tokenizer_config(directory).named)
-    if tokenizer.bos_id is not None:
-        variables.setdefault("bos_token", tokenizer.token_text(tokenizer.bos_id))
-    if tokenizer.eos_ids:
-        variables.setdefault("eos_token", tokenizer.token_text(tokenizer.eos_ids[0]))
-    return variables

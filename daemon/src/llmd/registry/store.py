@@ -12,19 +12,25 @@ from pathlib import Path
 
 from llmd.api.errors import NotFoundError
 from llmd.models.config_file import CONFIG_FILE
+from llmd.registry.derived import DerivedModels
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
+DERIVED = ".derived"
 MODEL_FILES = (CONFIG_FILE, "*.safetensors", "*.gguf")
 """A directory with any of these is meant to be a model, complete or not."""
 
 
 class Store:
-    """Finds models by name. Holds no state: every call looks at the disk anew. Thread-safe."""
+    """Finds models by name. Holds no state: every call looks at the disk anew. Thread-safe.
+
+    ``derived`` are models that are made of these.
+    """
 
     def __init__(self, models_directory: Path, builtin: Mapping[str, Path]) -> None:
         self._models_directory = models_directory
         self._builtin = builtin
+        self.derived = DerivedModels(models_directory / DERIVED)
 
     def list(self) -> list[StoredModel]:
         """Every model by name, broken ones with their reason. Reads headers only."""

@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from llmd.server.derived_model import AnsweringModel
 from llmd.server.generation import Generation, GenerationRequest
 from llmd.server.request_record import current_record
-from llmd.server.served_model import ReadyModel, ServedModel
+from llmd.server.served_model import ReadyModel
 
 HEADER_LEN = 1000
 
@@ -21,7 +22,7 @@ class Exchange(Struct, frozen=True):
     ``keep_alive_s`` is how long the model stays loaded after this request, None for what held before.
     """
 
-    model: ServedModel
+    model: AnsweringModel
     ignored: tuple[str, ...]
     prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
     keep_alive_s: float | None = None

@@ -162,7 +162,7 @@ class Generation:
         conversation = self.request.conversation
         return AnswerText(
             self._text.tokenizer,
-            self.request.end.strings,
+            self.request.end.strings or self._text.stops,
             skip_special=self.request.skip_special,
             at_text_start=self.request.at_text_start,
             shows_stop=self.request.end.shows_stop,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.registry.store import Store
+from llmd.server.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.residents import Residents
 from llmd.server.served_model import ServedModel
 
@@ -31,8 +32,8 @@ class ModelTable:
         """Models that are loaded or being loaded."""
         return tuple(self._residents.served.values())
 
-    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> ServedModel:
-        """The model of a name: exact, alias, without ``:latest``, unique prefix, directory.
+    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
+        """The model of a name: derived, exact, alias, without ``:latest``, unique prefix, directory.
 
         No name is the only loaded model. ``allow_path``: the asker may name any directory of this machine.
 
@@ -42,6 +43,13 @@ class ModelTable:
         """
         if not asked:
             return self._only()
+        derived = self.store.derived.find(asked)
+        if derived is not None:
+            name, record = derived
+            return DerivedServedModel(name, record, await self._serve(record.base, allow_path=True))
+        return await self._serve(asked, allow_path=allow_path)
+
+    async def _serve(self, asked: str, *, allow_path: bool) -> ServedModel:
         name, directory = self.locate(asked, allow_path=allow_path)
         if name not in self._residents.served and self.store.directories().get(name) != directory:
             self._elsewhere[name] = directory
@@ -80,7 +88,7 @@ class ModelTable:
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
         await self._residents.unload(name, error)
 
-    def names_of(self, served: ServedModel) -> list[str]:
+    def names_of(self, served: AnsweringModel) -> list[str]:
         """The model's name and its aliases."""
         return [served.name, *(alias for alias, name in self.aliases.items() if name == served.name)]
 

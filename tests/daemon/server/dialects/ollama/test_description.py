@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import describe
 from llmd.server.dialects.ollama.description import describe_model, digest, human_count
 from tests.serving.model import CONTEXT_LEN
@@ -43,6 +44,7 @@ def test_digest_changes_with_the_files(tmp_path: Path) -> None:
     first = digest(tmp_path)
     assert len(bytes.fromhex(first)) == 32
     assert digest(tmp_path) == first
+    assert digest(tmp_path, DerivedModel("base", 0.0)) != first
     (tmp_path / "config.json").write_text("{ }")
     assert digest(tmp_path) != first
 

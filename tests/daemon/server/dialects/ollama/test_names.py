@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
-from llmd.server.dialects.ollama.names import known_models, read_name
+from llmd.server.dialects.ollama.names import known_model, known_models, read_name
 from llmd.server.errors import BadRequestError
 from llmd.server.model_table import ModelTable
 from llmd.server.request_fields import RequestFields
@@ -27,4 +28,12 @@ async def test_usable_models_of_store_path_and_alias_are_known(tmp_path: Path) -
     (tmp_path / "models" / "broken" / "config.json").write_text("{")
     table = ModelTable(Store(tmp_path / "models", {}), {"gpt-4o": "stored", "dead": "gone"}, residents_of())
     await table.resolve(str(outside), allow_path=True)
-    assert [model.name for model in known_models(table)] == ["stored", "outside", "gpt-4o"]
+    derived = table.store.derived
+    derived.save("mario", DerivedModel(base="stored", created=5.0))
+    derived.save("orphan", DerivedModel(base="gone", created=5.0))
+    models = known_models(table)
+    assert [model.name for model in models] == ["stored", "outside", "gpt-4o", "mario"]
+    mario = models[-1]
+    assert (mario.stored.name, mario.modified.year) == ("stored", 1970)
+    assert known_model(table, "mario:latest", allow_path=False) == mario
+    assert known_model(table, "gpt-4o", allow_path=False).stored == models[0].stored

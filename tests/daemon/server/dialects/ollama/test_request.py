@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,15 +10,40 @@ from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.chat.template_files import ChatTemplate
-from llmd.server.dialects.ollama.request import read_asked, read_format, think_variables
+from llmd.registry.derived import DerivedModel, DerivedModels
+from llmd.server.dialects.ollama.request import read_asked, read_format, read_template, think_variables
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
 
 THINKING = "{% if enable_thinking %}<think>{% endif %}"
 
 
-def test_answers_are_streamed_unless_told_otherwise() -> None:
-    asked = read_asked(RequestFields({"model": "m", "user": "me", "options": {"num_gpu": 1}}))
+@pytest.fixture
+def derived(tmp_path: Path) -> DerivedModels:
+    models = DerivedModels(tmp_path)
+    parameters = {"temperature": 0.1, "num_predict": 5}
+    models.save("mario", DerivedModel(base="m", created=0.0, parameters=parameters))
+    return models
+
+
+def test_options_of_a_derived_model_hold_where_the_request_has_none(derived: DerivedModels) -> None:
+    asked = read_asked(RequestFields({"model": "mario", "options": {"num_predict": 7, "odd": 1}}), derived)
+    assert (asked.options.sampling.temperature, asked.options.end.max_tokens) == (0.1, 7)
+    assert asked.ignored == ("options.odd",)
+
+
+@pytest.mark.parametrize("template", ["{{ .Prompt }}", "{{- if .System }}x{{ end }}", "{{/* no */}}"])
+def test_templates_of_go_are_refused_and_those_of_jinja_taken(template: str) -> None:
+    with pytest.raises(BadRequestError, match="Jinja"):
+        read_template(RequestFields({"template": template}))
+    jinja = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    assert read_template(RequestFields({"template": jinja})) == jinja
+    assert read_template(RequestFields({})) == ""
+
+
+def test_answers_are_streamed_unless_told_otherwise(derived: DerivedModels) -> None:
+    body = {"model": "m", "user": "me", "options": {"num_gpu": 1}}
+    asked = read_asked(RequestFields(body), derived)
     assert (asked.stream, asked.think, asked.grammar, asked.truncate) == (True, None, None, False)
     assert asked.ignored == ("user", "options.num_gpu")
 
@@ -38,9 +64,9 @@ def test_format_is_json_or_a_schema(value: Any, grammar: Grammar | None) -> None
 @pytest.mark.parametrize(
     "body", [{"format": "xml"}, {"format": 5}, {"think": "much"}, {"think": 2}, {"top_logprobs": 2}]
 )
-def test_other_values_are_refused_by_name(body: dict[str, Any]) -> None:
+def test_other_values_are_refused_by_name(derived: DerivedModels, body: dict[str, Any]) -> None:
     with pytest.raises(BadRequestError) as caught:
-        read_asked(RequestFields({"model": "m", **body}))
+        read_asked(RequestFields({"model": "m", **body}), derived)
     assert caught.value.param == next(iter(body))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from llmd.registry.derived import DerivedModel
 from llmd.server.dialects.ollama.show import default_parameters, modelfile, parameter_lines
 from tests.serving.http import send
 from tests.serving.model import CONTEXT_LEN, TEMPLATE, write_model
@@ -62,11 +63,13 @@ def test_parameters_are_lines_and_texts_are_quoted() -> None:
 
 
 def test_modelfile_is_a_recipe() -> None:
-    lines = parameter_lines({"top_k": 5})
-    assert modelfile("m", "{{ x }}", lines).splitlines() == [
-        "# Modelfile of m",
-        "FROM m",
+    record = DerivedModel("base", 0.0, system="Be brief.", messages=({"role": "user", "content": "hi"},))
+    assert modelfile(record, "{{ x }}", parameter_lines({"top_k": 5})).splitlines() == [
+        "# Modelfile of llmd",
+        "FROM base",
         'TEMPLATE """{{ x }}"""',
+        'SYSTEM """Be brief."""',
         "PARAMETER top_k 5",
+        "MESSAGE user hi",
     ]
-    assert "TEMPLATE" not in modelfile("m", "", "")
+    assert modelfile(DerivedModel("base", 0.0), '"""', "").splitlines()[2] == "TEMPLATE '''\"\"\"'''"

@@ -29,7 +29,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     """Continue a conversation; without messages, load the model or let it go."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields)
-    asked = read_asked(fields)
+    asked = read_asked(fields, service.models.store.derived)
     if not prompt.messages:
         return await load_or_unload(request, service, asked, said_in_chat)
     model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
@@ -38,8 +38,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         variables = think_variables(asked.think, ready.text, asked.name)
         thinking = structs.replace(prompt, variables=variables)
         tokens = await service.in_thread(encode, ready.text, thinking, asked.prompt_room(ready))
-        begins = not prompt.continue_final_message
-        return asked.request(ready.text, tokens, param="messages", at_text_start=begins)
+        return asked.request(ready.text, tokens, conversation=thinking)
 
     exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
     return await write_answer(

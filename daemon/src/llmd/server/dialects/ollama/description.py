@@ -6,12 +6,15 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
 from llmd.models.config_file import read_config
+from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel
+from llmd.server.dialects.ollama.names import KnownModel
 
 # Ollama's name of a value, and where configurations keep it.
 _INFO = {
@@ -37,10 +40,10 @@ class Description(Struct, frozen=True):
     def family(self) -> str:
         return str(self.config.get("model_type") or self.stored.architecture or "unknown")
 
-    def details(self) -> dict[str, Any]:
+    def details(self, parent: str = "") -> dict[str, Any]:
         """The short form, which lists carry."""
         return {
-            "parent_model": "",
+            "parent_model": parent,
             "format": "safetensors",
             "family": self.family,
             "families": [self.family],
@@ -76,14 +79,20 @@ def describe_model(stored: StoredModel) -> Description:
     return Description(stored, {**config, **nested} if isinstance(nested, dict) else config)
 
 
-def digest(directory: Path) -> str:
-    """64 hex digits that change when a file of the model does.
+def digest(directory: Path, record: DerivedModel | None = None) -> str:
+    """64 hex digits that change when a file of the model, or what a derived one changes of it, does.
 
     Of names, sizes and times: reading gigabytes for every list would be too slow.
     """
     files = sorted(path for path in directory.iterdir() if path.is_file()) if directory.is_dir() else []
     known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(known).encode()).hexdigest()
+    changes = b"" if record is None else msgspec.json.encode(record)
+    return hashlib.sha256(repr(known).encode() + changes).hexdigest()
+
+
+def parent_of(model: KnownModel) -> str:
+    """The base of a derived model."""
+    return model.record.base if model.record else ""
 
 
 def human_count(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import Struct, structs
 
+from llmd.chat.derived_text import with_template
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, fit_tokens
@@ -12,7 +13,7 @@ from llmd.server.bodies import read_object
 from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_generate
 from llmd.server.dialects.ollama.messages import refuse_images
-from llmd.server.dialects.ollama.request import Asked, read_asked, think_variables
+from llmd.server.dialects.ollama.request import Asked, read_asked, read_template, think_variables
 from llmd.server.dialects.ollama.residency import load_or_unload
 from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
@@ -32,6 +33,7 @@ class Question(Struct, frozen=True):
     prompt: str
     suffix: str = ""
     system: str = ""
+    template: str = ""
     raw: bool = False
     context: tuple[int, ...] = ()
 
@@ -46,7 +48,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     body = await read_object(request)
     fields = RequestFields(body)
     question = read_question(fields)
-    asked = read_asked(fields)
+    asked = read_asked(fields, service.models.store.derived)
     if not question.prompt and not question.continues:
         return await load_or_unload(request, service, asked, said_in_generate)
     model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
@@ -68,46 +70,57 @@ def read_question(fields: RequestFields) -> Question:
         BadRequestError: there are pictures, or a raw prompt with what only a template can place.
     """
     refuse_images({"images": fields.value("images")}, "images")
-    fields.refuse("template", (), "the model's own template is used")
     question = Question(
         prompt=fields.text("prompt") or "",
         suffix=fields.text("suffix") or "",
         system=fields.text("system") or "",
+        template=read_template(fields),
         raw=fields.boolean("raw"),
         context=fields.token_ids("context"),
     )
-    if question.raw and (question.system or question.context):
+    if question.raw and (question.system or question.context or question.template):
         raise BadRequestError(
-            "a raw prompt has no system text and no context",
+            "a raw prompt has no system text, no template and no context",
             code="invalid_value",
             param="raw",
-            hint="write both into the prompt, or leave raw out",
+            hint="write them into the prompt, or leave raw out",
         )
     return question
 
 
 def ask(ready: ReadyModel, question: Question, asked: Asked) -> GenerationRequest:
     """The request to the engine. Blocks."""
-    text, room = ready.text, asked.prompt_room(ready)
+    text = ready.text
+    stops: tuple[int, ...] = ()
+    conversation: ChatPrompt | None = None
     if question.suffix:
         middle = FillInMiddle.of(text.tokenizer)
         tokens, stops = middle.encode(question.prompt, question.suffix), middle.stop_ids
+    elif question.raw:
+        tokens = text.encode_text(question.prompt)
     else:
-        tokens, stops = encode(text, question, asked), ()
+        conversation = read_conversation(text, question, asked)
+        tokens = encode(text, question, conversation)
+    room = asked.prompt_room(ready)
     fitted = Fitted(tokens) if room is None else fit_tokens(tokens, room, asked.options.num_keep)
-    request = asked.request(text, fitted, param="prompt", at_text_start=not question.continues)
+    request = asked.request(text, fitted, conversation=conversation, param="prompt")
     return structs.replace(request, end=structs.replace(request.end, token_ids=stops))
 
 
-def encode(text: ModelText, question: Question, asked: Asked) -> tuple[int, ...]:
-    """The prompt as tokens: raw, or as a user's message behind the context."""
-    if question.raw:
-        return text.encode_text(question.prompt)
+def read_conversation(text: ModelText, question: Question, asked: Asked) -> ChatPrompt:
+    """The prompt as a user's message."""
     system = [{"role": "system", "content": question.system}] if question.system else []
     messages = [*system, {"role": "user", "content": question.prompt}]
-    variables = think_variables(asked.think, text, asked.name)
-    tokens = text.encode_chat(ChatPrompt(messages, variables=variables))
+    return ChatPrompt(messages, variables=think_variables(asked.think, text, asked.name))
+
+
+def encode(text: ModelText, question: Question, conversation: ChatPrompt) -> tuple[int, ...]:
+    """The conversation as tokens, behind the context where there is one."""
+    if question.template:
+        text = with_template(text, question.template)
     if not question.context:
-        return tokens
+        return text.encode_chat(conversation)
+    # What stands before a conversation stands at the beginning of the context already.
+    tokens = structs.replace(text, opening=()).encode_chat(conversation)
     begins_anew = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
     return question.context + (tokens[1:] if begins_anew else tokens)

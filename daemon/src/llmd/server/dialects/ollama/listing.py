@@ -9,9 +9,9 @@ from aiohttp import web
 
 from llmd.api.messages import Loaded
 from llmd.chat.abilities import Abilities, read_abilities
-from llmd.registry.stored_model import StoredModel, describe
-from llmd.server.dialects.ollama.description import describe_model, digest
-from llmd.server.dialects.ollama.names import known_models
+from llmd.registry.stored_model import describe
+from llmd.server.dialects.ollama.description import describe_model, digest, parent_of
+from llmd.server.dialects.ollama.names import KnownModel, known_models
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.json_response import json_response
 from llmd.server.model_table import ModelTable
@@ -45,15 +45,16 @@ def _tags(table: ModelTable) -> list[dict[str, Any]]:
     return [_entry(model) for model in known_models(table)]
 
 
-def _entry(model: StoredModel) -> dict[str, Any]:
+def _entry(model: KnownModel) -> dict[str, Any]:
+    stored = model.stored
     return {
         "name": model.name,
         "model": model.name,
         "modified_at": rfc3339_of(model.modified),
-        "size": model.size_bytes,
-        "digest": digest(model.directory),
-        "details": describe_model(model).details(),
-        "capabilities": capabilities(read_abilities(model.directory)),
+        "size": stored.size_bytes,
+        "digest": digest(stored.directory, model.record),
+        "details": describe_model(stored).details(parent=parent_of(model)),
+        "capabilities": capabilities(read_abilities(stored.directory)),
     }
 
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from msgspec import structs
+from datetime import datetime
 
+from msgspec import Struct, structs
+
+from llmd.api.errors import LlmdError
+from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel, describe
 from llmd.server.errors import BadRequestError
 from llmd.server.model_table import ModelTable
 from llmd.server.request_fields import RequestFields
+
+
+class KnownModel(Struct, frozen=True):
+    """A model under one of its names; ``record`` says what a derived one changes of ``stored``."""
+
+    name: str
+    stored: StoredModel
+    record: DerivedModel | None = None
+
+    @property
+    def modified(self) -> datetime:
+        return self.record.modified if self.record else self.stored.modified
 
 
 def read_name(fields: RequestFields) -> str:
@@ -23,7 +39,7 @@ def read_name(fields: RequestFields) -> str:
     return name
 
 
-def known_models(table: ModelTable) -> list[StoredModel]:
+def known_models(table: ModelTable) -> list[KnownModel]:
     """Every model that a request may name and that can be used, under each of its names. Reads headers: in a thread."""
     stored = {model.name: model for model in table.store.list()}
     outside = {
@@ -32,19 +48,37 @@ def known_models(table: ModelTable) -> list[StoredModel]:
         if name not in stored
     }
     models = stored | outside
-    aliases = {
-        alias: structs.replace(models[name], name=alias)
-        for alias, name in table.aliases.items()
-        if name in models
-    }
-    return [model for model in (models | aliases).values() if not model.reason]
+    aliases = {alias: models[name] for alias, name in table.aliases.items() if name in models}
+    usable = {name: model for name, model in (models | aliases).items() if not model.reason}
+    derived = [_derived(table, name) for name in table.store.derived.names()]
+    return [
+        *(KnownModel(name, model) for name, model in usable.items()),
+        *(model for model in derived if model is not None and not model.stored.reason),
+    ]
 
 
-def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> StoredModel:
+def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownModel:
     """A model by any name that a request may call it; it is not loaded for that. Reads headers: in a thread.
 
     Raises:
         NotFoundError: there is none.
     """
+    derived = table.store.derived.find(asked)
+    if derived is None:
+        stored = _described(table, asked, allow_path=allow_path)
+        return KnownModel(stored.name, stored)
+    name, record = derived
+    return KnownModel(name, _described(table, record.base, allow_path=True), record)
+
+
+def _derived(table: ModelTable, name: str) -> KnownModel | None:
+    """A derived model; None where it is damaged or its base is gone."""
+    try:
+        return known_model(table, name, allow_path=True)
+    except LlmdError:
+        return None
+
+
+def _described(table: ModelTable, asked: str, *, allow_path: bool) -> StoredModel:
     name, directory = table.locate(asked, allow_path=allow_path)
-    return describe(name, directory, builtin=table.store.is_builtin(name))
+    return structs.replace(describe(name, directory, builtin=table.store.is_builtin(name)), name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -10,8 +11,9 @@ from msgspec import Struct
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.chat.abilities import knows_reasoning
-from llmd.chat.model_text import ModelText
+from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, prompt_room
+from llmd.registry.derived import DerivedModels
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
 from llmd.server.errors import BadRequestError
@@ -23,6 +25,8 @@ from llmd.server.served_model import ReadyModel
 MAX_TOP_LOGPROBS = 20
 LEVELS = ("low", "medium", "high", "max")
 Think = bool | str | None
+# What begins an action of Go's templates and is nothing in Jinja's.
+_GO = re.compile(r"\{\{-?\s*(?:\.|\$|/\*|(?:if|else|end|range|with|block|define|template)\b)")
 
 
 class Asked(Struct, frozen=True):
@@ -43,15 +47,16 @@ class Asked(Struct, frozen=True):
         return prompt_room(window, self.options.end.max_tokens) if self.truncate else None
 
     def request(
-        self, text: ModelText, prompt: Fitted, *, param: str, at_text_start: bool = True
+        self, text: ModelText, prompt: Fitted, *, conversation: ChatPrompt | None, param: str = "messages"
     ) -> GenerationRequest:
-        """What the engine is asked."""
+        """What the engine is asked; without a conversation, to go on with the prompt's own text."""
         return GenerationRequest(
             prompts=(prompt.tokens,),
             truncated_tokens=prompt.truncated_tokens,
             sampling=with_fallbacks(self.options.sampling, text.defaults),
             end=self.options.end,
-            at_text_start=at_text_start,
+            at_text_start=conversation is not None and not conversation.continue_final_message,
+            conversation=conversation,
             param=param,
             window=self.options.window,
             grammar=self.grammar,
@@ -59,16 +64,18 @@ class Asked(Struct, frozen=True):
         )
 
 
-def read_asked(fields: RequestFields) -> Asked:
-    """Read the common fields; read all others before, so that ``ignored`` is complete.
+def read_asked(fields: RequestFields, derived: DerivedModels) -> Asked:
+    """Read the common fields; read all others before, so that ``ignored`` is complete. Options of a derived model hold
+    where the request has none.
 
     Raises:
         BadRequestError: one has a value that it cannot have.
     """
-    options = fields.nested("options")
+    name = read_name(fields)
+    options = _with_parameters(fields.nested("options"), name, derived)
     read = read_options(options, read_logprobs(fields))
     return Asked(
-        name=read_name(fields),
+        name=name,
         stream=fields.boolean("stream", default=True),
         options=read,
         think=read_think(fields),
@@ -77,6 +84,14 @@ def read_asked(fields: RequestFields) -> Asked:
         keep_alive_s=read_keep_alive(fields),
         ignored=(*fields.ignored, *options.ignored),
     )
+
+
+def _with_parameters(options: RequestFields, name: str, derived: DerivedModels) -> RequestFields:
+    found = derived.find(name)
+    if found is None:
+        return options
+    given = {name: options.value(name) for name in options.names}
+    return RequestFields({**found[1].parameters, **given}, "options.")
 
 
 def read_logprobs(fields: RequestFields) -> int | None:
@@ -98,6 +113,23 @@ def read_format(fields: RequestFields) -> Grammar | None:
     if not isinstance(value, dict):
         raise fields.invalid("format", 'empty, "json", or a JSON schema')
     return Grammar("json_schema", msgspec.json.encode(value).decode())
+
+
+def read_template(fields: RequestFields) -> str:
+    """A chat template in place of the model's own, in Jinja; empty where there is none.
+
+    Raises:
+        BadRequestError: it is written in Go's language, which Ollama's own are.
+    """
+    template = fields.text("template") or ""
+    if _GO.search(template) and "{%" not in template:
+        raise BadRequestError(
+            "template is one of Go's; llmd renders templates of Jinja",
+            code="unsupported_parameter",
+            param="template",
+            hint="write it as chat_template in tokenizer_config.json is",
+        )
+    return template
 
 
 def read_think(fields: RequestFields) -> Think:

@@ -13,11 +13,11 @@ from llmd.api.errors import ModelError
 from llmd.chat.abilities import read_abilities
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.template_files import template_sources
-from llmd.registry.stored_model import StoredModel
+from llmd.registry.derived import DerivedModel
 from llmd.server.bodies import read_object
-from llmd.server.dialects.ollama.description import describe_model
+from llmd.server.dialects.ollama.description import describe_model, parent_of
 from llmd.server.dialects.ollama.listing import capabilities
-from llmd.server.dialects.ollama.names import known_model, read_name
+from llmd.server.dialects.ollama.names import KnownModel, known_model, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.guards import peer_of
 from llmd.server.json_response import json_response
@@ -44,22 +44,22 @@ async def show(request: web.Request, service: Service) -> web.Response:
     return json_response(await service.in_thread(_body, model))
 
 
-def _body(model: StoredModel) -> dict[str, Any]:
-    description = describe_model(model)
-    template = _template(model.directory)
-    parameters = parameter_lines(default_parameters(model.directory))
-    license_text = _license(model.directory)
+def _body(model: KnownModel) -> dict[str, Any]:
+    stored, record = model.stored, model.record or DerivedModel(base=model.name, created=0.0)
+    description = describe_model(stored)
+    template = record.template or _template(stored.directory)
+    parameters = parameter_lines({**default_parameters(stored.directory), **record.parameters})
     return {
-        "license": license_text,
-        "modelfile": modelfile(model.name, template, parameters),
+        "license": record.license or _license(stored.directory),
+        "modelfile": modelfile(record, template, parameters),
         "parameters": parameters,
         "template": template,
-        "system": "",
-        "details": description.details(),
+        "system": record.system,
+        "details": description.details(parent=parent_of(model)),
         "model_info": description.info(),
-        "capabilities": capabilities(read_abilities(model.directory)),
+        "capabilities": capabilities(read_abilities(stored.directory)),
         "modified_at": rfc3339_of(model.modified),
-        "messages": [],
+        "messages": list(record.messages),
     }
 
 
@@ -83,14 +83,20 @@ def parameter_lines(parameters: dict[str, Any]) -> str:
     return "\n".join(f"{name:<30} {json.dumps(item, ensure_ascii=False)}" for name, item in flat)
 
 
-def modelfile(name: str, template: str, parameters: str) -> str:
-    """The model as a recipe; a template ends with three quotes only where it holds none."""
-    quote = '"""' if '"""' not in template else "'''"
-    lines = [f"# Modelfile of {name}", f"FROM {name}"]
-    if template:
-        lines.append(f"TEMPLATE {quote}{template}{quote}")
+def modelfile(record: DerivedModel, template: str, parameters: str) -> str:
+    """The model as a recipe, from which it could be made again."""
+    lines = ["# Modelfile of llmd", f"FROM {record.base}"]
+    lines += [f"TEMPLATE {_quoted(template)}"] if template else []
+    lines += [f"SYSTEM {_quoted(record.system)}"] if record.system else []
     lines += [f"PARAMETER {' '.join(line.split(maxsplit=1))}" for line in parameters.splitlines()]
+    lines += [f"MESSAGE {message['role']} {message.get('content', '')}" for message in record.messages]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Three quotes, unless the text holds three."""
+    quote = '"""' if '"""' not in text else "'''"
+    return f"{quote}{text}{quote}"
 
 
 def _template(directory: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.errors import NotFoundError
+from llmd.registry.derived import DerivedModels
 from llmd.registry.stored_model import StoredModel
 from llmd.server.json_response import json_response
 from llmd.server.model_table import matching
@@ -50,9 +51,21 @@ async def entries(service: Service) -> list[dict[str, Any]]:
     table = service.models
     served = {name: model for model in table.served for name in table.names_of(model)}
     stored = await service.in_thread(table.store.list)
-    return [
+    models = [
         *(_served_entry(name, model) for name, model in served.items()),
         *(_stored_entry(model) for model in stored if model.name not in served and not model.reason),
+    ]
+    return [*models, *await service.in_thread(_derived_entries, table.store.derived, models)]
+
+
+def _derived_entries(derived: DerivedModels, models: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Derived models, as their bases but for the name; those without a base are left out."""
+    bases = {entry["id"]: entry for entry in models}
+    found = [known for name in derived.names() if (known := derived.find(name)) is not None]
+    return [
+        {**bases[model.base], "id": name, "parent": model.base, "display_name": name}
+        for name, model in found
+        if model.base in bases
     ]
 
 

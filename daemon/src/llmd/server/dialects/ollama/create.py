@@ -1,0 +1,94 @@
+"""``POST /api/create``: a model of the store under another name, with words and settings of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from llmd.registry.derived import DerivedModel
+from llmd.server.bodies import read_object
+from llmd.server.dialects.ollama.messages import read_messages
+from llmd.server.dialects.ollama.names import read_name
+from llmd.server.dialects.ollama.options import read_options
+from llmd.server.dialects.ollama.progress import write_progress
+from llmd.server.dialects.ollama.request import read_template
+from llmd.server.errors import BadRequestError
+from llmd.server.guards import peer_of
+from llmd.server.model_table import ModelTable
+from llmd.server.request_fields import RequestFields
+from llmd.server.service import Service
+
+STEPS = ("reading model metadata", "writing manifest", "success")
+_FILES = "llmd serves model directories as they are: put the directory below its models folder"
+REFUSED = {
+    "files": _FILES,
+    "adapters": "adapters are not applied",
+    "quantize": "weights are quantised while they load, by `llmd serve --quant q8`",
+    "modelfile": "send its lines as fields: from, parameters, template, system, messages",
+}
+
+
+async def create(request: web.Request, service: Service) -> web.StreamResponse:
+    """Keep the model; one of that name that was derived before is replaced."""
+    fields = RequestFields(await read_object(request))
+    name = read_name(fields)
+    stream = fields.boolean("stream", default=True)
+    for field, why in REFUSED.items():
+        fields.refuse(field, (), why)
+    record = read_record(fields, service.models, allow_path=peer_of(request).is_unix)
+    check_name(service.models, name)
+    await service.in_thread(service.models.store.derived.save, name.removesuffix(":latest"), record)
+    return await write_progress(request, [{"status": step} for step in STEPS], stream=stream)
+
+
+def read_record(fields: RequestFields, table: ModelTable, *, allow_path: bool) -> DerivedModel:
+    """What the new model is made of; what is not said is as in a derived model that it is made from.
+
+    Raises:
+        NotFoundError: there is no model to derive it from.
+        BadRequestError: a field cannot be used.
+    """
+    source = fields.text("from")
+    if not source:
+        raise BadRequestError(
+            "from is required: the model that the new one is derived from", code="invalid_value", param="from"
+        )
+    derived = table.store.derived.find(source)
+    before = derived[1] if derived else DerivedModel(_base(table, source, allow_path=allow_path), 0.0)
+    return DerivedModel(
+        base=before.base,
+        created=time.time(),
+        system=fields.text("system") or before.system,
+        template=read_template(fields) or before.template,
+        messages=tuple(read_messages(fields)) or before.messages,
+        parameters={**before.parameters, **read_parameters(fields)},
+        license="\n".join(fields.strings("license", 100)) or before.license,
+    )
+
+
+def read_parameters(fields: RequestFields) -> Mapping[str, Any]:
+    """Options, checked as those of a request are."""
+    parameters = fields.nested("parameters")
+    read_options(parameters, None)
+    return {name: parameters.value(name) for name in parameters.names}
+
+
+def check_name(table: ModelTable, name: str) -> None:
+    """Raises `BadRequestError` for the name of a model that is not derived."""
+    known = {*table.directories(), *table.aliases}
+    if name.removesuffix(":latest") in known:
+        raise BadRequestError(
+            f"there is a model {name} already, and it is not derived from another",
+            code="model_exists",
+            param="model",
+            hint="choose another name",
+        )
+
+
+def _base(table: ModelTable, source: str, *, allow_path: bool) -> str:
+    """The name of the base, or its directory where it lies outside the store."""
+    name, directory = table.locate(source, allow_path=allow_path)
+    return name if name in table.store.directories() else str(directory)

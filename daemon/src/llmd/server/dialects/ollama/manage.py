@@ -1,0 +1,69 @@
+"""``POST /api/copy`` and ``DELETE /api/delete``."""
+
+from __future__ import annotations
+
+import time
+
+from aiohttp import web
+from msgspec import structs
+
+from llmd.api.errors import NotFoundError
+from llmd.registry.derived import DerivedModel
+from llmd.server.bodies import read_object
+from llmd.server.dialects.ollama.create import check_name
+from llmd.server.dialects.ollama.names import known_model, read_name
+from llmd.server.errors import BadRequestError
+from llmd.server.guards import peer_of
+from llmd.server.model_table import ModelTable
+from llmd.server.request_fields import RequestFields
+from llmd.server.service import Service
+
+
+async def copy(request: web.Request, service: Service) -> web.Response:
+    """Give a model a second name. Nothing is copied but what a derived model changes."""
+    fields = RequestFields(await read_object(request))
+    source, destination = fields.text("source"), fields.text("destination")
+    if not source or not destination:
+        raise BadRequestError(
+            "source and destination are required", code="invalid_value", param="destination"
+        )
+    check_name(service.models, destination)
+    allow_path = peer_of(request).is_unix
+    record = await service.in_thread(_copied, service.models, source, allow_path=allow_path)
+    await service.in_thread(service.models.store.derived.save, destination.removesuffix(":latest"), record)
+    return web.Response()
+
+
+async def delete(request: web.Request, service: Service) -> web.Response:
+    """Delete a derived model.
+
+    Raises:
+        NotFoundError: there is none of that name.
+        BadRequestError: it is a directory of the user's own.
+    """
+    name = read_name(RequestFields(await read_object(request)))
+    await service.in_thread(_delete, service.models, name)
+    return web.Response()
+
+
+def _copied(table: ModelTable, source: str, *, allow_path: bool) -> DerivedModel:
+    known = known_model(table, source, allow_path=allow_path)
+    if known.record is not None:
+        return structs.replace(known.record, created=time.time())
+    in_store = known.name in table.store.directories()
+    return DerivedModel(known.name if in_store else str(known.stored.directory), time.time())
+
+
+def _delete(table: ModelTable, name: str) -> None:
+    derived = table.store.derived.find(name)
+    if derived is not None:
+        table.store.derived.remove(derived[0])
+        return
+    if name.removesuffix(":latest") not in table.directories():
+        raise NotFoundError(f"there is no model {name}", hint="GET /api/tags lists every model")
+    raise BadRequestError(
+        f"{name} is a directory that llmd did not make",
+        code="not_ours",
+        param="model",
+        hint="delete the directory yourself",
+    )
