@@ -28,6 +28,10 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     ``max_queue`` sequences may wait for a model beside those that run; ``max_queue_tokens`` bounds the prompt tokens of
     all of them, ``max_queue_per_key`` those of one API key. A request must end within ``request_timeout_s``.
+
+    ``max_connections`` clients may be connected. A connection ends where the headers or the body of a request do not come
+    in time, where its client takes nothing of what is sent to it for ``write_timeout_s``, and where nothing is asked for
+    ``idle_timeout_s``, which is longer than what proxies keep.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
     weights and KV pools of all models together; None is what the machine had available when the daemon started.
 
@@ -49,6 +53,11 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_queue: Annotated[int, Meta(ge=0)] = 512
     max_queue_tokens: Count | None = None
     max_queue_per_key: Count | None = None
+    max_connections: Count = 4096
+    headers_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
+    body_timeout_s: Annotated[float, Meta(gt=0)] = 300.0
+    write_timeout_s: Annotated[float, Meta(gt=0)] = 300.0
+    idle_timeout_s: Annotated[float, Meta(gt=0)] = 3630.0
     request_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     keep_alive: Duration = 300.0
     max_memory: ByteSize | None = None

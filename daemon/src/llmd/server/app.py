@@ -16,6 +16,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.problem import Problem
 from llmd.server import problems
 from llmd.server.access import Access
+from llmd.server.bodies import BODY_TIMEOUT_S
 from llmd.server.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_response
 from llmd.server.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.problems import problem_of
@@ -154,6 +155,7 @@ def build_app(
 
     # Not a route: paths with a line break, `OPTIONS *` and CONNECT would slip past every pattern.
     app = web.Application(client_max_size=service.config.max_body, middlewares=[every_request])
+    app[BODY_TIMEOUT_S] = service.config.body_timeout_s
     app.on_response_prepare.append(door.add_headers)
     return app
 

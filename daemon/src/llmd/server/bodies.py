@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from llmd.server.errors import BadRequestError
+from llmd.server.errors import BadRequestError, DeadlineError
 
 MAX_DEPTH = 128
+BODY_TIMEOUT_S = web.AppKey("body_timeout_s", float)
+"""Where the application keeps how long a body may take to come."""
+
 _decoder = msgspec.json.Decoder()
 
 
@@ -18,10 +22,14 @@ async def read_object(request: web.Request) -> dict[str, Any]:
 
     Raises:
         BadRequestError: it is no JSON object, nested too deeply, or not what its headers say.
+        DeadlineError: it did not come in time.
         web.HTTPRequestEntityTooLarge: it is larger than the limit, counted after inflating gzip.
     """
     try:
-        body = await request.read()
+        async with asyncio.timeout(request.app.get(BODY_TIMEOUT_S)):
+            body = await request.read()
+    except TimeoutError as error:
+        raise DeadlineError("the body did not come in time", hint="see body_timeout_s") from error
     except web.RequestPayloadError as error:
         raise BadRequestError(
             "the body cannot be read", code="invalid_body", hint="is it what Content-Encoding says?"

@@ -19,7 +19,7 @@ from llmd.api.machine import available_bytes
 from llmd.chat.answer_formats import ParserChoice
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
-from llmd.config import Address, Settings, TcpAddress, UnixAddress
+from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
@@ -29,10 +29,12 @@ from llmd.server.access import Access
 from llmd.server.activity import shutting_down
 from llmd.server.app import build_app
 from llmd.server.certificate import certificate_for
+from llmd.server.connections import ConnectionLimits, raise_descriptor_limit
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engine_process import engine_command
 from llmd.server.error_shapes import ErrorShapes
 from llmd.server.guards import Guards
+from llmd.server.http_server import http_server
 from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.load_message import load_message
 from llmd.server.model_table import ModelTable
@@ -53,8 +55,6 @@ DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
 KEEP_ALIVE_FLAG = "--keep-alive"
 """Models that are named on the command line stay for ever, unless this flag stands beside them."""
-# Handlers have been drained or failed by then; what is left are connections.
-CLOSING_S = 1.0
 
 
 class Serving(Struct, frozen=True):
@@ -102,6 +102,11 @@ class Daemon:
         self._addresses = listening_addresses(settings)
         self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
 
+    @property
+    def max_connections(self) -> int:
+        """How many clients may be connected."""
+        return self._settings.config.server.max_connections
+
     def shut_down(self) -> None:
         """Refuse new requests and let the running ones finish; said a second time, end now."""
         if self._draining.is_set():
@@ -142,13 +147,12 @@ class Daemon:
             service = Service(
                 server, version(), table, plugins, threads, self.shut_down, self.reload, self._ledger
             )
-            runner = self._runner(service)
-            try:
-                await self._start(runner, listeners)
-                await self._serve(service, listeners, announce)
-            finally:
-                await residents.close(shutting_down())
-                await runner.cleanup()
+            limits = self._connection_limits()
+            async with http_server(self._app(service), listeners, self._certificate, limits):
+                try:
+                    await self._serve(service, listeners, announce)
+                finally:
+                    await residents.close(shutting_down())
 
     async def _serve(
         self, service: Service, listeners: Sequence[Listener], announce: Callable[[Serving], None]
@@ -219,23 +223,18 @@ class Daemon:
 
         return measure
 
-    async def _start(self, runner: web.AppRunner, listeners: Sequence[Listener]) -> None:
-        await runner.setup()
-        for listener in listeners:
-            encrypted = isinstance(listener.address, TcpAddress) and listener.address.tls
-            tls = self._certificate.context if self._certificate and encrypted else None
-            await web.SockSite(runner, listener.socket, ssl_context=tls).start()
-
-    def _runner(self, service: Service) -> web.AppRunner:
+    def _app(self, service: Service) -> web.Application:
         server = self._settings.config.server
         dialects = self._host.dialects().values()
         routes = RouteTable(route for dialect in dialects for route in dialect.routes())
         shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
         guards = Guards(socket.gethostname(), frozenset(server.allow_host), frozenset(server.allow_origin))
-        app = build_app(service, routes, shapes, guards, self._access)
-        # A client that leaves cancels its handler, and with it its request; aiohttp's default would let it run on.
-        return web.AppRunner(
-            app, handler_cancellation=True, handle_signals=False, access_log=None, shutdown_timeout=CLOSING_S
+        return build_app(service, routes, shapes, guards, self._access)
+
+    def _connection_limits(self) -> ConnectionLimits:
+        server = self._settings.config.server
+        return ConnectionLimits(
+            server.max_connections, server.headers_timeout_s, server.write_timeout_s, server.idle_timeout_s
         )
 
 
@@ -249,6 +248,7 @@ def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
         loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
         await daemon.run(announce)
 
+    raise_descriptor_limit(2 * daemon.max_connections)
     asyncio.run(main())
 
 
