@@ -105,8 +105,8 @@ def test_errors_arrive_as_the_clients_own(client: openai.OpenAI) -> None:
         client.chat.completions.create(messages=HELLO, model="nobody")
     assert missing.value.code == "model_not_found"
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(messages=HELLO, **FIELDS, response_format={"type": "json_object"})
-    assert (refused.value.param, refused.value.code) == ("response_format", "unsupported_parameter")
+        client.chat.completions.create(messages=HELLO, **FIELDS, extra_body={"use_beam_search": True})
+    assert (refused.value.param, refused.value.code) == ("use_beam_search", "unsupported_parameter")
     with pytest.raises(openai.BadRequestError) as long:
         client.chat.completions.create(messages=[{"role": "user", "content": "x" * CONTEXT_LEN}], **FIELDS)
     assert long.value.code == "context_length_exceeded"

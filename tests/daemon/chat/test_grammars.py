@@ -1,7 +1,34 @@
 from __future__ import annotations
 
-from llmd.chat.model_text import ModelText
-from tests.serving.model import TURN_END
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from llmd.api.errors import GrammarError
+from llmd.api.messages import Grammar
+from llmd.api.parsing import ReasoningMarks
+from llmd.chat.answer_formats import AnswerFormats
+from llmd.chat.grammar_checker import GrammarChecker
+from llmd.chat.grammars import ModelGrammars
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.grammar.compiler import GrammarCompiler
+from llmd.grammar.masks import MaskFiller, MaskRow
+from tests.serving.model import TURN_END, TURN_START
+
+PLAIN = ReasoningMarks("<think>", "</think>")
+# Two control tokens of the tiny model take the part of marks.
+CONTROL = ReasoningMarks("<|im_start|>", "<s>")
+YES = Grammar("choice", '["yes"]')
+HELLO = ChatPrompt([{"role": "user", "content": "Hello"}])
+
+
+def takes(text: ModelText, grammar: Grammar, ids: bytes | list[int]) -> bool:
+    """Whether the model may answer so, and end."""
+    size = text.tokenizer.vocab_size
+    matcher = GrammarCompiler(text.grammars.vocabulary, size).compile(grammar)
+    masks, failed = MaskFiller(size, 1).fill([MaskRow(matcher, (TURN_END,), tuple(ids))])
+    return not failed and bool(masks[0, TURN_END // 32] >> TURN_END % 32 & 1)
 
 
 def test_vocabulary_has_the_bytes_of_every_token_and_knows_those_that_are_no_text(text: ModelText) -> None:
@@ -10,3 +37,56 @@ def test_vocabulary_has_the_bytes_of_every_token_and_knows_those_that_are_no_tex
     assert vocabulary.tokens[256:] == (b"<s>", b"<|im_start|>", b"<|im_end|>")
     assert vocabulary.special_ids == (256, 257, 258)
     assert vocabulary.end_ids == (TURN_END,)
+
+
+def test_grammars_are_tried_by_the_checker(text: ModelText) -> None:
+    with GrammarChecker() as checker:
+        grammars = ModelGrammars(text.tokenizer, (TURN_END,), checker)
+        grammars.check(YES)
+        assert "vocabulary" in vars(grammars)
+        with pytest.raises(GrammarError, match="unclosed"):
+            grammars.check(Grammar("regex", "("))
+
+
+def test_without_a_checker_the_engine_alone_judges(text: ModelText) -> None:
+    ModelGrammars(text.tokenizer, ()).check(Grammar("regex", "("))
+
+
+class TestReasoning:
+    """The mask begins where the reasoning ends, whoever has begun it."""
+
+    thinking: ClassVar = b"well <b>\n</think>\n\n"
+
+    @pytest.fixture
+    def thinker(self, text: ModelText) -> ModelText:
+        return msgspec.structs.replace(text, formats=AnswerFormats(reasoning=PLAIN))
+
+    def test_a_model_that_does_not_reason_is_bound_at_once(self, text: ModelText) -> None:
+        assert text.answer_grammar(YES, HELLO, text.encode_chat(HELLO)) is YES
+
+    def test_the_model_may_reason_before_it_answers(self, thinker: ModelText) -> None:
+        grammar = thinker.answer_grammar(YES, HELLO, thinker.encode_chat(HELLO))
+        assert takes(thinker, grammar, b"<think>" + self.thinking + b"yes")
+        assert takes(thinker, grammar, b"yes")
+        assert not takes(thinker, grammar, b"<think>" + self.thinking + b"no")
+        assert not takes(thinker, grammar, b"<think>yes")
+
+    def test_reasoning_that_the_prompt_began_must_end(self, thinker: ModelText) -> None:
+        ids = (*thinker.encode_chat(HELLO), *b"<think>\n")
+        grammar = thinker.answer_grammar(YES, HELLO, ids)
+        assert takes(thinker, grammar, self.thinking + b"yes")
+        assert not takes(thinker, grammar, b"yes")
+
+    def test_reasoning_that_the_prompt_closed_is_over(self, thinker: ModelText) -> None:
+        ids = (*thinker.encode_chat(HELLO), *b"<think>\n\n</think>\n\n")
+        assert thinker.answer_grammar(YES, HELLO, ids) is YES
+
+    def test_an_answer_that_is_continued_goes_on_as_it_is(self, thinker: ModelText) -> None:
+        messages = [*HELLO.messages, {"role": "assistant", "content": "I say "}]
+        prompt = ChatPrompt(messages, add_generation_prompt=False, continue_final_message=True)
+        assert thinker.answer_grammar(YES, prompt, thinker.encode_chat(prompt)) is YES
+
+    def test_marks_that_are_control_tokens_are_told_by_their_ids(self, text: ModelText) -> None:
+        marks = text.grammars.behind(YES, CONTROL, is_open=False)
+        assert takes(text, marks, [TURN_START, *b"well", 256, *b"yes"])
+        assert not takes(text, marks, b"<|im_start|>well<s>yes")

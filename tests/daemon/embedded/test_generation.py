@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from llmd.api.errors import ContextLengthError, RequestError
+from llmd.api.errors import ContextLengthError, GrammarError, RequestError
+from llmd.api.messages import Grammar
 from llmd.embedded.engine import Engine
 from llmd.embedded.generated import GenerationOptions
 
@@ -121,3 +123,15 @@ def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
 def test_options_out_of_range_are_refused(engine: Engine, options: dict[str, object]) -> None:
     with pytest.raises(RequestError):
         engine.generate(QUESTION, **options)  # type: ignore[arg-type]
+
+
+def test_a_grammar_binds_the_answer_and_a_bad_one_is_refused(engine: Engine) -> None:
+    bound = Grammar("regex", "[ab]{4}c")
+    for _ in range(2):
+        answer = engine.generate("hello", grammar=bound, temperature=0)
+        assert re.fullmatch("[ab]{4}c", answer.text)
+        assert answer.finish == "stop"
+    with pytest.raises(GrammarError, match="uniqueItems at #"):
+        engine.generate("hello", grammar=Grammar("json_schema", '{"uniqueItems": true}'))
+    free = engine.generate("hello", max_tokens=5, temperature=0)
+    assert (free.output_tokens, engine.stats().running) == (5, 0)

@@ -93,11 +93,12 @@ def test_a_call_is_written_with_its_schema(follow: Follow) -> None:
 
 @pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
 def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Grammar) -> None:
-    by_token = after_reasoning(inner, end=CLOSE, start_id=OPEN)
-    assert follow(by_token, [*b"let me {see", CLOSE, *b'\n\n"x"'])
+    by_token = after_reasoning(inner, begin=OPEN, end=CLOSE)
+    assert follow(by_token, [OPEN, *b"let me {see", CLOSE, *b'\n\n"x"'])
     assert follow(by_token, [OPEN, CLOSE, *b'"x"'])
-    assert not follow(by_token, b'"x"')
-    by_text = after_reasoning(inner, end="</think>")
+    assert follow(by_token, b'"x"')
+    assert not follow(by_token, [OPEN, *b'"x"'])
+    by_text = after_reasoning(inner, begin=None, end="</think>")
     assert follow(by_text, 'let <b>me</b> {see</think>\n\n"x"')
     assert not follow(by_text, 'let me see</think>\n\n"y"')
     assert not follow(by_text, 'let me see "x"')

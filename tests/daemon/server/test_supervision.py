@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, LlmdError
+from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, GrammarError, LlmdError
 from llmd.api.messages import (
     Cancel,
     Failed,
@@ -73,6 +73,16 @@ def test_vocabulary_goes_to_every_engine_once_before_its_first_grammar(ready: Su
     assert messages(ready.submit(bound[0])) == ["Vocabulary", "Submit"]
     assert messages(ready.submit(bound[1])) == ["Submit"]
     assert messages(crash(ready)) == ["Submit", "Vocabulary", "Submit", "Submit"]
+
+
+def test_a_request_that_fails_within_a_step_ends_alone(ready: Supervision) -> None:
+    first, second = (sent(ready.submit(request(number)))[0].request_id for number in (7, 8))
+    failed = Failed(first, "GrammarError", "too complex")
+    (delivered, failure) = ready.receive(Output((TokenOutput(second, 5),), failed=(failed,)))
+    assert delivered == Deliver(TokenOutput(8, 5))
+    assert isinstance(failure, Fail)
+    assert (failure.request_id, type(failure.error)) == (7, GrammarError)
+    assert ready.live == 1
 
 
 def test_requests_wait_while_the_engine_loads() -> None:

@@ -1,19 +1,30 @@
-"""What grammars need of a model's text side."""
+"""The grammars of one model's answers: what the engine must know for them, and which it may get."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
-from llmd.api.messages import Vocabulary
+from llmd.api.messages import Grammar, Vocabulary
+from llmd.api.parsing import ReasoningMarks
+from llmd.chat.grammar_checker import GrammarChecker
+from llmd.chat.grammar_frames import CheckJob
 from llmd.chat.tokenizer import Tokenizer
+from llmd.grammar.lark import after_reasoning
 
 
 class ModelGrammars:
-    """The grammars of one model's answers. Everything here may block: call it in a thread."""
+    """Everything here may block: call it in a thread.
 
-    def __init__(self, tokenizer: Tokenizer, end_ids: tuple[int, ...]) -> None:
+    Without a ``checker`` grammars are not tried before: for callers who hurt nobody but themselves.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, end_ids: tuple[int, ...], checker: GrammarChecker | None = None
+    ) -> None:
         self._tokenizer = tokenizer
         self._end_ids = end_ids
+        self._checker = checker
+        self._control_ids = tuple(sorted(token.token_id for token in tokenizer.vocabulary.specials))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -21,6 +32,27 @@ class ModelGrammars:
         tokenizer = self._tokenizer
         return Vocabulary(
             tokens=tuple(tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)),
-            special_ids=tuple(sorted(token.token_id for token in tokenizer.vocabulary.specials)),
+            special_ids=self._control_ids,
             end_ids=self._end_ids,
         )
+
+    def check(self, grammar: Grammar) -> None:
+        """Try a grammar, and make ready what the engine needs for it.
+
+        Raises:
+            GrammarError: it is malformed, too complex, or has a feature that cannot be enforced.
+        """
+        if self._checker is not None:
+            self._checker.check(CheckJob(grammar, self._control_ids))
+        _ = self.vocabulary
+
+    def behind(self, grammar: Grammar, marks: ReasoningMarks, *, is_open: bool) -> Grammar:
+        """The grammar of an answer that may begin with reasoning. ``is_open``: the prompt has begun it already."""
+        return after_reasoning(
+            grammar, begin=None if is_open else self._mark(marks.begin), end=self._mark(marks.end)
+        )
+
+    def _mark(self, text: str) -> str | int:
+        """A mark as a control token, where it is one: no text matches those."""
+        token_id = self._tokenizer.token_id(text)
+        return text if token_id is None or token_id not in self._control_ids else token_id

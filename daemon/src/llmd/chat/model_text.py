@@ -9,10 +9,12 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.api.errors import TemplateError
+from llmd.api.messages import Grammar
 from llmd.api.parsing import Tool
 from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
+from llmd.chat.grammar_checker import GrammarChecker
 from llmd.chat.grammars import ModelGrammars
 from llmd.chat.opening import with_opening
 from llmd.chat.prompt import encode_prompt
@@ -118,6 +120,16 @@ class ModelText(Struct, frozen=True):
         )
         return AnswerReader(reasoning=splitter, calls=reader, marks=frozenset(seen))
 
+    def answer_grammar(self, grammar: Grammar, prompt: ChatPrompt, ids: Sequence[int]) -> Grammar:
+        """What binds an answer to ``prompt``, which became ``ids``, where ``grammar`` binds what follows its reasoning."""
+        marks = self.formats.reasoning
+        if marks is None or prompt.continue_final_message or self._ends_with(ids, marks.end):
+            return grammar
+        return self.grammars.behind(grammar, marks, is_open=self._opens_reasoning(prompt, ids))
+
+    def _ends_with(self, ids: Sequence[int], mark: str) -> bool:
+        return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(mark)
+
     def _opens_reasoning(self, prompt: ChatPrompt, ids: Sequence[int]) -> bool:
         """Whether an answer goes on reasoning that the prompt has begun."""
         marks = self.formats.reasoning
@@ -126,7 +138,7 @@ class ModelText(Struct, frozen=True):
         if prompt.continue_final_message:
             begun = prepare_messages(prompt.messages[-1:])[0]["content"]
             return bool(begun.rfind(marks.begin) > begun.rfind(marks.end))
-        return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(marks.begin)
+        return self._ends_with(ids, marks.begin)
 
     def _messages(self, prompt: ChatPrompt) -> Sequence[Mapping[str, Any]]:
         """The messages, with tools in them where the template does not write tools itself."""
@@ -139,9 +151,14 @@ class ModelText(Struct, frozen=True):
 
 
 def load_model_text(
-    directory: Path, renderer: TemplateRenderer, parsers: ParserChoice = NO_PARSERS
+    directory: Path,
+    renderer: TemplateRenderer,
+    parsers: ParserChoice = NO_PARSERS,
+    checker: GrammarChecker | None = None,
 ) -> ModelText:
     """Read a model directory's text files. Answers are read by some of ``parsers``, or are text alone.
+
+    ``checker`` tries the grammars of requests; without one, the engine alone does.
 
     Raises:
         ConfigError: a parser was asked for that there is not.
@@ -163,7 +180,7 @@ def load_model_text(
         template=template,
         defaults=read_generation_defaults(directory),
         stop_ids=stop_ids,
-        grammars=ModelGrammars(tokenizer, stop_ids),
+        grammars=ModelGrammars(tokenizer, stop_ids, checker),
         formats=choose_formats(
             parsers, template.sources.values() if isinstance(template, ChatTemplate) else ()
         ),

@@ -7,6 +7,8 @@ from typing import Literal, TypedDict
 
 from msgspec import Struct
 
+from llmd.api.messages import Grammar
+
 Finish = Literal["stop", "length", "cancelled"]
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 """A question, a conversation, or token ids that are continued as they are."""
@@ -21,7 +23,8 @@ class GenerationOptions(TypedDict, total=False):
     ``max_tokens``: by default the answer may fill the context window. ``temperature`` 0 takes the likeliest token.
     ``top_k``, ``top_p`` and ``min_p`` narrow what is drawn from. ``seed``: the same seed draws the same tokens.
     ``stop``: a text, or texts, that end the answer and are left out of it. ``system``: instructions that stand before a
-    question; a conversation has its own.
+    question; a conversation has its own. ``grammar`` binds the answer, for instance
+    ``Grammar("json_schema", json.dumps(schema))``; the answer ends where the grammar is complete.
     """
 
     max_tokens: int | None
@@ -32,6 +35,7 @@ class GenerationOptions(TypedDict, total=False):
     seed: int | None
     stop: str | Sequence[str] | None
     system: str | None
+    grammar: Grammar | None
 
 
 class GeneratedToken(Struct, frozen=True):

@@ -76,12 +76,17 @@ def generate(
     Raises:
         ContextLengthError: the prompt leaves no room for an answer.
         RequestError: an option is out of range, or the prompt has ids outside the vocabulary.
+        GrammarError: the grammar cannot be followed.
         MemoryBudgetError: the KV pool is too small.
     """
     stop = options.get("stop")
     stops = (stop,) if isinstance(stop, str) else tuple(stop or ())
     answer = AnswerText(text.tokenizer, stops, skip_special=True, at_text_start=True)
-    request = queue.submit(prompt, sampling_of(text, options), _stop_of(text, window, len(prompt), options))
+    grammar = options.get("grammar")
+    if grammar is not None:
+        queue.learn(text.grammars.vocabulary)
+    ends = _stop_of(text, window, len(prompt), options)
+    request = queue.submit(prompt, sampling_of(text, options), ends, grammar)
     try:
         while True:
             token = queue.next(request)

@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Output, Report, SamplingParams, StopParams, Submit, TokenOutput
+from llmd.api.messages import (
+    Grammar,
+    Output,
+    Report,
+    SamplingParams,
+    StopParams,
+    Submit,
+    TokenOutput,
+    Vocabulary,
+)
 from llmd.engine.core import EngineCore
+from llmd.server.errors import from_engine
 
 
 class TokenQueue:
@@ -29,8 +39,23 @@ class TokenQueue:
         self._cancelled: deque[int] = deque()
         self._ids = itertools.count()
         self._waiting: dict[int, deque[TokenOutput]] = {}
+        self._failed: dict[int, LlmdError] = {}
+        self._knows_vocabulary = False
 
-    def submit(self, prompt: tuple[int, ...], sampling: SamplingParams, stop: StopParams) -> int:
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Take what requests with a grammar need, before the first of them; once is enough."""
+        with self._taken():
+            if not self._knows_vocabulary:
+                self._core.learn(vocabulary)
+            self._knows_vocabulary = True
+
+    def submit(
+        self,
+        prompt: tuple[int, ...],
+        sampling: SamplingParams,
+        stop: StopParams,
+        grammar: Grammar | None = None,
+    ) -> int:
         """Queue a request; returns its id.
 
         Raises:
@@ -39,7 +64,7 @@ class TokenQueue:
         """
         with self._taken():
             request_id = next(self._ids)
-            self._core.submit(Submit(request_id, prompt, sampling, stop))
+            self._core.submit(Submit(request_id, prompt, sampling, stop, grammar=grammar))
             self._waiting[request_id] = deque()
             return request_id
 
@@ -48,12 +73,15 @@ class TokenQueue:
 
         Raises:
             DeviceError: a device failed.
+            GrammarError: the request's grammar cannot be followed.
         """
         while True:
             with self._taken():
                 core = self._core
-                if not self._waiting[request_id]:
+                if not self._waiting[request_id] and request_id not in self._failed:
                     self._hand_out(core.step())
+                if request_id in self._failed:
+                    raise self._failed[request_id]
                 if self._waiting[request_id]:
                     return self._waiting[request_id].popleft()
 
@@ -107,6 +135,7 @@ class TokenQueue:
         while self._cancelled:
             request_id = self._cancelled.popleft()
             self._waiting.pop(request_id, None)
+            self._failed.pop(request_id, None)
             if self._open_core is not None:
                 self._open_core.cancel(request_id)
 
@@ -119,3 +148,6 @@ class TokenQueue:
     def _hand_out(self, output: Output) -> None:
         for token in output.tokens:
             self._waiting[token.request_id].append(token)
+        for one in output.failed:
+            if one.request_id in self._waiting:
+                self._failed[one.request_id] = from_engine(one)

@@ -66,19 +66,22 @@ def embedded(grammar: Grammar) -> str:
     return _expression(grammar)
 
 
-def after_reasoning(grammar: Grammar, *, end: str | int, start_id: int | None = None) -> Grammar:
+def after_reasoning(grammar: Grammar, *, begin: str | int | None, end: str | int) -> Grammar:
     """A grammar that begins where the model stops thinking; what it thinks is free.
 
-    ``end`` is what closes the reasoning: a text, or the id of a control token. ``start_id`` is the control token that may
-    open it, where the prompt leaves that to the model.
+    ``begin`` and ``end`` are the marks around the reasoning, texts or ids of control tokens. An answer may do without
+    reasoning, unless ``begin`` is None: then the prompt has begun it already.
     """
-    opening = f"{control_token(start_id)}? " if start_id is not None else ""
     if isinstance(end, int):
-        thinking = f"reasoning: /(.|\\n)*/ {control_token(end)}"
+        reasoning = f"reasoning: /(.|\\n)*/ {control_token(end)}"
     else:
-        thinking = f"reasoning[suffix={literal(end)}]: /(.|\\n)*/"
-    lines = [f"start: {opening}reasoning {_SPACE} answer", thinking, f"answer: {embedded(grammar)}"]
-    return Grammar("lark", "\n".join(lines) + "\n")
+        reasoning = f"reasoning[suffix={literal(end)}]: /(.|\\n)*/"
+    if begin is None:
+        start = f"start: reasoning {_SPACE} answer"
+    else:
+        mark = control_token(begin) if isinstance(begin, int) else literal(begin)
+        start = f"start: ({mark} reasoning {_SPACE})? answer"
+    return Grammar("lark", f"{start}\n{reasoning}\nanswer: {embedded(grammar)}\n")
 
 
 def _expression(grammar: Grammar) -> str:

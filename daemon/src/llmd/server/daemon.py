@@ -17,6 +17,7 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
 from llmd.chat.answer_formats import ParserChoice
+from llmd.chat.grammar_checker import GrammarChecker
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
@@ -135,10 +136,15 @@ class Daemon:
         addresses = self._addresses
         check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
-        with threads, TemplateRenderer() as renderer, listen(addresses) as listeners:
+        with (
+            threads,
+            TemplateRenderer() as renderer,
+            GrammarChecker() as checker,
+            listen(addresses) as listeners,
+        ):
             plugins = PluginDesk(self._host, threads)
             residents = Residents(
-                self._loader(threads, renderer),
+                self._loader(threads, renderer, checker),
                 self._measurer(plugins),
                 Memory(server.max_memory, available_bytes),
                 keep_alive_s=server.keep_alive,
@@ -185,7 +191,9 @@ class Daemon:
         devices = await unless(self._draining, service.ask_host(PluginHost.devices), "probing devices")
         return DeviceCheck(self._benchmarks, devices) if devices else None
 
-    def _loader(self, threads: ThreadPoolExecutor, renderer: TemplateRenderer) -> Loader:
+    def _loader(
+        self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
+    ) -> Loader:
         config, command = self._settings.config, self._engine
         parsers = ParserChoice(
             self._host.parsers(), config.server.tool_parser, config.server.reasoning_parser
@@ -205,7 +213,7 @@ class Daemon:
                 watch=self._ledger.watch(name),
             )
             loop = asyncio.get_running_loop()
-            text = loop.run_in_executor(threads, load_model_text, directory, renderer, parsers)
+            text = loop.run_in_executor(threads, load_model_text, directory, renderer, parsers, checker)
             return ServedModel(name, directory, supervisor, text, residence)
 
         return load

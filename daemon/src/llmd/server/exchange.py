@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from llmd.api.errors import GrammarError
 from llmd.server.derived_model import AnsweringModel
 from llmd.server.generation import Generation, GenerationRequest
 from llmd.server.request_record import current_record
@@ -48,7 +50,26 @@ class Exchange(Struct, frozen=True):
             with self.model.supervisor.place(record):
                 async with record.in_time():
                     ready = await self.model.ready()
-                    request = await self.prepare(ready)
+                    request = await _bound(ready, await self.prepare(ready))
             generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
             generation.held.push(held.pop_all())
         return ready, generation
+
+
+async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationRequest:
+    """The request with the grammar of its whole answer, which was tried.
+
+    Raises:
+        GrammarError: it cannot be followed.
+    """
+    if request.grammar is None:
+        return request
+    grammar = request.grammar
+    if request.conversation is not None:
+        grammar = ready.text.answer_grammar(grammar, request.conversation, request.prompts[0])
+    try:
+        await asyncio.to_thread(ready.text.grammars.check, grammar)
+    except GrammarError as error:
+        error.param = request.grammar_param
+        raise
+    return structs.replace(request, grammar=grammar)

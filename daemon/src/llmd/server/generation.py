@@ -10,7 +10,7 @@ from typing import Self
 
 from msgspec import Struct, structs
 
-from llmd.api.errors import ContextLengthError, RequestError
+from llmd.api.errors import ContextLengthError, GrammarError, RequestError
 from llmd.api.messages import Grammar, StopParams, TokenOutput
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ChatPrompt, ModelText
@@ -130,7 +130,7 @@ class Generation:
             supervisor.learn(self._text.grammars.vocabulary)
         self._stream = supervisor.open(self._token_requests(await self._named_tokens()), record)
         while self._answers:
-            index, token = await self._stream.next()
+            index, token = await self._next(self._stream)
             self.timing.token()
             self.usage.completion_tokens += 1
             self.usage.cached_tokens = self._cached_tokens(self._stream)
@@ -142,6 +142,13 @@ class Generation:
                 del self._answers[index]
                 self._stream.cancel(index)
             yield index, piece
+
+    async def _next(self, stream: TokenStream) -> tuple[int, TokenOutput]:
+        try:
+            return await stream.next()
+        except GrammarError as error:  # one that became too complex on the way
+            error.param = self.request.grammar_param
+            raise
 
     def _cached_tokens(self, stream: TokenStream) -> int:
         """Cached tokens of all prompts. The first choice of each counts: the others find what it left."""

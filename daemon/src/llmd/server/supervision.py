@@ -140,7 +140,8 @@ class Supervision:
             case Loaded():
                 return self._on_loaded(message)
             case Output():
-                return [command for token in message.tokens for command in self._on_token(token)]
+                told = [command for token in message.tokens for command in self._on_token(token)]
+                return [*told, *(command for one in message.failed for command in self._on_failed(one))]
             case Failed(request_id=None):
                 return [Send(Shutdown()), *self.fail(from_engine(message))]
             case Failed():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmd.chat.answer_formats import ParserChoice
+from llmd.chat.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates import TemplateRenderer
 from tests.serving.http import chat, send
@@ -45,11 +46,13 @@ def test_daemon_stays_ready_while_another_model_loads(
     write_model(directories.models / "other")
     held, release = threading.Event(), threading.Event()
 
-    def holding_load(directory: Path, renderer: TemplateRenderer, parsers: ParserChoice) -> ModelText:
+    def holding_load(
+        directory: Path, renderer: TemplateRenderer, parsers: ParserChoice, checker: GrammarChecker
+    ) -> ModelText:
         if directory.name == "other":
             held.set()
             release.wait()
-        return load_model_text(directory, renderer, parsers)
+        return load_model_text(directory, renderer, parsers, checker)
 
     monkeypatch.setattr("llmd.server.daemon.load_model_text", holding_load)
     with running_daemon(directories) as daemon, ThreadPoolExecutor(1) as asking:

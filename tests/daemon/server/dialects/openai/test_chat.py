@@ -19,14 +19,6 @@ USER = {"role": "user", "content": "Hello"}
 OPEN = [USER, {"role": "assistant", "content": "Well"}]
 OTHER_VALUES: dict[str, Any] = {
     "use_beam_search": True,
-    "response_format": {"type": "json_object"},
-    "structured_outputs": {"regex": "a"},
-    "json_schema": {"type": "object"},
-    "grammar": "root ::= 'a'",
-    "guided_json": {"type": "object"},
-    "guided_regex": "a",
-    "guided_choice": ["a"],
-    "guided_grammar": "a",
     "prompt_logprobs": 1,
     "truncate_prompt_tokens": 5,
     "audio": {"voice": "x"},

@@ -21,6 +21,7 @@ from llmd.server.dialects.openai.fields import (
     read_sampling,
     refuse,
 )
+from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.dialects.openai.tools import ToolUse, read_tools
 from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
@@ -56,6 +57,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     prompt = read_prompt(fields, use)
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
+    bound = read_grammar(fields)
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields, read_chat_logprobs(fields)),
@@ -66,6 +68,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
         cache_salt=fields.text("cache_salt") or "",
         conversation=prompt,
+        grammar=bound.grammar,
+        grammar_param=bound.param,
     )
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
@@ -84,7 +88,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
             is_legacy=use.is_legacy,
         )
 
-    ignored = (*fields.ignored, *ignored_options)
+    ignored = (*fields.ignored, *ignored_options, *bound.ignored)
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 

@@ -21,6 +21,7 @@ from llmd.server.dialects.openai.fields import (
     read_sampling,
     refuse,
 )
+from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.errors import BadRequestError
 from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
@@ -52,6 +53,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
     n = read_choices(fields)
+    bound = read_grammar(fields)
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields, logprobs),
@@ -62,6 +64,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         param="prompt",
         priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
         cache_salt=fields.text("cache_salt") or "",
+        grammar=bound.grammar,
+        grammar_param=bound.param,
     )
     fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
@@ -78,7 +82,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
             head, prepared, ready.text.tokenizer, echoes, return_token_ids=return_token_ids
         )
 
-    ignored = (*fields.ignored, *ignored_options)
+    ignored = (*fields.ignored, *ignored_options, *bound.ignored)
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 

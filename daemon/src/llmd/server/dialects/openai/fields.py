@@ -24,17 +24,8 @@ ANY_SEED = 1 << 256
 MAX_BIAS = 100.0
 MAX_PRIORITY = 1 << 31
 
-_GRAMMAR = "answers are not bound to a grammar"
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "use_beam_search": ((False,), "there is no beam search"),
-    "response_format": (({"type": "text"},), _GRAMMAR),
-    "structured_outputs": ((), _GRAMMAR),
-    "json_schema": ((), _GRAMMAR),
-    "grammar": ((), _GRAMMAR),
-    "guided_json": ((), _GRAMMAR),
-    "guided_regex": ((), _GRAMMAR),
-    "guided_choice": ((), _GRAMMAR),
-    "guided_grammar": ((), _GRAMMAR),
     "prompt_logprobs": ((False,), "prompts have no logprobs"),
     "truncate_prompt_tokens": ((), "prompts are never cut"),
 }

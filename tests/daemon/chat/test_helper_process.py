@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from llmd.chat.grammar_checker import WORKER
+from llmd.chat.helper_process import HEADER_BYTES, HelperLostError, HelperProcess, ReplyTooLongError, framed
+
+MEMORY_BYTES = 1 << 30
+
+
+@pytest.fixture
+def helper() -> Iterator[HelperProcess]:
+    helper = HelperProcess(WORKER, memory_bytes=MEMORY_BYTES, max_reply_bytes=100)
+    yield helper
+    helper.end()
+
+
+def job(pattern: str) -> bytes:
+    return framed(msgspec.msgpack.encode({"grammar": {"kind": "regex", "text": pattern}, "control_ids": []}))
+
+
+def test_payloads_go_both_ways(helper: HelperProcess) -> None:
+    assert helper.ready == b""
+    assert msgspec.msgpack.decode(helper.ask(job("a"), limit_s=20)) == {"message": "", "hint": ""}
+    assert helper.is_alive
+
+
+def test_a_frame_begins_with_its_length() -> None:
+    assert framed(b"abc") == b"\x03\x00\x00\x00abc"
+    assert len(framed(b"")) == HEADER_BYTES
+
+
+def test_a_reply_that_is_too_long_is_told_with_both_numbers(helper: HelperProcess) -> None:
+    with pytest.raises(ReplyTooLongError, match=r"it has \d+ bytes, more than 100"):
+        helper.ask(job("(" * 50), limit_s=20)
+
+
+def test_a_process_that_ends_is_lost(helper: HelperProcess) -> None:
+    os.kill(helper.pid, signal.SIGKILL)
+    with pytest.raises(HelperLostError):
+        helper.ask(job("a"), limit_s=20)
+
+
+def test_a_module_that_does_not_run_is_lost() -> None:
+    with pytest.raises(HelperLostError, match="without an answer"):
+        HelperProcess("llmd.nothing", memory_bytes=MEMORY_BYTES, max_reply_bytes=100)
