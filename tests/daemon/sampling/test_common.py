@@ -9,7 +9,7 @@ from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.samplers import DEFAULT_ORDER, LLAMA_CPP_ORDER, OLLAMA_ORDER, DynamicTemperature, Mirostat, Xtc
 from llmd.sampling.chain import Place, draw, selection_temperature
-from llmd.sampling.common import common_chain, draw_common
+from llmd.sampling.common import CommonRows, common_chain
 from llmd.sampling.philox import uniform
 from llmd.sampling.shortlist import of_row
 from tests.daemon.sampling.closed_form import make_row, step_result
@@ -37,7 +37,7 @@ def test_rows_draw_what_the_chain_draws_one_by_one(changes: dict[str, Any], orde
     result = step_result(rows, [selection_temperature(params)] * len(rows))
     u = np.array([uniform(8, n, 0, Purpose.SAMPLE) for n in range(len(rows))])
     table = np.tile(common.columns(), (len(rows), 1))
-    index = draw_common(result.edited, result.edited_logsumexp, table, u)
+    index = CommonRows(table, u).draw(result.edited, result.edited_logsumexp)
     known = np.flatnonzero(index < 64).tolist()
     for n in known:
         drawn = draw(of_row(rows[n]), params, Place(n, len(rows[n]), 1.0, 0.0))

@@ -114,13 +114,12 @@ class Arrival:
 
     def draw(self) -> Drawn:
         """Wait for the step and draw; sequences and sampler are left as they were."""
-        result = self.flight.wait()
-        draws = self._sampler.draw(
-            [one.request_id for one in self.drawing],
-            [len(one.tokens) for one in self.drawing],
-            result,
-            self.flight.edited_row,
+        # Made while the device works.
+        draft = self._sampler.draft(
+            [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
         )
+        result = self.flight.wait()
+        draws = self._sampler.draw(draft, result, self.flight.edited_row)
         wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing))
         logprobs = {
             row: _logprobs(self.flight, result, row, draws.tokens[row], count)

@@ -33,7 +33,7 @@ class CommonChain(Struct, frozen=True):
     min_p_after: float = -math.inf
 
     def columns(self) -> tuple[float, ...]:
-        """The parameters as a row of the table that `draw_common` takes."""
+        """The parameters as a row of the table that `CommonRows` takes."""
         return (
             self.filter_temperature,
             self.draw_temperature,
@@ -74,57 +74,84 @@ def common_chain(params: SamplingParams) -> CommonChain | None:
     )
 
 
-def draw_common(
-    edited: NDArray[np.float32], logsumexp: NDArray[np.float32], table: Float64, u: Float64
-) -> NDArray[np.intp]:
-    """Return the index of the candidate that each row draws, K where that depends on tokens beyond its candidates.
+class CommonRows:
+    """Rows of the common chain: all that their draws need beside what the device returns, made before that comes."""
 
-    ``edited`` ``[N, K]``, best first; ``logsumexp`` ``[N]`` over the row, at the filters' temperature where there is a
-    top-p, else at the draw's; ``table`` ``[N, NUM_COLUMNS]`` of `CommonChain.columns`; ``u`` ``[N]`` in (0, 1).
-    """
-    filter_t, draw_t, top_k, top_p, min_p_before, min_p_after = table.T
-    best = edited[:, 0].astype(np.float64)
-    logits = edited - best[:, None]
-    scaled = logits / filter_t[:, None]
-    reached = np.cumsum(np.exp(scaled), axis=1)
-    kept = np.minimum(_at_least(scaled, min_p_before), top_k)
-    if (top_p < 1).any():
-        total = _total(reached, kept, logsumexp - best / filter_t)
-        kept = np.where(top_p < 1, _cut_at_share(reached, top_p * total), kept)
-    count = edited.shape[1]
-    kept = np.minimum(kept, _at_least(scaled, min_p_after))
-    if (filter_t != draw_t).any():
-        reached = np.cumsum(np.exp(logits / draw_t[:, None]), axis=1)
-    total = _total(reached, kept, logsumexp - best / draw_t)
-    index = np.count_nonzero(reached <= (u * total)[:, None], axis=1)
-    drawn: NDArray[np.intp] = np.where((index < kept) & (total > 0.0), index, count)
-    return drawn
+    def __init__(self, table: Float64, u: Float64) -> None:
+        """``table`` ``[N, NUM_COLUMNS]`` of `CommonChain.columns`; ``u`` ``[N]`` in (0, 1)."""
+        filter_t, draw_t, top_k, top_p, min_p_before, min_p_after = table.T
+        self._u = u
+        self._filter_t = filter_t[:, None]
+        self._draw_t = draw_t[:, None]
+        self._same_t = bool((filter_t == draw_t).all())
+        self._top_k = top_k
+        self._top_p = None if (top_p >= 1).all() else top_p
+        self._min_p_before = None if (min_p_before == -math.inf).all() else min_p_before[:, None]
+        self._min_p_after = None if (min_p_after == -math.inf).all() else min_p_after[:, None]
+        self._all_open = bool(
+            self._top_p is None
+            and self._min_p_before is None
+            and self._min_p_after is None
+            and (top_k == math.inf).all()
+        )
+        self._rows = np.arange(len(u))
+
+    def draw(self, edited: NDArray[np.float32], logsumexp: NDArray[np.float32]) -> NDArray[np.intp]:
+        """Return the index of the candidate that each row draws, K where that depends on tokens beyond its candidates.
+
+        ``edited`` ``[N, K]``, best first; ``logsumexp`` ``[N]`` over the row, at the filters' temperature where there is
+        a top-p, else at the draw's. Both are finite in the first candidate.
+        """
+        best = edited[:, :1].astype(np.float64)
+        logits = edited - best
+        over_row = logsumexp[:, None] - best / (self._draw_t if self._top_p is None else self._filter_t)
+        heavy = np.exp(np.minimum(over_row[:, 0], MAX_EXPONENT))
+        scaled = logits / self._filter_t
+        reached = np.cumsum(np.exp(scaled), axis=1)
+        kept = self._kept(scaled, reached, heavy)
+        if not self._same_t:
+            reached = np.cumsum(np.exp(logits / self._draw_t), axis=1)
+        total = self._total(reached, kept, heavy)
+        index = _count(reached <= (self._u * total)[:, None])
+        # A comparison with NaN is false.
+        drawn: NDArray[np.intp] = np.where((index < kept) & (total > 0.0), index, edited.shape[1])
+        return drawn
+
+    def _kept(self, scaled: Float64, reached: Float64, heavy: Float64) -> Float64:
+        """How many best tokens the filters leave; NaN where that is not known, infinitely many where none cuts."""
+        kept: Float64 = self._top_k
+        if self._min_p_before is not None:
+            kept = np.minimum(kept, _at_least(scaled, self._min_p_before))
+        if self._top_p is not None:
+            wanted = self._top_p * self._total(reached, kept, heavy)
+            # K + 1 where the candidates do not reach it.
+            cut: Float64 = np.where(np.isnan(wanted), math.nan, _count(reached < wanted[:, None]) + 1)
+            kept = np.where(self._top_p >= 1, kept, cut)
+        if self._min_p_after is not None:
+            kept = np.minimum(kept, _at_least(scaled, self._min_p_after))
+        return kept
+
+    def _total(self, reached: Float64, kept: Float64, heavy: Float64) -> Float64:
+        """The weight of what is kept, in units of the best token's; NaN where that ends beyond the candidates.
+
+        ``heavy`` is the whole row's. Rounded to float32, it may be too small even for the candidates.
+        """
+        if self._all_open:
+            everything: Float64 = np.maximum(heavy, reached[:, -1])
+            return everything
+        count = reached.shape[1]
+        listed: Float64 = reached[self._rows, np.fmin(kept, count).astype(np.intp) - 1]
+        whole = np.where(kept == math.inf, np.maximum(heavy, listed), math.nan)
+        return np.where(kept <= count, listed, whole)
 
 
 def _at_least(scaled: Float64, ratio: Float64) -> Float64:
     """How many tokens reach a logarithm of a ratio to the best; K + 1, which is too many, where all candidates do."""
-    everything = ratio == -math.inf
-    if everything.all():
-        return np.full(len(ratio), math.inf)
-    count = np.count_nonzero(scaled >= ratio[:, None], axis=1)
-    return np.where(everything, math.inf, count + 1.0 * (count == scaled.shape[1]))
+    count = _count(scaled >= ratio)
+    return np.where(ratio[:, 0] == -math.inf, math.inf, count + (count == scaled.shape[1]))
 
 
-def _total(reached: Float64, kept: Float64, over_row: Float64) -> Float64:
-    """The weight of what is kept (infinitely much: the row), in units of the best token's; NaN where that ends beyond the candidates.
-
-    ``over_row`` is the logarithm of the whole row's. Rounded to float32, it may be too small even for the candidates.
-    """
-    count = reached.shape[1]
-    last = np.fmin(kept, count).astype(np.intp) - 1
-    listed: Float64 = reached[np.arange(len(last)), last]
-    if (kept <= count).all():
-        return listed
-    whole = np.maximum(np.exp(np.minimum(over_row, MAX_EXPONENT)), listed)
-    return np.where(kept <= count, listed, np.where(kept == math.inf, whole, math.nan))
-
-
-def _cut_at_share(reached: Float64, wanted: Float64) -> Float64:
-    """How many best tokens reach a weight, K + 1 where more do than there are candidates; NaN where it is NaN."""
-    cut: Float64 = 1.0 + np.count_nonzero(reached < wanted[:, None], axis=1)
-    return np.where(np.isnan(wanted), math.nan, cut)
+def _count(chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """How many of each row; `numpy.count_nonzero` along an axis takes twice as long for few rows."""
+    count: NDArray[np.intp] = np.add.reduce(chosen, axis=1, dtype=np.intp)
+    return count

@@ -12,7 +12,7 @@ from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.step import StepResult
 from llmd.sampling import chain, mirostat
-from llmd.sampling.common import NUM_COLUMNS, CommonChain, common_chain, draw_common
+from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_chain
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.edits import LogitEdits
 from llmd.sampling.philox import uniforms
@@ -33,6 +33,18 @@ class Draws(Struct, frozen=True):
 
     tokens: list[int]
     limits: Mapping[int, float] = {}
+
+
+class Draft(Struct, frozen=True):
+    """The rows of a step that draw, with all that can be made before the device returns: rows of the common chain
+    together, the others one by one, the rest greedy.
+    """
+
+    request_ids: Sequence[int]
+    positions: Sequence[int]
+    common: NDArray[np.intp]
+    rows: CommonRows | None
+    others: NDArray[np.intp]
 
 
 class _Request(Struct):
@@ -109,25 +121,38 @@ class Sampler:
         found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
         return [NO_EDITS if edits is None else edits.row() for edits in found]
 
-    def draw(
-        self, request_ids: Sequence[int], positions: Sequence[int], result: StepResult, fetch_row: FetchRow
-    ) -> Draws:
-        """Return what each output row draws for its request at its position; nothing changes before `accept`.
+    def draft(
+        self, request_ids: Sequence[int], positions: Sequence[int], greedy: NDArray[np.bool_] | None = None
+    ) -> Draft:
+        """Get ready to draw for these requests at these positions; rows of ``greedy`` take the best token."""
+        slots = self._slots(request_ids)
+        kinds = self._kind[slots]
+        if greedy is not None:
+            kinds[greedy] = _GREEDY
+        common = np.flatnonzero(kinds == _COMMON)
+        others = np.flatnonzero(kinds == _OTHER)
+        if not common.size:
+            return Draft(request_ids, positions, common, None, others)
+        slots = slots[common]
+        random = self._random[slots]
+        u = uniforms(random[:, 0], np.array(positions, np.uint64)[common], random[:, 1], Purpose.SAMPLE)
+        return Draft(request_ids, positions, common, CommonRows(self._table[slots], u), others)
+
+    def draw(self, draft: Draft, result: StepResult, fetch_row: FetchRow) -> Draws:
+        """Return what each output row draws; nothing changes before `accept`.
 
         Where no logit of a row is finite there is no distribution, and the best token is taken, as for greedy ones.
         """
-        slots = self._slots(request_ids)
-        kinds = np.where(np.isfinite(result.edited_logsumexp), self._kind[slots], _GREEDY)
         tokens = result.ids[:, 0].tolist()
-        if not kinds.any():
+        if draft.rows is None and not draft.others.size:
             return Draws(tokens)
-        common = np.flatnonzero(kinds == _COMMON)
-        others = [*self._draw_common(common, slots[common], positions, result, tokens)]
-        others += np.flatnonzero(kinds == _OTHER).tolist()
+        finite = np.isfinite(result.edited_logsumexp)
+        if not finite.all():
+            draft = self.draft(draft.request_ids, draft.positions, ~finite)
         limits: dict[int, float] = {}
-        for row in others:
-            request_id = request_ids[row]
-            drawn = self._draw_row(self._requests[request_id], positions[row], row, result, fetch_row)
+        for row in [*self._draw_common(draft, result, tokens), *draft.others.tolist()]:
+            request_id = draft.request_ids[row]
+            drawn = self._draw_row(self._requests[request_id], draft.positions[row], row, result, fetch_row)
             tokens[row] = drawn.token
             if drawn.limit is not None:
                 limits[request_id] = drawn.limit
@@ -147,31 +172,24 @@ class Sampler:
         limit = self._requests[request_id].limit if request_id in self._steered else None
         return b"" if limit is None else mirostat.pack(limit)
 
-    def _draw_common(
-        self,
-        rows: NDArray[np.intp],
-        slots: NDArray[np.intp],
-        positions: Sequence[int],
-        result: StepResult,
-        tokens: list[int],
-    ) -> Iterable[int]:
+    def _draw_common(self, draft: Draft, result: StepResult, tokens: list[int]) -> Sequence[int]:
         """Draw the rows of the common chain into ``tokens``; returns those that need more than the candidates."""
-        if not rows.size:
+        if draft.rows is None:
             return ()
+        rows, count = draft.common, result.edited.shape[1]
         everything = rows.size == len(tokens)
-        random = self._random[slots]
-        places = np.array(positions, np.uint64)[rows]
-        u = uniforms(random[:, 0], places, random[:, 1], Purpose.SAMPLE)
         edited = result.edited if everything else result.edited[rows]
-        index = draw_common(edited, result.edited_logsumexp[rows], self._table[slots], u)
-        count = edited.shape[1]
+        index = draft.rows.draw(
+            edited, result.edited_logsumexp if everything else result.edited_logsumexp[rows]
+        )
         drawn = result.ids[rows, np.minimum(index, count - 1)].tolist()
         if everything:
             tokens[:] = drawn
         else:
             for row, token in zip(rows.tolist(), drawn, strict=True):
                 tokens[row] = token
-        return rows[index == count].tolist()  # type: ignore[no-any-return]
+        unknown: list[int] = rows[index == count].tolist()
+        return unknown
 
     def _draw_row(
         self, request: _Request, position: int, row: int, result: StepResult, fetch_row: FetchRow
