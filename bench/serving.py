@@ -149,19 +149,20 @@ def interleave(
 
 
 def load(workload: Workload, model: Path, server: Server, seed: int) -> dict[str, Any]:
-    """Put a load on a server; returns the result of ``llmd bench serve``."""
+    """Put a load on a server; returns the result of ``llmd bench serve``, and ``server_cpu_s`` that the server took."""
     command = [
         *(sys.executable, "-m", "llmd.cli.main", "bench", "serve", "--json", "--base-url", server.url),
         *("--tokenizer", str(model), "--num-prompts", str(workload.num_prompts), "--seed", str(seed)),
         *("--temperature", "0", "--metric-percentiles", "99,100", *workload.options),
     ]
+    before_s = server.cpu_s()
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     found: dict[str, Any] = json.loads(done.stdout) if done.stdout else {}
     if done.returncode or found["failed"]:
         raise RuntimeError(
             f"{server.name} failed {found.get('failed')} requests: {found.get('error_counts')}"
         )
-    return found
+    return found | {"server_cpu_s": server.cpu_s() - before_s}
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ TIMES = {
     "P99 ITL, ms": "p99_itl_ms",
     "longest ITL, ms": "p100_itl_ms",
     "mean E2EL, ms": "mean_e2el_ms",
+    "processor time of the server, s": "server_cpu_s",
 }
 
 

@@ -54,6 +54,7 @@ def test_the_load_is_answered_and_a_failure_is_told(tmp_path: Path) -> None:
         found = load(short, model, server, 0)
         assert (found["completed"], found["total_output_tokens"]) == (3, 18)
         assert found["p100_itl_ms"] >= found["median_itl_ms"]
+        assert 0 < found["server_cpu_s"] < server.cpu_s()
         assert server.resident_bytes() > 10 << 20
         with pytest.raises(RuntimeError, match="failed 2 requests"):
             load(long, model, server, 0)
