@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,6 +17,7 @@ from llmd.benchmark.client import BenchmarkClient, ServedName
 from llmd.benchmark.sample import Sample
 from llmd.benchmark.target import CHAT, COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
+from tests.serving.certificates.pairs import FIRST, SECOND
 from tests.serving.running import MODEL, RunningDaemon
 
 SAMPLE = Sample("Hello", 5, 6)
@@ -29,17 +32,26 @@ async def asked(target: Target, kind: str = COMPLETIONS, **fields: object) -> Ou
 
 
 @asynccontextmanager
-async def other_server(folder: Path, handler: Handler) -> AsyncIterator[Target]:
-    """A server that is no daemon, on a Unix socket."""
+async def served(
+    site: Callable[..., web.BaseSite], handler: Handler, **where: Any
+) -> AsyncIterator[web.AppRunner]:
+    """A server that is no daemon."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.UnixSite(runner, str(folder / "s")).start()
+    await site(runner, **where).start()
     try:
-        yield Target.parse(f"unix:{folder}/s")
+        yield runner
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def other_server(folder: Path, handler: Handler) -> AsyncIterator[Target]:
+    """One on a Unix socket."""
+    async with served(web.UnixSite, handler, path=str(folder / "s")):
+        yield Target.parse(f"unix:{folder}/s")
 
 
 @pytest.mark.parametrize("kind", [COMPLETIONS, CHAT])
@@ -102,6 +114,22 @@ async def test_headers_and_the_id_of_the_request_are_sent(tmp_path: Path) -> Non
         outcome = await client.ask(endpoint, SAMPLE, "bench-7", arrived_s=0.0)
     assert outcome.error == "401"
     assert (seen[0]["Authorization"], seen[0]["x-request-id"]) == ("Bearer k", "bench-7")
+
+
+async def test_certificates_are_checked_against_those_that_were_given() -> None:
+    async def not_found(_: web.Request) -> web.Response:
+        return web.Response(status=404)
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(FIRST.chain, FIRST.key)
+    async with served(web.TCPSite, not_found, host="127.0.0.1", port=0, ssl_context=context) as runner:
+        port = runner.addresses[0][1]
+        target = Target.parse(f"https://localhost:{port}")
+        async with BenchmarkClient(target, ca_file=FIRST.chain) as client:
+            assert (await client.model("mine")).name == "mine"
+        async with BenchmarkClient(target, ca_file=SECOND.chain) as client:
+            with pytest.raises(DaemonUnreachableError, match="certificate"):
+                await client.model("mine")
 
 
 @pytest.mark.parametrize(

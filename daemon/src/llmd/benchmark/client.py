@@ -47,12 +47,13 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
         headers: Mapping[str, str] | None = None,
         *,
         silence_s: float = 600.0,
+        ca_file: str | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._target = target
         self._clock = clock
         self._session = aiohttp.ClientSession(
-            connector=target.connector(),
+            connector=target.connector(ca_file),
             headers={"Content-Type": "application/json", **(headers or {})},
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT_S, sock_read=silence_s),
             read_bufsize=READ_BUFFER,

@@ -45,6 +45,7 @@ class Plan(Struct, frozen=True):
     seed: int = 0
     label: str | None = None
     silence_s: float = 600.0
+    ca_file: str | None = None
 
 
 async def measure(
@@ -55,7 +56,9 @@ async def measure(
     Raises:
         LlmdError: no server, model or tokenizer, or samples that cannot be made.
     """
-    async with BenchmarkClient(target, plan.headers, silence_s=plan.silence_s) as client:
+    async with BenchmarkClient(
+        target, plan.headers, silence_s=plan.silence_s, ca_file=plan.ca_file
+    ) as client:
         served = await client.model(plan.model)
         name, tokenizer = find_tokenizer(plan.tokenizer, served, store)
         samples = plan.data.samples(tokenizer, plan.num_prompts, plan.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,15 @@ class Target(Struct, frozen=True):
             raise ConfigError(f"--base-url is {text!r}, which is no URL", hint=f"write {_FORMS}")
         return cls(url.rstrip("/").removesuffix("/v1"))
 
-    def connector(self) -> aiohttp.BaseConnector:
-        """Connections without a limit: how many requests run at once is the load's to say."""
+    def connector(self, ca_file: str | None = None) -> aiohttp.BaseConnector:
+        """Connections without a limit: how many requests run at once is the load's to say.
+
+        ``ca_file`` holds the certificates that vouch for the server, where the system does not know them.
+        """
         if self.socket is not None:
             return aiohttp.UnixConnector(str(self.socket), limit=0, keepalive_timeout=KEEPALIVE_S)
-        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S)
+        trust = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=trust)
 
 
 class Endpoint(Struct, frozen=True):

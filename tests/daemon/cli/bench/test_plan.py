@@ -15,6 +15,7 @@ from llmd.benchmark.measurement import Plan
 from llmd.benchmark.random_prompts import RandomShape
 from llmd.cli.bench.options import load_options
 from llmd.cli.bench.plan import read_chosen, read_plan
+from llmd.config.schema import ClientConfig
 
 
 def options_of(*arguments: str) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def options_of(*arguments: str) -> dict[str, Any]:
 
 
 def plan(*arguments: str) -> Plan:
-    return read_plan(options_of(*arguments), 60.0)
+    return read_plan(options_of(*arguments), ClientConfig(timeout_s=60.0, ca_file="x.pem"))
 
 
 def test_every_option_reaches_its_part() -> None:
@@ -58,6 +59,7 @@ def test_every_option_reaches_its_part() -> None:
         seed=7,
         label="l",
         silence_s=60.0,
+        ca_file="x.pem",
     )  # fmt: skip
 
 
@@ -75,6 +77,14 @@ def test_vllm_as_a_backend_means_completions() -> None:
 
 def test_the_model_of_a_daemon_that_is_started_is_asked_of_it() -> None:
     assert plan("--model", "/some/where").model is None
+
+
+def test_the_key_of_the_settings_is_sent_unless_a_header_says_otherwise() -> None:
+    config = ClientConfig(api_key="k")
+    assert read_plan(options_of(), config).headers == {"Authorization": "Bearer k"}
+    given = options_of("--header", "Authorization=Bearer other")
+    assert read_plan(given, config).headers == {"Authorization": "Bearer other"}
+    assert plan().headers == {}
 
 
 def test_what_is_reported_is_chosen() -> None:

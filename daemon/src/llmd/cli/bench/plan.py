@@ -16,23 +16,27 @@ from llmd.benchmark.random_prompts import RandomShape
 from llmd.benchmark.report import Chosen
 from llmd.benchmark.target import CHAT, COMPLETIONS
 from llmd.cli.bench.options import SAMPLING
+from llmd.config.schema import ClientConfig
 
 DEFAULT_OUTPUT_LEN = 128
 
 
-def read_plan(options: Mapping[str, Any], silence_s: float) -> Plan:
+def read_plan(options: Mapping[str, Any], config: ClientConfig) -> Plan:
     """What is to be measured; ``model`` is left open where the daemon that is started has one alone.
+
+    Key, certificates and patience are those that every command has for the daemon.
 
     Raises:
         click.UsageError: options contradict each other.
     """
     backend = CHAT if options["backend"] == CHAT else COMPLETIONS
+    key = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
     return Plan(
         backend=backend,
         path=options["endpoint"],
         model=options["model"] if options["base_url"] else None,
         tokenizer=options["tokenizer"],
-        headers=options["headers"],
+        headers=key | options["headers"],
         fields=read_fields(options),
         data=read_data(options, backend),
         traffic=Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"]),
@@ -40,7 +44,8 @@ def read_plan(options: Mapping[str, Any], silence_s: float) -> Plan:
         num_warmups=options["num_warmups"],
         seed=options["seed"],
         label=options["label"],
-        silence_s=silence_s,
+        silence_s=config.timeout_s,
+        ca_file=config.ca_file,
     )
 
 

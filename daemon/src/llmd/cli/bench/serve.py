@@ -52,7 +52,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     from llmd.cli.bench.plan import read_chosen, read_plan
 
     settings = read_settings(options["config_file"], timeout_s=options["timeout_s"])
-    plan, chosen = read_plan(options, settings.config.client.timeout_s), read_chosen(options)
+    plan, chosen = read_plan(options, settings.config.client), read_chosen(options)
     progress = Progress(plan.num_prompts)
     with stopped_by_term(), server(options) as base_url:
         store = build_store(settings.directories)
