@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from llmd.benchmark.arrivals import Traffic, arrival_times
+from llmd.benchmark.arrivals import RampUp, Traffic, arrival_times
 
 COUNT = 20_000
 
@@ -48,3 +49,19 @@ def test_infinite_burstiness_is_equal_distances() -> None:
 def test_a_seed_repeats_the_times_and_another_does_not() -> None:
     assert (gaps(1.0, 3) == gaps(1.0, 3)).all()
     assert (gaps(1.0, 3) != gaps(1.0, 4)).any()
+
+
+def test_a_rate_may_grow_by_equal_steps_or_by_equal_factors() -> None:
+    def gaps_of(strategy: Literal["linear", "exponential"]) -> list[float]:
+        ramp_up = RampUp(strategy, 1.0, 4.0)
+        return list(np.diff(arrival_times(Traffic(math.inf, math.inf, None, ramp_up), 3, 0), prepend=0.0))
+
+    assert gaps_of("linear") == pytest.approx([1, 1 / 2.5, 1 / 4])
+    assert gaps_of("exponential") == pytest.approx([1, 1 / 2, 1 / 4])
+
+
+def test_a_rate_that_grows_keeps_the_burstiness() -> None:
+    times = arrival_times(Traffic(burstiness=0.25, ramp_up=RampUp("linear", 5.0, 5.0)), COUNT, 0)
+    found = np.diff(times, prepend=0.0)
+    assert found.mean() == pytest.approx(0.2, rel=0.05)
+    assert found.std() / found.mean() == pytest.approx(2.0, rel=0.05)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.benchmark.arrivals import Traffic
+from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.load import Run
 from llmd.benchmark.report import (
     DETAILS,
@@ -100,6 +100,16 @@ def test_the_file_is_named_after_load_model_and_time() -> None:
     limited = made(traffic=Traffic(2.5, 1.0, 16))
     assert file_name(limited) == "openai-2.5qps-concurrency16-tiny-20260102-030405.json"
     assert file_name(limited | {"label": "mine"}).startswith("mine-2.5qps-")
+
+
+def test_a_rate_that_changed_is_told_and_named() -> None:
+    found = made(traffic=Traffic(ramp_up=RampUp("linear", 1.0, 8.0)))
+    assert (found["ramp_up_strategy"], found["ramp_up_start_rps"], found["ramp_up_end_rps"]) == (
+        "linear",
+        1.0,
+        8.0,
+    )
+    assert file_name(found) == "openai-ramp-up-linear-1qps-8qps-tiny-20260102-030405.json"
 
 
 def test_the_table_has_a_line_for_each_figure_and_each_error() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from llmd.benchmark.arrivals import Traffic
+from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.load import Run
 from llmd.benchmark.measures import METRICS, errors, figures, samples_ms, statistics_of
 
@@ -62,6 +62,7 @@ def result(
         "request_rate": finite(traffic.rate),
         "burstiness": finite(traffic.burstiness),
         "max_concurrency": traffic.max_concurrency,
+        **ramped(traffic.ramp_up),
         **structs.asdict(found),
         "error_counts": errors(run.outcomes),
         "interrupted": not run.is_whole,
@@ -69,6 +70,11 @@ def result(
         **details(run),
         **statistics,
     }
+
+
+def ramped(ramp_up: RampUp | None) -> dict[str, Any]:
+    """How the rate changed, if it did."""
+    return {f"ramp_up_{name}": value for name, value in structs.asdict(ramp_up).items()} if ramp_up else {}
 
 
 def reported(chosen: Chosen, traffic: Traffic) -> list[str]:
@@ -107,10 +113,14 @@ def finite(number: float) -> float | str:
 
 def file_name(found: Mapping[str, Any]) -> str:
     """The name of the file that holds a result, where the user gave none."""
+    rate = f"{found['request_rate']}qps"
+    if "ramp_up_strategy" in found:
+        first, last = found["ramp_up_start_rps"], found["ramp_up_end_rps"]
+        rate = f"ramp-up-{found['ramp_up_strategy']}-{first:g}qps-{last:g}qps"
     concurrency = found["max_concurrency"]
     parts = [
         found["label"] or found["backend"],
-        f"{found['request_rate']}qps" + ("" if concurrency is None else f"-concurrency{concurrency}"),
+        rate + ("" if concurrency is None else f"-concurrency{concurrency}"),
         str(found["model_id"]).rstrip("/").rpartition("/")[2],
         found["date"],
     ]
@@ -120,7 +130,7 @@ def file_name(found: Mapping[str, Any]) -> str:
 def table(found: Mapping[str, Any]) -> str:
     """A result for people."""
     lines = [" Serving Benchmark Result ".center(WIDTH, "=")]
-    lines += [line(label, found[key]) for label, key in TITLES if found.get(key) is not None]
+    lines += [line(label, found[key]) for label, key in TITLES if found[key] not in {None, "inf"}]
     for name, title in METRICS.items():
         words = [key.removesuffix(f"_{name}_ms") for key in found if key.endswith(f"_{name}_ms")]
         if words:

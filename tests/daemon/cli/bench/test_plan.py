@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ import click
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.arrivals import Traffic
+from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.data_set import RandomData, ShareGptData
 from llmd.benchmark.measurement import Plan
 from llmd.benchmark.random_prompts import RandomShape
 from llmd.cli.bench.options import load_options
 from llmd.cli.bench.plan import read_chosen, read_plan
 from llmd.config.schema import ClientConfig
+
+RAMP = ("--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1", "--ramp-up-end-rps")
 
 
 def options_of(*arguments: str) -> dict[str, Any]:
@@ -87,6 +90,12 @@ def test_the_key_of_the_settings_is_sent_unless_a_header_says_otherwise() -> Non
     assert plan().headers == {}
 
 
+def test_a_rate_may_change_over_the_load() -> None:
+    assert plan(*RAMP, "8", "--burstiness", "2").traffic == Traffic(
+        math.inf, 2.0, None, RampUp("linear", 1.0, 8.0)
+    )
+
+
 def test_what_is_reported_is_chosen() -> None:
     chosen = read_chosen(
         options_of("--percentile-metrics", "itl", "--metric-percentiles", "50", "--goodput", "ttft:9")
@@ -100,6 +109,9 @@ def test_what_is_reported_is_chosen() -> None:
         (("--dataset-name", "sharegpt"), "--dataset-path"),
         (("--dataset-path", "x"), "sharegpt"),
         (("--dataset-name", "sharegpt", "--dataset-path", "x", "--token-ids"), "text"),
+        (("--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1"), "--ramp-up-end-rps"),
+        ((*RAMP, "2", "--request-rate", "3"), "no --request-rate"),
+        ((*RAMP, "inf"), "finite"),
         (("--token-ids", "--backend", "openai-chat"), "--backend openai"),
     ],
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.arrivals import Traffic
+from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.data_set import DataSet, RandomData, ShareGptData
 from llmd.benchmark.measurement import Plan
 from llmd.benchmark.random_prompts import RandomShape
@@ -39,7 +40,7 @@ def read_plan(options: Mapping[str, Any], config: ClientConfig) -> Plan:
         headers=key | options["headers"],
         fields=read_fields(options),
         data=read_data(options, backend),
-        traffic=Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"]),
+        traffic=read_traffic(options),
         num_prompts=options["num_prompts"],
         num_warmups=options["num_warmups"],
         seed=options["seed"],
@@ -47,6 +48,21 @@ def read_plan(options: Mapping[str, Any], config: ClientConfig) -> Plan:
         silence_s=config.timeout_s,
         ca_file=config.ca_file,
     )
+
+
+def read_traffic(options: Mapping[str, Any]) -> Traffic:
+    """When requests are sent."""
+    ramp = [options[f"ramp_up_{name}"] for name in ("strategy", "start_rps", "end_rps")]
+    given = [value is not None for value in ramp]
+    if any(given) and not (all(given) and math.isinf(options["request_rate"])):
+        raise click.UsageError(
+            "a rate that changes needs --ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps,"
+            " and no --request-rate"
+        )
+    if any(math.isinf(rate) for rate in ramp[1:] if rate is not None):
+        raise click.UsageError("--ramp-up-start-rps and --ramp-up-end-rps are finite")
+    ramp_up = RampUp(*ramp) if all(given) else None
+    return Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"], ramp_up)
 
 
 def read_chosen(options: Mapping[str, Any]) -> Chosen:
