@@ -97,9 +97,8 @@ def test_reasoning_of_earlier_turns_reaches_the_template_and_what_is_unreadable_
 
 
 def test_an_assistants_message_at_the_end_is_continued() -> None:
-    open_end = read(user("a"), assistant("Well")).prompt(x=1)
+    open_end = read(user("a"), assistant("Well")).prompt()
     assert (open_end.add_generation_prompt, open_end.continue_final_message) == (False, True)
-    assert open_end.variables == {"x": 1}
     closed = read(user("a")).prompt()
     assert (closed.add_generation_prompt, closed.continue_final_message) == (True, False)
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from llmd.server.dialects.anthropic.fields import read_end, read_sampling, read_thinking
+from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
 
@@ -28,19 +29,28 @@ def test_token_limit_has_a_default() -> None:
     ("body", "variables"),
     [
         ({}, {}),
-        ({"thinking": {"type": "disabled"}}, {"enable_thinking": False}),
-        ({"thinking": {"type": "adaptive"}}, {"enable_thinking": True}),
-        ({"output_config": {"effort": "low", "format": None}}, {"reasoning_effort": "low"}),
+        ({"thinking": {"type": "disabled"}}, {"enable_thinking": False, "thinking": False}),
+        ({"thinking": {"type": "adaptive"}}, {"enable_thinking": True, "thinking": True}),
     ],
 )
 def test_thinking_is_a_variable_of_the_template(body: dict[str, Any], variables: dict[str, Any]) -> None:
-    thinking = read_thinking(RequestFields(body))
+    thinking = read_thinking(RequestFields(body), None)
     assert (thinking.variables, thinking.is_shown, thinking.ignored) == (variables, True, ())
+
+
+def test_an_answer_may_be_bound_to_a_schema_and_its_effort_given() -> None:
+    schema = {"type": "object", "properties": {"b": {}, "a": {}}}
+    form = {"type": "json_schema", "schema": schema}
+    output = read_output_config(RequestFields({"output_config": {"effort": "low", "format": form}}))
+    assert output.grammar is not None
+    assert (output.grammar.kind, json.loads(output.grammar.text)) == ("json_schema", schema)
+    assert read_thinking(RequestFields({}), output.effort).variables == {"reasoning_effort": "low"}
+    assert read_output_config(RequestFields({})).grammar is None
 
 
 def test_thinking_may_be_hidden_and_what_is_not_honoured_is_said() -> None:
     body = {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}
-    thinking = read_thinking(RequestFields(body))
+    thinking = read_thinking(RequestFields(body), None)
     assert not thinking.is_shown
     assert thinking.ignored == ("thinking.budget_tokens",)
 
@@ -56,12 +66,18 @@ def test_thinking_may_be_hidden_and_what_is_not_honoured_is_said() -> None:
         ({"thinking": {"type": "perhaps"}}, "thinking.type"),
         ({"thinking": "enabled"}, "thinking"),
         ({"output_config": {"effort": "huge"}}, "output_config.effort"),
-        ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format"),
+        ({"output_config": {"format": {"type": "regex"}}}, "output_config.format.type"),
+        ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema"),
     ],
 )
 def test_values_out_of_range_are_refused_by_name(body: dict[str, Any], param: str) -> None:
     def read(fields: RequestFields) -> tuple[object, ...]:
-        return read_sampling(fields), read_end(fields), read_thinking(fields)
+        return (
+            read_sampling(fields),
+            read_end(fields),
+            read_thinking(fields, None),
+            read_output_config(fields),
+        )
 
     with pytest.raises(BadRequestError) as caught:
         read(RequestFields(body))

@@ -8,7 +8,7 @@ from anthropic.types import Message, RawMessageStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.server.dialects.anthropic.message_shape import SIGNATURE, MessageShape
-from llmd.server.generation import Usage
+from llmd.server.generation import EndChoice, Usage
 from tests.clients.strict import check
 from tests.serving.pieces import pieces
 
@@ -25,7 +25,7 @@ THINKING_AND_CALLS = (
 
 
 def shape(*, shown: bool = True, max_tokens: int | None = 5) -> MessageShape:
-    return MessageShape("m", max_tokens, thinking_is_shown=shown)
+    return MessageShape("m", EndChoice(max_tokens, strings=("END",)), thinking_is_shown=shown)
 
 
 def body(*parts: AnswerPart, shown: bool = True, max_tokens: int | None = 5, **ending: Any) -> Message:
@@ -94,6 +94,7 @@ def test_hidden_reasoning_keeps_its_block_and_no_text() -> None:
     [
         ({"finish": "stop"}, 5, "end_turn"),
         ({"finish": "stop", "stop": "END"}, 5, "stop_sequence"),
+        ({"finish": "stop", "stop": "the model's own"}, 5, "end_turn"),
         ({"finish": "length"}, 5, "max_tokens"),
         ({"finish": "length"}, 6, "model_context_window_exceeded"),
         ({"finish": "length"}, None, "model_context_window_exceeded"),
@@ -101,7 +102,8 @@ def test_hidden_reasoning_keeps_its_block_and_no_text() -> None:
 )
 def test_the_reason_of_the_end(ending: dict[str, Any], max_tokens: int | None, reason: str) -> None:
     message = body(Text("a"), max_tokens=max_tokens, **ending)
-    assert (message.stop_reason, message.stop_sequence) == (reason, ending.get("stop"))
+    assert message.stop_reason == reason
+    assert message.stop_sequence == ("END" if reason == "stop_sequence" else None)
 
 
 def test_usage_counts_cached_tokens_apart() -> None:

@@ -105,10 +105,14 @@ def test_silence_is_filled_with_an_event() -> None:
     assert events(PING) == [Event("ping", '{"type":"ping"}')]
 
 
-def test_tools_are_refused_unless_none_may_be_called(daemon: RunningDaemon) -> None:
+def test_tools_are_part_of_the_prompt_unless_none_may_be_called(daemon: RunningDaemon) -> None:
+    def counted(**fields: Any) -> int:
+        found: int = ask(daemon, "/v1/messages/count_tokens", **fields).json["input_tokens"]
+        return found
+
     tools = [{"name": "f", "input_schema": {"type": "object"}}]
-    assert ask(daemon, tools=tools).status == 400
-    assert text_of(ask(daemon, tools=tools, tool_choice={"type": "none"})) == text_of(ask(daemon))
+    assert counted(tools=tools) > counted()
+    assert counted(tools=tools, tool_choice={"type": "none"}) == counted()
 
 
 def test_images_are_refused_by_the_place_they_stand_in(daemon: RunningDaemon) -> None:

@@ -39,9 +39,9 @@ class Conversation(Struct, frozen=True):
         """Whether the answer goes on where the last message ends."""
         return bool(self.messages[-1]["role"] == "assistant")
 
-    def prompt(self, **variables: Any) -> ChatPrompt:
-        """The conversation as a prompt with these variables."""
-        return ChatPrompt(self.messages, not self.ends_open, self.ends_open, variables)
+    def prompt(self) -> ChatPrompt:
+        """The conversation as a prompt."""
+        return ChatPrompt(self.messages, not self.ends_open, self.ends_open)
 
 
 def read_conversation(fields: RequestFields) -> Conversation:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from llmd.api.messages import Grammar
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.chat.thinking import thinking_variables
 from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
 
@@ -18,10 +21,18 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 class Thinking(Struct, frozen=True):
-    """Variables of the template for reasoning, whether its text is shown, and which fields about it were ignored."""
+    """Variables of the template for reasoning, whether its text is shown, and what was ignored of ``thinking``."""
 
     variables: dict[str, Any]
     is_shown: bool
+    ignored: tuple[str, ...]
+
+
+class OutputConfig(Struct, frozen=True):
+    """``output_config``: the effort of reasoning, what the answer must match, and what was ignored."""
+
+    effort: str | None
+    grammar: Grammar | None
     ignored: tuple[str, ...]
 
 
@@ -46,25 +57,29 @@ def read_end(fields: RequestFields) -> EndChoice:
     )
 
 
-def refuse_tools(fields: RequestFields) -> None:
-    """Tools are left out where the request wants none called, else refused."""
-    choice = fields.nested("tool_choice").text("type")
-    if choice == "none":
-        fields.value("tools")
-    else:
-        fields.refuse("tools", (), "tools are not called")
-
-
-def read_thinking(fields: RequestFields) -> Thinking:
-    """``thinking`` and ``output_config.effort``. Without either the template decides."""
-    thinking, output = fields.nested("thinking"), fields.nested("output_config")
-    kind, effort = thinking.text("type"), output.text("effort")
-    if kind is not None and kind not in THINKING:
-        raise thinking.invalid("type", f"one of {', '.join(THINKING)}")
+def read_output_config(fields: RequestFields) -> OutputConfig:
+    """``output_config``; its format is a JSON schema."""
+    output = fields.nested("output_config")
+    effort, form = output.text("effort"), output.nested("format")
     if effort is not None and effort not in EFFORTS:
         raise output.invalid("effort", f"one of {', '.join(EFFORTS)}")
-    output.refuse("format", (), "answers are not bound to a grammar")
+    kind, schema = form.text("type"), form.value("schema")
+    if kind is None:
+        return OutputConfig(effort, None, output.ignored)
+    if kind != "json_schema":
+        raise form.invalid("type", "json_schema")
+    if not isinstance(schema, dict):
+        raise form.invalid("schema", "a JSON schema")
+    grammar = Grammar("json_schema", msgspec.json.encode(schema).decode())
+    return OutputConfig(effort, grammar, output.ignored + form.ignored)
+
+
+def read_thinking(fields: RequestFields, effort: str | None) -> Thinking:
+    """``thinking``. Where neither it nor an effort is given the template decides."""
+    thinking = fields.nested("thinking")
+    kind = thinking.text("type")
+    if kind is not None and kind not in THINKING:
+        raise thinking.invalid("type", f"one of {', '.join(THINKING)}")
     shown = thinking.text("display") != "omitted"
-    variables: dict[str, Any] = {} if kind is None else {"enable_thinking": kind != "disabled"}
-    variables |= {} if effort is None else {"reasoning_effort": effort}
-    return Thinking(variables, shown, thinking.ignored + output.ignored)
+    variables = thinking_variables(on=None if kind is None else kind != "disabled", effort=effort)
+    return Thinking(variables, shown, thinking.ignored)

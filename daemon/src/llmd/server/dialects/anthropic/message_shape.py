@@ -10,7 +10,7 @@ import msgspec
 
 from llmd.chat.answer_text import Piece
 from llmd.server.answer_items import AnswerItems, Item, ItemClosed, ItemEvent, ItemGrew, ItemKind, ItemOpened
-from llmd.server.generation import Usage
+from llmd.server.generation import EndChoice, Usage
 
 SIGNATURE = "llmd"
 """Stands where Anthropic signs reasoning. It is not checked when it comes back."""
@@ -19,11 +19,11 @@ Event = dict[str, Any]
 
 
 class MessageShape:
-    """One message. ``max_tokens`` tells whether the limit or the window ended it."""
+    """One message. ``end`` is what the request says of its end."""
 
-    def __init__(self, model: str, max_tokens: int | None, *, thinking_is_shown: bool) -> None:
+    def __init__(self, model: str, end: EndChoice, *, thinking_is_shown: bool) -> None:
         self._head = {"id": f"msg_{uuid.uuid4().hex}", "type": "message", "role": "assistant", "model": model}
-        self._max_tokens = max_tokens
+        self._end = end
         self._thinking_is_shown = thinking_is_shown
         self._items = AnswerItems()
         self._call_ids: dict[int, str] = {}
@@ -91,13 +91,19 @@ class MessageShape:
                 return {"type": "tool_use", "id": call_id, "name": item.name, "input": _input(item)}
 
     def _reason(self, usage: Usage) -> dict[str, Any]:
-        return {"stop_reason": self._stop_reason(usage), "stop_sequence": self._last.stop}
+        reason = self._stop_reason(usage)
+        return {
+            "stop_reason": reason,
+            "stop_sequence": self._last.stop if reason == "stop_sequence" else None,
+        }
 
     def _stop_reason(self, usage: Usage) -> str:
-        if self._last.stop is not None:
+        # A model may have stop strings of its own, of which the client knows nothing.
+        if self._last.stop in self._end.strings:
             return "stop_sequence"
         if self._last.finish == "length":
-            limited = self._max_tokens is not None and usage.completion_tokens >= self._max_tokens
+            limit = self._end.max_tokens
+            limited = limit is not None and usage.completion_tokens >= limit
             return "max_tokens" if limited else "model_context_window_exceeded"
         called = any(item.kind is ItemKind.CALL for item in self._items.items)
         return "tool_use" if called else "end_turn"
@@ -110,6 +116,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_tokens,
         "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
     }
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from aiohttp import web
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from llmd.api.messages import Grammar
 from llmd.chat.model_text import ChatPrompt
 from llmd.server.bodies import read_object
 from llmd.server.dialects.anthropic.conversation import read_conversation
-from llmd.server.dialects.anthropic.fields import read_end, read_sampling, read_thinking, refuse_tools
+from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.dialects.anthropic.message_shape import MessageShape
+from llmd.server.dialects.anthropic.tools import read_tools
 from llmd.server.event_stream import EventStream
 from llmd.server.exchange import Exchange
 from llmd.server.generation import GenerationRequest
 from llmd.server.guards import peer_of
 from llmd.server.json_response import json_response
+from llmd.server.keep_alive import read_keep_alive
 from llmd.server.request_fields import RequestFields
 from llmd.server.served_model import ReadyModel
 from llmd.server.service import Service
@@ -24,9 +27,10 @@ PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
 class Question(Struct, frozen=True):
-    """What both routes read: the prompt, whether its reasoning is shown, and what was ignored of it."""
+    """What both routes read: the prompt, what its answer must match, whether reasoning is shown, what was ignored."""
 
     prompt: ChatPrompt
+    grammar: Grammar | None
     thinking_is_shown: bool
     ignored: tuple[str, ...]
 
@@ -35,13 +39,16 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     """Continue a conversation."""
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
-    stream = fields.boolean("stream")
+    stream, keep_alive_s = fields.boolean("stream"), read_keep_alive(fields)
     question = read_question(fields)
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields),
         end=read_end(fields),
         at_text_start=not question.prompt.continue_final_message,
+        conversation=question.prompt,
+        grammar=question.grammar,
+        grammar_param="output_config.format",
     )
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
 
@@ -49,9 +56,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         tokens = await service.in_thread(ready.text.encode_chat, question.prompt)
         return template.with_prompts((tokens,))
 
-    exchange = Exchange(model, fields.ignored + question.ignored, prepare)
-    shown = question.thinking_is_shown
-    shape = MessageShape(asked or model.name, template.end.max_tokens, thinking_is_shown=shown)
+    exchange = Exchange(model, fields.ignored + question.ignored, prepare, keep_alive_s)
+    shape = MessageShape(asked or model.name, template.end, thinking_is_shown=question.thinking_is_shown)
     if stream:
         return await _stream(request, service, exchange, shape)
     ready, generation = await exchange.start()
@@ -87,8 +93,9 @@ async def count_tokens(request: web.Request, service: Service) -> web.Response:
     asked = fields.text("model")
     question = read_question(fields)
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    text = await model.text()
-    tokens = await service.in_thread(text.encode_chat, question.prompt)
+    with model.in_use():
+        text = await model.text()
+        tokens = await service.in_thread(text.encode_chat, question.prompt)
     return json_response({"input_tokens": len(tokens)})
 
 
@@ -98,8 +105,10 @@ def read_question(fields: RequestFields) -> Question:
     Raises:
         BadRequestError: a part of it cannot be read.
     """
-    conversation = read_conversation(fields)
-    refuse_tools(fields)
-    thinking = read_thinking(fields)
-    prompt = conversation.prompt(**thinking.variables)
-    return Question(prompt, thinking.is_shown, conversation.skipped + thinking.ignored)
+    conversation, tools, output = read_conversation(fields), read_tools(fields), read_output_config(fields)
+    thinking = read_thinking(fields, output.effort)
+    prompt = structs.replace(
+        conversation.prompt(), variables=thinking.variables, tools=tools.tools, tool_choice=tools.choice
+    )
+    ignored = conversation.skipped + tools.ignored + thinking.ignored + output.ignored
+    return Question(prompt, output.grammar, thinking.is_shown, ignored)

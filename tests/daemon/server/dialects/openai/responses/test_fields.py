@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from openai.types.responses import ResponseFormatTextConfig
 
+from llmd.api.messages import Grammar
 from llmd.server.dialects.openai.responses.fields import (
     LOGPROBS,
     read_logprobs,
@@ -16,6 +19,7 @@ from llmd.server.dialects.openai.responses.fields import (
 )
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
+from tests.clients.strict import check
 
 
 def test_reasoning_effort_is_a_variable_of_the_template_and_none_turns_thinking_off() -> None:
@@ -25,7 +29,7 @@ def test_reasoning_effort_is_a_variable_of_the_template_and_none_turns_thinking_
     assert low.echo() == {"effort": "low", "summary": "auto"}
     assert low.ignored == ("reasoning.odd",)
     off = read_reasoning(RequestFields({"reasoning": {"effort": "none"}}))
-    assert off.variables == {"reasoning_effort": "none", "enable_thinking": False}
+    assert off.variables == {"reasoning_effort": "none", "enable_thinking": False, "thinking": False}
 
 
 def test_summary_has_an_older_name() -> None:
@@ -48,6 +52,19 @@ def test_plain_fields_have_their_defaults() -> None:
     assert read_text(fields).echo() == {"format": {"type": "text"}}
 
 
+def test_an_answer_may_be_bound_to_json_or_a_schema() -> None:
+    schema = {"type": "object", "properties": {"b": {}, "a": {}}}
+    form = {"type": "json_schema", "name": "x", "schema": schema, "strict": True}
+    bound = read_text(RequestFields({"text": {"format": form}}))
+    assert bound.grammar is not None
+    assert (bound.grammar.kind, json.loads(bound.grammar.text)) == ("json_schema", schema)
+    echoed = check(ResponseFormatTextConfig, json.dumps(bound.form))
+    assert (echoed.name, echoed.schema_, echoed.strict) == ("x", schema, True)
+    assert read_text(RequestFields({"text": {"format": {"type": "json_object"}}})).grammar == Grammar(
+        "json_object"
+    )
+
+
 def test_what_only_tunes_a_text_is_ignored() -> None:
     assert read_text(RequestFields({"text": {"verbosity": "low"}})).ignored == ("text.verbosity",)
 
@@ -64,7 +81,8 @@ def test_what_only_tunes_a_text_is_ignored() -> None:
         (read_metadata, {"metadata": {"a": 1}}, "metadata"),
         (read_metadata, {"metadata": {str(n): "" for n in range(17)}}, "metadata"),
         (read_truncation, {"truncation": "some"}, "truncation"),
-        (read_text, {"text": {"format": {"type": "json_object"}}}, "format"),
+        (read_text, {"text": {"format": {"type": "xml"}}}, "text.format.type"),
+        (read_text, {"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
     ],
 )
 def test_values_out_of_range_are_refused_by_name(

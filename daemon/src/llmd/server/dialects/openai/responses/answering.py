@@ -39,12 +39,13 @@ class Answering:
             async for _, piece in generation.pieces(ready.supervisor):
                 response.add(piece)
         self.body = response.body(generation.usage)
-        return json_response(self.body, headers=self._exchange.headers())
+        return json_response(self.body, headers=self._exchange.headers() | truncation_header(generation))
 
     async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
         headers, ping_s = self._exchange.headers(), service.config.ping_s
         async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
             ready, generation, response = await self._start()
+            events.response.headers.update(truncation_header(generation))
             async with generation:
                 async for _, piece in generation.pieces(ready.supervisor):
                     for event in response.events(piece):
@@ -71,3 +72,9 @@ class Answering:
 
     def _failed(self, problem: Problem) -> dict[str, Any]:
         return error_event(problem) if self._response is None else self._response.failed(problem)
+
+
+def truncation_header(generation: Generation) -> dict[str, str]:
+    """How much of the prompt was cut, where the request allowed it and it was."""
+    cut = generation.request.truncated_tokens
+    return {"x-llmd-truncated": str(cut)} if cut else {}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from llmd.api.messages import Grammar
+from llmd.chat.thinking import thinking_variables
 from llmd.server.dialects.openai.fields import MAX_TOKENS, MAX_TOP_LOGPROBS
 from llmd.server.request_fields import RequestFields
 
@@ -33,10 +36,7 @@ class Reasoning(Struct, frozen=True):
     @property
     def variables(self) -> dict[str, Any]:
         """Variables of the template; the effort ``none`` turns thinking off."""
-        if self.effort is None:
-            return {}
-        off = {"enable_thinking": False} if self.effort == "none" else {}
-        return {"reasoning_effort": self.effort} | off
+        return thinking_variables(effort=self.effort)
 
     def echo(self) -> dict[str, Any]:
         """The field as the response repeats it."""
@@ -44,9 +44,10 @@ class Reasoning(Struct, frozen=True):
 
 
 class TextForm(Struct, frozen=True):
-    """``text``: the form that an answer must have."""
+    """``text``: the form that an answer must have, as it was sent and as a grammar."""
 
     form: dict[str, Any]
+    grammar: Grammar | None
     ignored: tuple[str, ...]
 
     def echo(self) -> dict[str, Any]:
@@ -56,9 +57,24 @@ class TextForm(Struct, frozen=True):
 
 def read_text(fields: RequestFields) -> TextForm:
     """``text.format``, by default any text."""
-    nested = fields.nested("text")
-    nested.refuse("format", ({"type": "text"},), "answers are not bound to a grammar")
-    return TextForm({"type": "text"}, nested.ignored)
+    text = fields.nested("text")
+    form = text.nested("format")
+    kind = form.text("type")
+    match kind:
+        case None | "text":
+            return TextForm({"type": "text"}, None, text.ignored + form.ignored)
+        case "json_object":
+            return TextForm({"type": kind}, Grammar("json_object"), text.ignored + form.ignored)
+        case "json_schema":
+            name, schema, strict = form.text("name"), form.value("schema"), form.boolean("strict")
+            if not isinstance(schema, dict):
+                raise form.invalid("schema", "a JSON schema")
+            sent = {"type": kind, "name": name or "", "schema": schema, "strict": strict}
+            described = {"description": form.text("description")}
+            grammar = Grammar("json_schema", msgspec.json.encode(schema).decode())
+            return TextForm(sent | described, grammar, text.ignored + form.ignored)
+        case _:
+            raise form.invalid("type", "text, json_object or json_schema")
 
 
 def read_reasoning(fields: RequestFields) -> Reasoning:

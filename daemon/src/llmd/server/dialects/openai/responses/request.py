@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from llmd.chat.model_text import ChatPrompt
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.truncation import fit_messages, prompt_room
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
 from llmd.server.dialects.openai.fields import read_end, read_sampling, refuse
 from llmd.server.dialects.openai.responses.fields import (
@@ -43,6 +45,23 @@ class Asked(Struct, frozen=True):
     template: GenerationRequest
     echo: dict[str, Any]
     ignored: tuple[str, ...]
+
+    def request(self, text: ModelText, window: int) -> GenerationRequest:
+        """What the engine is asked. May block: call it in a thread.
+
+        Raises:
+            LlmdError: the conversation cannot be made a prompt.
+        """
+        prompt = self.question.prompt
+        if self.echo["truncation"] == "disabled":
+            return self.template.with_prompts((text.encode_chat(prompt),))
+
+        def encode(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+            return text.encode_chat(structs.replace(prompt, messages=messages))
+
+        fitted = fit_messages(encode, prompt.messages, prompt_room(window, self.template.end.max_tokens))
+        cut = structs.replace(self.template, truncated_tokens=fitted.truncated_tokens)
+        return cut.with_prompts((fitted.tokens,))
 
 
 def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
@@ -86,6 +105,9 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
         end=read_end(fields, max_tokens),
         at_text_start=not question.prompt.continue_final_message,
         param="input",
+        conversation=question.prompt,
+        grammar=text.grammar,
+        grammar_param="text.format",
     )
     echo = {
         "instructions": question.instructions,
@@ -101,6 +123,4 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
         "truncation": read_truncation(fields),
     }
     refuse(fields, {**REFUSED_EVERYWHERE, **REFUSED})
-    if question.tools.functions and question.tools.choice.mode != "none":
-        fields.refuse("tools", (), "tools are not called")
     return Asked(question, template, echo, question.ignored + text.ignored)

@@ -41,8 +41,7 @@ class Responses:
         model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
 
         async def prepare(ready: ReadyModel) -> GenerationRequest:
-            tokens = await service.in_thread(ready.text.encode_chat, asked.question.prompt)
-            return asked.template.with_prompts((tokens,))
+            return await service.in_thread(asked.request, ready.text, ready.window)
 
         exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
         answering = Answering(exchange, asked, named or model.name)
