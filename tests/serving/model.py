@@ -20,9 +20,23 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 
+# The same for a model that knows tools and reasoning, as Qwen's do.
+TOOL_TEMPLATE = (
+    "{{ bos_token }}{% for tool in tools or [] %}{{ tool.function.name ~ ' ' }}{% endfor %}"
+    "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content }}{% for call in m.tool_calls or [] %}"
+    "{{ '<tool_call>' ~ (call.function | tojson) ~ '</tool_call>' }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+    "{% if enable_thinking is defined and not enable_thinking %}{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
+)
+
 
 def write_model(
-    directory: Path, *, seed: int = 3, context_len: int = CONTEXT_LEN, extra_specials: tuple[str, ...] = ()
+    directory: Path,
+    *,
+    seed: int = 3,
+    context_len: int = CONTEXT_LEN,
+    extra_specials: tuple[str, ...] = (),
+    template: str = TEMPLATE,
 ) -> Path:
     """Write the model; returns its directory. Extra special tokens follow the others in the vocabulary."""
     specials = (*SPECIALS, *extra_specials)
@@ -32,7 +46,7 @@ def write_model(
     tokenizer_config = {
         "bos_token": "<s>",
         "eos_token": "<|im_end|>",
-        "chat_template": TEMPLATE,
+        "chat_template": template,
         "added_tokens_decoder": {256 + place: {"content": text} for place, text in enumerate(specials)},
     }
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))

@@ -23,8 +23,9 @@ YES = Grammar("choice", '["yes"]')
 HELLO = ChatPrompt([{"role": "user", "content": "Hello"}])
 
 
-def takes(text: ModelText, grammar: Grammar, ids: bytes | list[int]) -> bool:
+def takes(text: ModelText, grammar: Grammar | None, ids: bytes | list[int]) -> bool:
     """Whether the model may answer so, and end."""
+    assert grammar is not None
     size = text.tokenizer.vocab_size
     matcher = GrammarCompiler(text.grammars.vocabulary, size).compile(grammar)
     masks, failed = MaskFiller(size, 1).fill([MaskRow(matcher, (TURN_END,), tuple(ids))])

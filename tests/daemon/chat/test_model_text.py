@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import CheckpointError, TemplateError, TokenizerError
+from llmd.api.errors import CheckpointError, RequestError, TemplateError, TokenizerError
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.builtin.parsers.plugin import llmd_parsers
-from llmd.chat.answer_formats import ParserChoice, choose_formats
+from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.template_files import ChatTemplate
 from llmd.chat.templates import TemplateRenderer
@@ -132,6 +132,30 @@ def test_marks_of_reasoning_and_calls_are_seen(text: ModelText) -> None:
     reader = model.answer_reader(prompt, model.encode_chat(prompt))
     assert reader is not None
     assert reader.marks == {"[TOOL_CALLS]", "[THINK]", "[/THINK]"}
+
+
+def test_answers_are_bound_to_the_tools_that_they_may_call(text: ModelText) -> None:
+    model = written(text, "{{ tools }}<tool_call>{# </think> #}")
+    ids = (1,)
+    assert model.answer_grammar(None, ChatPrompt(ASKED), ids) is None
+    assert (
+        model.answer_grammar(None, ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("none")), ids) is None
+    )
+    forced = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("required", ("now",)))
+    grammar = model.answer_grammar(None, forced, ids)
+    assert grammar is not None
+    assert "now" in grammar.text
+    assert "today" not in grammar.text
+    assert "</think>" in grammar.text
+
+
+def test_required_call_needs_a_parser(text: ModelText) -> None:
+    silent = structs.replace(text, formats=AnswerFormats())
+    prompt = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("required"))
+    with pytest.raises(RequestError, match="calls of this model are not read") as refused:
+        silent.answer_grammar(None, prompt, (1,))
+    assert refused.value.param == "tool_choice"
+    assert silent.answer_grammar(None, ChatPrompt(ASKED, tools=NOW), (1,)) is None
 
 
 def test_plain_prompts_read_special_tokens(text: ModelText) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from llmd.api.messages import Grammar, Vocabulary
@@ -52,7 +53,10 @@ class ModelGrammars:
             grammar, begin=None if is_open else self._mark(marks.begin), end=self._mark(marks.end)
         )
 
+    def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
+        """Those marks that are control tokens: no text matches these."""
+        found = {text: self._tokenizer.token_id(text) for text in marks}
+        return {text: one for text, one in found.items() if one is not None and one in self._control_ids}
+
     def _mark(self, text: str) -> str | int:
-        """A mark as a control token, where it is one: no text matches those."""
-        token_id = self._tokenizer.token_id(text)
-        return text if token_id is None or token_id not in self._control_ids else token_id
+        return self.control_ids([text]).get(text, text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.api.errors import TemplateError
+from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.api.parsing import Tool
 from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
@@ -24,6 +24,7 @@ from llmd.chat.template_files import ChatTemplate, load_chat_template
 from llmd.chat.template_messages import prepare_messages
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tool_binding import ToolBinding
 from llmd.chat.tool_prompt import tell_tools, tools_in_system_message
 from llmd.chat.tools import ToolChoice
 from llmd.models.config_file import read_config
@@ -120,12 +121,39 @@ class ModelText(Struct, frozen=True):
         )
         return AnswerReader(reasoning=splitter, calls=reader, marks=frozenset(seen))
 
-    def answer_grammar(self, grammar: Grammar, prompt: ChatPrompt, ids: Sequence[int]) -> Grammar:
-        """What binds an answer to ``prompt``, which became ``ids``, where ``grammar`` binds what follows its reasoning."""
+    def answer_grammar(
+        self, grammar: Grammar | None, prompt: ChatPrompt, ids: Sequence[int]
+    ) -> Grammar | None:
+        """What binds an answer to ``prompt``, which became ``ids``; ``grammar`` binds its text without reasoning and calls.
+
+        Raises:
+            GrammarError: a call is required whose arguments cannot be bound.
+            RequestError: a call is required, and the model has no parser for calls.
+        """
+        grammar = self._bound_to_tools(grammar, prompt)
         marks = self.formats.reasoning
-        if marks is None or prompt.continue_final_message or self._ends_with(ids, marks.end):
+        if (
+            grammar is None
+            or marks is None
+            or prompt.continue_final_message
+            or self._ends_with(ids, marks.end)
+        ):
             return grammar
         return self.grammars.behind(grammar, marks, is_open=self._opens_reasoning(prompt, ids))
+
+    def _bound_to_tools(self, grammar: Grammar | None, prompt: ChatPrompt) -> Grammar | None:
+        tools, choice, form = prompt.callable_tools, prompt.tool_choice, self.formats.calls
+        if form is None and choice.mode == "required":
+            raise RequestError(
+                "a call is required, and calls of this model are not read",
+                param="tool_choice",
+                hint="set tool_parser to auto or to a parser by name",
+            )
+        if form is None or not tools:
+            return grammar
+        marks = self.formats.reasoning
+        binding = ToolBinding(form, self.grammars)
+        return binding.bind(tools, choice, grammar, marks.begin if marks is not None else None) or grammar
 
     def _ends_with(self, ids: Sequence[int], mark: str) -> bool:
         return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(mark)

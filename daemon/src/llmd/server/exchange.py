@@ -10,6 +10,8 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from llmd.api.errors import GrammarError
+from llmd.api.messages import Grammar
+from llmd.chat.model_text import ModelText
 from llmd.server.derived_model import AnsweringModel
 from llmd.server.generation import Generation, GenerationRequest
 from llmd.server.request_record import current_record
@@ -61,15 +63,23 @@ async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationReq
 
     Raises:
         GrammarError: it cannot be followed.
+        RequestError: a call is required that cannot be bound.
     """
-    if request.grammar is None:
+    conversation = request.conversation
+    if request.grammar is None and (conversation is None or not conversation.callable_tools):
         return request
-    grammar = request.grammar
-    if request.conversation is not None:
-        grammar = ready.text.answer_grammar(grammar, request.conversation, request.prompts[0])
     try:
-        await asyncio.to_thread(ready.text.grammars.check, grammar)
+        grammar = await asyncio.to_thread(_answer_grammar, ready.text, request)
     except GrammarError as error:
-        error.param = request.grammar_param
+        error.param = error.param or request.grammar_param
         raise
     return structs.replace(request, grammar=grammar)
+
+
+def _answer_grammar(text: ModelText, request: GenerationRequest) -> Grammar | None:
+    grammar = request.grammar
+    if request.conversation is not None:
+        grammar = text.answer_grammar(grammar, request.conversation, request.prompts[0])
+    if grammar is not None:
+        text.grammars.check(grammar)
+    return grammar
