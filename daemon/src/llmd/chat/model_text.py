@@ -16,6 +16,7 @@ from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.grammar_checker import GrammarChecker
 from llmd.chat.grammars import ModelGrammars
+from llmd.chat.literals import RenderedPrompt
 from llmd.chat.opening import with_opening
 from llmd.chat.prompt import encode_prompt
 from llmd.chat.reasoning import ReasoningSplitter
@@ -87,7 +88,11 @@ class ModelText(Struct, frozen=True):
         return tuple(self.tokenizer.encode(text))
 
     def encode_chat(self, prompt: ChatPrompt) -> tuple[int, ...]:
-        """A conversation in the model's own form.
+        """A conversation in the model's own form; raises as `render_chat` does."""
+        return tuple(encode_prompt(self.tokenizer, self.render_chat(prompt)))
+
+    def render_chat(self, prompt: ChatPrompt) -> RenderedPrompt:
+        """The text that a conversation becomes.
 
         Raises:
             TemplateError: the model has no template, or it is broken or too slow.
@@ -95,7 +100,7 @@ class ModelText(Struct, frozen=True):
         """
         if isinstance(self.template, TemplateError):
             raise self.template
-        rendered = self.renderer.render(
+        return self.renderer.render(
             self.template,
             self._messages(prompt),
             tools=prompt.shown_tools,
@@ -103,7 +108,6 @@ class ModelText(Struct, frozen=True):
             continue_final_message=prompt.continue_final_message,
             extra=prompt.variables,
         )
-        return tuple(encode_prompt(self.tokenizer, rendered))
 
     def answer_reader(self, prompt: ChatPrompt, ids: Sequence[int]) -> AnswerReader | None:
         """Tells reasoning and calls in an answer to ``prompt``, which became ``ids``; None: it is text alone."""

@@ -112,6 +112,11 @@ class Supervisor:
         return self._state.loaded
 
     @property
+    def slots(self) -> int:
+        """How many sequences run at once."""
+        return self._load.slots
+
+    @property
     def restarts(self) -> int:
         return self._state.restarts
 

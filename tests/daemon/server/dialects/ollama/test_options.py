@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import SamplingChoice
+from llmd.chat.sampling_choice import ALL_TOKENS, SamplingChoice
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
@@ -54,3 +54,22 @@ def test_makers_of_the_model_come_before_ollamas_defaults_and_the_request_before
     assert (choice.temperature, choice.top_k, choice.top_p) == (None, 40, 0.5)
     choice = with_fallbacks(SamplingChoice(), GenerationDefaults())
     assert (choice.temperature, choice.top_k, choice.top_p) == (0.8, 40, 0.9)
+
+
+def test_samplers_are_those_of_llama_cpp() -> None:
+    sampling = read(mirostat=2, mirostat_tau=4.0, typical_p=0.9, repeat_last_n=-1).sampling
+    assert sampling.mirostat is not None
+    assert (sampling.mirostat.tau, sampling.typical_p) == (4.0, 0.9)
+    assert sampling.repeat_last_n == ALL_TOKENS
+
+
+def test_penalties_of_a_request_look_at_the_last_tokens_alone() -> None:
+    assert with_fallbacks(SamplingChoice(), GenerationDefaults()).repeat_last_n is None
+    for asked in (
+        SamplingChoice(repetition_penalty=1.1),
+        SamplingChoice(frequency_penalty=0.5),
+        SamplingChoice(presence_penalty=0.5),
+    ):
+        assert with_fallbacks(asked, GenerationDefaults()).repeat_last_n == 64
+    asked = SamplingChoice(repetition_penalty=1.1, repeat_last_n=0)
+    assert with_fallbacks(asked, GenerationDefaults()).repeat_last_n == 0

@@ -6,18 +6,19 @@ from msgspec import Struct, structs
 
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.errors import BadRequestError
 from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
+from llmd.server.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
 
 MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64
-MAX_TEMPERATURE = 100.0
-MAX_PENALTY = 100.0
 ANY_SEED = 1 << 256
 
 # What Ollama does where neither the request nor the model's makers say how to sample.
 FALLBACKS = SamplingChoice(temperature=0.8, top_k=40, top_p=0.9)
+
+REPEAT_LAST_N = 64
+"""How many last tokens the penalties of a request look at, unless it says so itself."""
 
 
 class Options(Struct, frozen=True):
@@ -50,11 +51,13 @@ def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> Samp
         for name in ("temperature", "top_k", "top_p")
         if getattr(choice, name) is None and getattr(defaults, name) is None
     }
+    penalises = (choice.repetition_penalty, choice.frequency_penalty, choice.presence_penalty) != (None, 0, 0)
+    if penalises and choice.repeat_last_n is None:
+        missing["repeat_last_n"] = REPEAT_LAST_N
     return structs.replace(choice, **missing)
 
 
 def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
-    _refuse_samplers(options)
     seed = options.integer("seed", -ANY_SEED, ANY_SEED)
     top_k = options.integer("top_k", -1, MAX_TOKENS)
     top_p = options.number("top_p", 0.0, 1.0)
@@ -70,21 +73,12 @@ def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
         repetition_penalty=_repeat_penalty(options),
         frequency_penalty=options.number("frequency_penalty", -2.0, 2.0) or 0.0,
         presence_penalty=options.number("presence_penalty", -2.0, 2.0) or 0.0,
+        **structs.asdict(read_samplers(options)),
     )
-
-
-def _refuse_samplers(options: RequestFields) -> None:
-    others = "sampling has temperature, top_k, top_p and min_p"
-    options.refuse("typical_p", (1, 0), others)
-    options.refuse("mirostat", (0,), others)
 
 
 def _repeat_penalty(options: RequestFields) -> float | None:
     penalty = options.number("repeat_penalty", 0.0, MAX_PENALTY)
     if penalty == 0.0:
-        raise _not_zero(options)
+        raise options.invalid("repeat_penalty", f"above 0 and at most {MAX_PENALTY}; 1 changes nothing")
     return penalty
-
-
-def _not_zero(options: RequestFields) -> BadRequestError:
-    return options.invalid("repeat_penalty", f"above 0 and at most {MAX_PENALTY}; 1 changes nothing")

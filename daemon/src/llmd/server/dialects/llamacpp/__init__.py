@@ -1,0 +1,1 @@
+"""llama.cpp's own routes, and vLLM's of the same names."""

@@ -1,0 +1,106 @@
+"""``/completion`` and ``/infill``: continue prompts, or fill in what stands before a suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+from msgspec import structs
+
+from llmd.chat.fill_in_middle import FillInMiddle
+from llmd.chat.model_text import ModelText
+from llmd.server.bodies import read_object
+from llmd.server.dialects.llamacpp.answering import Answering, write_answer
+from llmd.server.dialects.llamacpp.fields import Prompt, Settings, read_prompts, read_settings
+from llmd.server.exchange import Exchange
+from llmd.server.generation import GenerationRequest
+from llmd.server.guards import peer_of
+from llmd.server.keep_alive import read_keep_alive
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ReadyModel
+from llmd.server.service import Service
+
+Prompts = tuple[tuple[int, ...], ...]
+Encode = Callable[[ModelText], tuple[Prompts, tuple[int, ...]]]
+"""The prompts of a request as tokens, and tokens that end their answers beside the model's own."""
+
+
+async def complete(request: web.Request, service: Service) -> web.StreamResponse:
+    """Continue a prompt, or several."""
+    fields = RequestFields(await read_object(request))
+    prompts = read_prompts(fields)
+
+    def encode(text: ModelText) -> tuple[Prompts, tuple[int, ...]]:
+        return tuple(encode_prompt(text, prompt) for prompt in prompts), ()
+
+    return await _answer(request, service, fields, encode)
+
+
+async def infill(request: web.Request, service: Service) -> web.StreamResponse:
+    """Write what stands between ``input_prefix`` and ``input_suffix``."""
+    fields = RequestFields(await read_object(request))
+    prefix, suffix = fields.text("input_prefix") or "", fields.text("input_suffix") or ""
+    begun = fields.text("prompt") or ""
+    files = read_files(fields)
+
+    def encode(text: ModelText) -> tuple[Prompts, tuple[int, ...]]:
+        middle = FillInMiddle.of(text.tokenizer)
+        ids = middle.encode("".join(files) + prefix, suffix)
+        written = text.tokenizer.encode_part(begun, parse_special=False, at_start=False)
+        return ((*ids, *written),), middle.stop_ids
+
+    return await _answer(request, service, fields, encode)
+
+
+def encode_prompt(text: ModelText, prompt: Prompt) -> tuple[int, ...]:
+    """A prompt as tokens: a text has BOS where the tokenizer has it, and so has a text that begins a mixed one."""
+    if isinstance(prompt, str):
+        return text.encode_text(prompt)
+    ids: list[int] = []
+    for place, item in enumerate(prompt):
+        if isinstance(item, int):
+            ids.append(item)
+        else:
+            ids += text.tokenizer.encode(item, add_special=place == 0)
+    return tuple(ids)
+
+
+def read_files(fields: RequestFields) -> list[str]:
+    """Other files of the project, which stand before the prefix under their names."""
+    files = fields.value("input_extra") or []
+    texts = [(file.get("filename"), file.get("text")) for file in files if isinstance(file, dict)]
+    if (
+        not isinstance(files, list)
+        or len(texts) < len(files)
+        or not all(isinstance(text, str) for _, text in texts)
+    ):
+        raise fields.invalid("input_extra", "a list of objects with filename and text")
+    return [f"{name or 'file'}\n{text}\n\n" for name, text in texts]
+
+
+async def _answer(
+    request: web.Request, service: Service, fields: RequestFields, encode: Encode
+) -> web.StreamResponse:
+    settings, asked, stream = read_settings(fields), fields.text("model"), fields.boolean("stream")
+    keep_alive_s = read_keep_alive(fields)
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+
+    async def prepare(ready: ReadyModel) -> GenerationRequest:
+        return await service.in_thread(_request, ready.text, settings, encode)
+
+    exchange = Exchange(model, fields.ignored, prepare, keep_alive_s)
+    answering = Answering(exchange, asked or model.name, settings, stream=stream)
+    return await write_answer(request, service, answering)
+
+
+def _request(text: ModelText, settings: Settings, encode: Encode) -> GenerationRequest:
+    prompts, stop_ids = encode(text)
+    return GenerationRequest(
+        prompts=prompts,
+        sampling=settings.choice(text.tokenizer, text.defaults),
+        end=structs.replace(settings.end, token_ids=stop_ids),
+        at_text_start=False,
+        param="prompt",
+        grammar=settings.grammar,
+        grammar_param="grammar",
+    )

@@ -1,0 +1,185 @@
+"""Fields of ``/completion`` and ``/infill``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from llmd.api.messages import Grammar
+from llmd.chat.generation_defaults import GenerationDefaults
+from llmd.chat.sampling_choice import SamplingChoice
+from llmd.chat.tokenizer import Tokenizer
+from llmd.server.errors import BadRequestError
+from llmd.server.generation import EndChoice
+from llmd.server.request_fields import RequestFields, is_token_id
+from llmd.server.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
+
+MAX_TOKENS = (1 << 31) - 1
+MAX_STOPS = 64
+MAX_PROBS = 20
+MAX_PROMPTS = 256
+MAX_BIAS = 1000.0
+NEVER = -MAX_BIAS
+ANY_SEED = 1 << 256
+
+# What llama-server does where neither the request nor the model's makers say how to sample.
+FALLBACKS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
+
+Bias = tuple[int | str, float]
+Prompt = str | tuple[int | str, ...]
+"""A text, or tokens and texts in turn."""
+
+
+class Settings(Struct, frozen=True):
+    """What the request says. ``bias`` may name texts: their tokens are known once the model is."""
+
+    sampling: SamplingChoice
+    end: EndChoice
+    bias: tuple[Bias, ...]
+    grammar: Grammar | None
+    n_probs: int | None
+    return_tokens: bool
+
+    def choice(self, tokenizer: Tokenizer, defaults: GenerationDefaults) -> SamplingChoice:
+        """The sampling for one model: a text's bias holds for each of its tokens."""
+        missing = {
+            name: value
+            for name, value in FALLBACKS.items()
+            if getattr(self.sampling, name) is None and getattr(defaults, name) is None
+        }
+        return structs.replace(
+            self.sampling, **missing, logit_bias=tuple(self._bias(tokenizer)), logprobs=self.n_probs
+        )
+
+    def _bias(self, tokenizer: Tokenizer) -> Iterator[tuple[int, float]]:
+        for token, bias in self.bias:
+            if isinstance(token, int):
+                yield token, bias
+            else:
+                yield from ((i, bias) for i in tokenizer.encode(token, add_special=False))
+
+
+def read_settings(fields: RequestFields) -> Settings:
+    """Everything but the prompt and the model.
+
+    Raises:
+        BadRequestError: a field has a value that it cannot have.
+    """
+    n_probs = fields.integer("n_probs", 0, MAX_PROBS)
+    limit = fields.integer("n_predict", -2, MAX_TOKENS)
+    fields.refuse("post_sampling_probs", (False,), "probabilities are those before sampling")
+    return Settings(
+        sampling=_sampling(fields),
+        end=EndChoice(
+            max_tokens=None if limit is None or limit < 0 else limit,
+            strings=fields.strings("stop", MAX_STOPS),
+            ignore_eos=fields.boolean("ignore_eos"),
+        ),
+        bias=read_bias(fields),
+        grammar=read_grammar(fields),
+        n_probs=n_probs or None,
+        return_tokens=fields.boolean("return_tokens"),
+    )
+
+
+def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
+    """A text, token ids and texts in turn, or a list of such prompts."""
+    value = fields.value("prompt")
+    several = value if isinstance(value, list) and _is_list_of_prompts(value) else [value]
+    prompts = tuple(_prompt(item) for item in several)
+    if not 0 < len(prompts) <= MAX_PROMPTS or any(prompt is None for prompt in prompts):
+        raise fields.invalid(
+            "prompt", f"text, token ids and texts, or a list of at most {MAX_PROMPTS} of them"
+        )
+    return tuple(prompt for prompt in prompts if prompt is not None)
+
+
+def read_grammar(fields: RequestFields) -> Grammar | None:
+    """``json_schema``, or ``grammar`` in GBNF.
+
+    Raises:
+        BadRequestError: both are there.
+    """
+    schema, gbnf = fields.value("json_schema"), fields.text("grammar")
+    if schema and gbnf:
+        raise BadRequestError(
+            "json_schema and grammar exclude each other", code="invalid_value", param="grammar"
+        )
+    if schema is not None and not isinstance(schema, dict):
+        raise fields.invalid("json_schema", "a JSON schema")
+    if schema is not None:
+        return Grammar("json_schema", msgspec.json.encode(schema).decode())
+    return Grammar("gbnf", gbnf) if gbnf else None
+
+
+def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
+    """Pairs of a token id or a text, and a summand; false never lets it come. An object has ids as names."""
+    value = fields.value("logit_bias") or []
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs
+    ):
+        raise fields.invalid("logit_bias", "a list of pairs [token id or text, number or false]")
+    return tuple((_biased(fields, token), _summand(fields, bias)) for token, bias in pairs)
+
+
+def settings_of(defaults: GenerationDefaults) -> dict[str, Any]:
+    """How answers are sampled where a request says nothing."""
+    values = {
+        name: fallback if getattr(defaults, name) is None else getattr(defaults, name)
+        for name, fallback in FALLBACKS.items()
+    }
+    return {**values, "repeat_penalty": defaults.repetition_penalty or 1.0, "n_predict": -1, "stream": False}
+
+
+def _sampling(fields: RequestFields) -> SamplingChoice:
+    seed = fields.integer("seed", -ANY_SEED, ANY_SEED)
+    top_k = fields.integer("top_k", -1, MAX_TOKENS)
+    top_p = fields.number("top_p", 0.0, 1.0)
+    if top_p == 0.0:  # the smallest nucleus there is
+        top_k, top_p = 1, 1.0
+    temperature = fields.number("temperature", -1.0, MAX_TEMPERATURE)
+    penalty = fields.number("repeat_penalty", 0.0, MAX_PENALTY)
+    if penalty == 0.0:
+        raise fields.invalid("repeat_penalty", f"above 0 and at most {MAX_PENALTY}; 1 changes nothing")
+    return SamplingChoice(
+        temperature=None if temperature is None else max(temperature, 0.0),
+        top_k=None if top_k is None else max(top_k, 0),
+        top_p=top_p,
+        min_p=fields.number("min_p", 0.0, 1.0),
+        seed=None if seed == -1 else seed,
+        repetition_penalty=penalty,
+        frequency_penalty=fields.number("frequency_penalty", -2.0, 2.0) or 0.0,
+        presence_penalty=fields.number("presence_penalty", -2.0, 2.0) or 0.0,
+        **structs.asdict(read_samplers(fields)),
+    )
+
+
+def _is_list_of_prompts(value: list[Any]) -> bool:
+    """Numbers make a list one prompt; texts alone are a prompt each."""
+    return bool(value) and not any(is_token_id(item) for item in value)
+
+
+def _prompt(value: Any) -> Prompt | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(i, str) or is_token_id(i) for i in value):
+        return tuple(value)
+    return None
+
+
+def _biased(fields: RequestFields, token: Any) -> int | str:
+    if is_token_id(token) or (isinstance(token, str) and token):
+        return int(token) if str(token).isdecimal() else token
+    raise fields.invalid("logit_bias", "a list of pairs [token id or text, number or false]")
+
+
+def _summand(fields: RequestFields, bias: Any) -> float:
+    if bias is False:
+        return NEVER
+    if isinstance(bias, bool) or not isinstance(bias, int | float) or abs(bias) > MAX_BIAS:
+        raise fields.invalid("logit_bias", f"numbers from {-MAX_BIAS} to {MAX_BIAS}, or false")
+    return float(bias)

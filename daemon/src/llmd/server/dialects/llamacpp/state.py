@@ -1,0 +1,66 @@
+"""``/props`` and ``/slots``: what is served, and how busy it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from llmd.chat.model_text import ModelText
+from llmd.chat.template_files import ChatTemplate
+from llmd.server.dialects.llamacpp.fields import settings_of
+from llmd.server.errors import UnavailableError
+from llmd.server.guards import peer_of
+from llmd.server.json_response import json_response
+from llmd.server.service import Service
+
+
+async def props(request: web.Request, service: Service) -> web.Response:
+    """Properties of a model: ``?model=`` names it where several are loaded."""
+    asked = request.query.get("model")
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+    ready = await model.ready()
+    named = _template_of(ready.text)
+    body = {
+        "default_generation_settings": {"params": settings_of(ready.text.defaults), "n_ctx": ready.window},
+        "total_slots": model.supervisor.slots,
+        "model_alias": asked or model.name,
+        "model_path": str(model.directory),
+        "modalities": {"vision": False, "audio": False},
+        "chat_template": named.sources.get("default", "") if named else "",
+        "bos_token": _token(named, "bos_token"),
+        "eos_token": _token(named, "eos_token"),
+        "build_info": f"llmd {service.version}",
+        "is_sleeping": False,
+    }
+    return json_response(body)
+
+
+async def slots(request: web.Request, service: Service) -> web.Response:
+    """One entry for each sequence that can run at once. Prompts are not shown.
+
+    Raises:
+        UnavailableError: ``?fail_on_no_slot=1``, and every slot is taken.
+    """
+    model = await service.models.resolve(request.query.get("model"), allow_path=peer_of(request).is_unix)
+    ready = await model.ready()
+    report = await model.supervisor.report()
+    running, total = (report.running if report else 0), model.supervisor.slots
+    if request.query.get("fail_on_no_slot") and running >= total:
+        raise UnavailableError(
+            "no slot is free", code="no_slot", hint="requests wait in a queue", retry_after_s=1
+        )
+    return json_response([_slot(place, ready.window, busy=place < running) for place in range(total)])
+
+
+def _slot(place: int, window: int, *, busy: bool) -> dict[str, Any]:
+    return {"id": place, "n_ctx": window, "speculative": False, "is_processing": busy}
+
+
+def _template_of(text: ModelText) -> ChatTemplate | None:
+    return text.template if isinstance(text.template, ChatTemplate) else None
+
+
+def _token(template: ChatTemplate | None, name: str) -> str:
+    found = template.variables.get(name, "") if template else ""
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.http import Reply, complete, send
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+
+
+@pytest.fixture(scope="module")
+def coder(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
+    """A model that fills in the middle."""
+    directories = directories_below(tmp_path_factory.mktemp("coder"), cache=probes)
+    write_model(directories.models / MODEL, extra_specials=MARKERS)
+    with running_daemon(directories) as running:
+        yield running
+
+
+def ask(daemon: RunningDaemon, prompt: Any = "Hello", /, **fields: Any) -> Reply:
+    body = {"model": MODEL, "prompt": prompt, "n_predict": 8, "temperature": 0}
+    return send(daemon, "POST", "/completion", {**body, **fields})
+
+
+def test_answer_has_every_field_that_clients_read(daemon: RunningDaemon) -> None:
+    body = ask(daemon).json
+    assert body["content"] == complete(daemon).json["choices"][0]["text"]
+    assert (body["stop"], body["stop_type"], body["stopping_word"]) == (True, "limit", "")
+    assert (body["tokens_evaluated"], body["tokens_predicted"], body["truncated"]) == (5, 8, False)
+    assert (body["model"], body["prompt"], body["tokens"]) == (MODEL, "Hello", [])
+    assert body["generation_settings"]["temperature"] == 0
+    assert body["generation_settings"]["n_predict"] == 8
+    timings = body["timings"]
+    assert timings["cache_n"] + timings["prompt_n"] == 5
+    assert timings["predicted_n"] == 8
+    assert timings["predicted_per_second"] == pytest.approx(8 / timings["predicted_ms"] * 1e3)
+
+
+def test_stream_ends_with_an_event_that_has_the_figures(daemon: RunningDaemon) -> None:
+    reply = ask(daemon, stream=True)
+    *said, last = reply.chunks
+    whole = ask(daemon, return_tokens=True).json
+    assert "".join(chunk["content"] for chunk in said) == whole["content"]
+    assert [i for chunk in said for i in chunk["tokens"]] == whole["tokens"]
+    assert all(chunk["stop"] is False for chunk in said)
+    assert [chunk["tokens_predicted"] for chunk in said] == sorted(c["tokens_predicted"] for c in said)
+    assert (last["stop"], last["content"], last["tokens_predicted"]) == (True, "", 8)
+    assert {"timings", "generation_settings", "stop_type"} <= set(last)
+    assert "[DONE]" not in reply.content.decode()
+
+
+def test_stop_word_is_told(daemon: RunningDaemon) -> None:
+    text = ask(daemon).json["content"]
+    body = ask(daemon, stop=[text[3:5]]).json
+    assert (body["stop_type"], body["stopping_word"]) == ("word", text[3:5])
+    assert body["content"] == text[: text.index(text[3:5])]
+
+
+def test_end_of_text_is_told_unless_it_is_ignored(daemon: RunningDaemon) -> None:
+    free = {"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0, "seed": 7, "n_predict": 400}
+    prompt = send(
+        daemon,
+        "POST",
+        "/apply-template",
+        {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}]},
+    ).json["prompt"]
+    body = ask(daemon, prompt, **free).json
+    assert body["stop_type"] == "eos"
+    ignoring = ask(daemon, prompt, ignore_eos=True, **free).json
+    assert ignoring["tokens_predicted"] > body["tokens_predicted"]
+
+
+def test_several_prompts_have_an_answer_each(daemon: RunningDaemon) -> None:
+    answers = ask(daemon, ["Hello", [*b"Good"], "Hello"]).json
+    assert [answer["index"] for answer in answers] == [0, 1, 2]
+    assert answers[0]["content"] == answers[2]["content"] == ask(daemon).json["content"]
+    assert answers[1]["content"] == ask(daemon, "Good").json["content"]
+    assert ask(daemon, [*b"He", "llo"]).json["content"] == answers[0]["content"]
+
+
+def test_probabilities_come_with_ids(daemon: RunningDaemon) -> None:
+    entries = ask(daemon, n_probs=2).json["completion_probabilities"]
+    assert len(entries) == 8
+    assert entries[0]["id"] == entries[0]["top_logprobs"][0]["id"]
+    assert set(entries[0]["top_logprobs"][1]) == {"id", "token", "bytes", "logprob"}
+    streamed = [
+        e
+        for chunk in ask(daemon, n_probs=2, stream=True).chunks
+        for e in chunk.get("completion_probabilities", ())
+    ]
+    assert streamed == entries
+
+
+def test_bias_forbids_a_token(daemon: RunningDaemon) -> None:
+    first = ask(daemon, n_predict=1, return_tokens=True).json["tokens"]
+    other = ask(daemon, n_predict=1, return_tokens=True, logit_bias=[[first[0], False]]).json["tokens"]
+    assert first != other
+
+
+def test_grammar_binds_the_answer(daemon: RunningDaemon) -> None:
+    body = ask(daemon, grammar='root ::= "yes" | "no"', n_predict=20).json
+    assert body["content"] in {"yes", "no"}
+    assert ask(daemon, json_schema={"enum": [True]}, n_predict=20).json["content"] == "true"
+    refused = ask(daemon, grammar="root ::= nothing")
+    assert refused.status == 400
+
+
+def test_infill_writes_between_prefix_and_suffix(coder: RunningDaemon, daemon: RunningDaemon) -> None:
+    fields = {"model": MODEL, "input_prefix": "def f(", "input_suffix": "):", "n_predict": 4}
+    body = send(coder, "POST", "/infill", fields).json
+    assert body["tokens_evaluated"] == len(b"def f(" + b"):") + 3
+    begun = send(coder, "POST", "/infill", {**fields, "prompt": "a, "}).json
+    assert begun["tokens_evaluated"] == body["tokens_evaluated"] + 3
+    extra = [{"filename": "a.py", "text": "x = 1"}]
+    more = send(coder, "POST", "/infill", {**fields, "input_extra": extra}).json
+    assert "a.py\nx = 1" in more["prompt"]
+    assert send(daemon, "POST", "/infill", fields).status == 400
+    assert send(coder, "POST", "/infill", {**fields, "input_extra": "x"}).status == 400

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from llmd.chat.answer_text import Piece
+from llmd.chat.model_text import ModelText
+from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
+from llmd.server.dialects.llamacpp.fields import read_settings
+from llmd.server.generation import Generation, GenerationRequest
+from llmd.server.request_fields import RequestFields
+
+
+def shape_of(text: ModelText, *prompts: bytes) -> CompletionShape:
+    settings = read_settings(RequestFields({"return_tokens": True, "n_predict": 5, "seed": 3}))
+    request = GenerationRequest(
+        tuple(tuple(prompt) for prompt in prompts),
+        settings.choice(text.tokenizer, text.defaults),
+        settings.end,
+    )
+    return CompletionShape("m", settings, Generation(request, text, 64, 259), text)
+
+
+def test_answers_of_several_prompts_are_kept_apart(text: ModelText) -> None:
+    shape = shape_of(text, b"ab", b"c")
+    shape.add(1, Piece("x\n", token_ids=(120, 10)))
+    shape.add(0, Piece("y", token_ids=(121,), finish="length"))
+    shape.add(1, Piece("z", token_ids=(122, 258), finish="stop"))
+    first, second = shape.whole(0), shape.whole(1)
+    assert (first["content"], first["tokens"], first["stop_type"]) == ("y", [121], "limit")
+    assert (second["content"], second["tokens"], second["stop_type"]) == ("x\nz", [120, 10, 122, 258], "eos")
+    assert (first["prompt"], second["prompt"]) == ("ab", "c")
+    assert (first["has_new_line"], second["has_new_line"]) == (False, True)
+    assert (second["tokens_evaluated"], second["tokens_predicted"], second["tokens_cached"]) == (1, 4, 5)
+
+
+def test_settings_that_were_used_are_told(text: ModelText) -> None:
+    shape = shape_of(text, b"a")
+    shape.add(0, Piece("", finish="length"))
+    used = shape.last(0)["generation_settings"]
+    assert (used["seed"], used["n_predict"], used["top_k"]) == (3, 5, 40)
+
+
+def test_nothing_is_divided_by_no_time(text: ModelText) -> None:
+    shape = shape_of(text, b"a")
+    shape.add(0, Piece("", finish="length"))
+    timings = shape.last(0)["timings"]
+    assert (timings["predicted_per_second"], timings["predicted_per_token_ms"]) == (0.0, 0.0)
