@@ -13,8 +13,9 @@ from llmd.api.errors import LlmdError
 from llmd.engine.memory_need import MemoryNeed
 from llmd.server.derived_model import AnsweringModel
 from llmd.server.errors import UnavailableError
+from llmd.server.memory import Memory
 from llmd.server.residence import Handle, Residence
-from llmd.server.residents import Loader, Memory, Residents
+from llmd.server.residents import Loader, Residents
 from llmd.server.served_model import ServedModel
 from llmd.server.supervisor import Admit
 from llmd.server.tasks import unless

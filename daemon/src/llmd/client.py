@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import (
+    ConflictError,
     DaemonUnreachableError,
+    DiskSpaceError,
     EngineCrashedError,
+    HubError,
     LlmdError,
     MemoryBudgetError,
     NotFoundError,
@@ -30,6 +33,9 @@ DONE = b"[DONE]"
 _ERRORS: Mapping[str, type[LlmdError]] = {
     "engine_crashed": EngineCrashedError,
     "out_of_memory": MemoryBudgetError,
+    "out_of_disk": DiskSpaceError,
+    "hub_failed": HubError,
+    "conflict": ConflictError,
     "model_not_found": NotFoundError,
     "invalid_request_error": RequestError,
     "not_found_error": NotFoundError,
@@ -117,6 +123,20 @@ class Client:
         """Loaded models and what they do."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/ps")["models"]
         return rows
+
+    def pull(self, name: str) -> Generator[dict[str, Any], None, None]:
+        """Let the daemon fetch a model from its hub; yields what happens. Closing the iterator ends the pull where nobody
+        else waits for it; what has come is kept.
+
+        Raises:
+            LlmdError: the hub or the disk does not allow it; its class says why.
+        """
+        with self._reply("POST", "/llmd/pull", {"model": name}) as reply:
+            for line in reply:
+                step = _decoded(line)
+                if "error" in step:
+                    raise _error(step)
+                yield step
 
     def devices(self) -> list[dict[str, Any]]:
         """Devices that the daemon found."""

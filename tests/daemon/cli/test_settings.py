@@ -12,7 +12,7 @@ import pytest
 
 from llmd.api.errors import ConfigError
 from llmd.cli.settings import client_options, read_settings, serving_options
-from llmd.config.schema import ClientConfig, EngineConfig, ServerConfig
+from llmd.config.schema import ClientConfig, EngineConfig, RegistryConfig, ServerConfig
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +31,8 @@ def names_of(options: Callable[[Callable[..., None]], Callable[..., None]]) -> s
 def test_every_setting_of_the_engine_is_a_flag_of_serve() -> None:
     flags = names_of(serving_options)
     assert set(EngineConfig.__struct_fields__) <= flags
-    assert flags - set(EngineConfig.__struct_fields__) - {"config_file"} <= set(
-        ServerConfig.__struct_fields__
-    )
+    others = {*ServerConfig.__struct_fields__, *RegistryConfig.__struct_fields__}
+    assert flags - set(EngineConfig.__struct_fields__) - {"config_file"} <= others
 
 
 def test_every_setting_of_clients_is_a_flag_of_client_commands() -> None:

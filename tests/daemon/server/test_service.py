@@ -13,6 +13,7 @@ from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.model_table import ModelTable
 from llmd.server.plugin_desk import PluginDesk
+from llmd.server.pulls import Pulls
 from llmd.server.service import Service
 from llmd.server.telemetry.ledger import Ledger
 from tests.serving.residents import bare_model, residents_of
@@ -23,7 +24,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
         plugins = PluginDesk(PluginHost((), Cache(tmp_path)), threads)
-        yield Service(ServerConfig(), "0", table, plugins, threads, lambda: None, lambda: None, Ledger())
+        yield Service(
+            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Ledger()
+        )
 
 
 async def test_what_blocks_runs_away_from_the_loop(service: Service) -> None:

@@ -12,6 +12,9 @@ LlmdError
 │   ├── ContextLengthError   prompt (and answer) do not fit the context window
 │   └── GrammarError         a schema or grammar that cannot be followed; it names the feature
 ├── MemoryBudgetError        weights or KV blocks do not fit the memory that may be used
+├── DiskSpaceError           files do not fit on the disk
+├── ConflictError            what was asked for is in use, or its name is taken
+├── HubError                 a model hub refused, could not be reached, or sent something else than it promised
 ├── PluginError              a plugin failed at one of its grains
 ├── DeviceError              a device failed while it was used
 ├── LinkError                a transport could not connect or lost its peer
@@ -110,6 +113,22 @@ class MemoryBudgetError(LlmdError):
     """Weights or KV blocks do not fit; the message shows the arithmetic."""
 
     exit_code = 5
+
+
+class DiskSpaceError(LlmdError):
+    """Files do not fit on the disk; the message shows the arithmetic."""
+
+    exit_code = 5
+
+
+class ConflictError(LlmdError):
+    """What was asked for is in use, or its name is taken."""
+
+    exit_code = 9
+
+
+class HubError(LlmdError):
+    """A model hub refused, could not be reached, or sent something else than it promised."""
 
 
 class PluginError(LlmdError):

@@ -22,6 +22,13 @@ def parameters(model: StoredModel) -> str:
     return str(model.num_parameters) if model.num_parameters else ""
 
 
+def source(model: StoredModel) -> str:
+    """Where a model came from: a hub with the version, or a directory of the user's."""
+    if model.source:
+        return f"{model.source}@{model.commit[:8]}"
+    return "built in" if model.builtin else str(model.directory)
+
+
 COLUMNS = (
     Column[StoredModel]("NAME", lambda model: model.name),
     Column[StoredModel]("ARCH", lambda model: model.architecture),
@@ -29,7 +36,7 @@ COLUMNS = (
     Column[StoredModel]("FORMAT", lambda model: model.format),
     Column[StoredModel]("SIZE", lambda model: size(model.size_bytes), lambda model: model.size_bytes),
     Column[StoredModel]("CTX", lambda model: str(model.context_len or ""), lambda model: model.context_len or 0),
-    Column[StoredModel]("SOURCE", lambda model: "built in" if model.builtin else str(model.directory)),
+    Column[StoredModel]("SOURCE", source),
     Column[StoredModel]("STATE", lambda model: model.reason or "ok"),
 )  # fmt: skip
 

@@ -42,6 +42,7 @@ ENGINE = (
     click.option("--kv-dtype", metavar="f16|f32", help="How keys and values are kept."),
     click.option("--memory-budget", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
 )
+HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")
 SERVER = (
     click.option(
         "--addr", multiple=True, metavar="[https://]HOST:PORT|unix:PATH", help="Listen here; repeatable."
@@ -70,7 +71,7 @@ SERVER = (
 
 def serving_options(command: Decorated) -> Decorated:
     """Give a command the options that say where a daemon listens and how it loads models."""
-    return _with(command, (*SERVER, *ENGINE, CONFIG))
+    return _with(command, (*SERVER, HUB, *ENGINE, CONFIG))
 
 
 def client_options(command: Decorated) -> Decorated:

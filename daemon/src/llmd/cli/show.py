@@ -47,6 +47,7 @@ def lines_of(model: StoredModel) -> list[list[str]]:
     return [
         ["name", model.name],
         ["directory", str(model.directory)],
+        *([["source", f"{model.source}@{model.commit}"]] if model.source else []),
         ["architecture", model.architecture or "unknown"],
         ["parameters", f"{model.num_parameters:,}"],
         ["weights", f"{size(model.size_bytes)} {model.format}".rstrip()],

@@ -27,6 +27,9 @@ VERBS = {
     "serve": Verb("llmd.cli.serve", "Serve models over HTTP and a Unix socket."),
     "list": Verb("llmd.cli.list", "List the models of this machine."),
     "show": Verb("llmd.cli.show", "Show a model: sizes, context, template."),
+    "pull": Verb("llmd.cli.pull", "Fetch a model from a hub."),
+    "cp": Verb("llmd.cli.cp", "Give a model another name."),
+    "rm": Verb("llmd.cli.rm", "Remove models that were pulled."),
     "ps": Verb("llmd.cli.ps", "Show loaded models and what they do."),
     "stop": Verb("llmd.cli.stop", "Unload a model, or end the daemon."),
     "devices": Verb("llmd.cli.devices", "Show devices, how fast they are, and why one is not used."),
@@ -40,4 +43,4 @@ VERBS = {
 }
 
 # What people type who come from elsewhere.
-ALIASES = {"ls": "list", "status": "ps", "unload": "stop"}
+ALIASES = {"ls": "list", "status": "ps", "unload": "stop", "delete": "rm", "copy": "cp"}

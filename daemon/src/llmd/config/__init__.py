@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llmd.config.addresses import Address, TcpAddress, UnixAddress, parse_address
 from llmd.config.directories import Directories
-from llmd.config.schema import ClientConfig, Config, EngineConfig, ServerConfig
+from llmd.config.schema import ClientConfig, Config, EngineConfig, RegistryConfig, ServerConfig
 from llmd.config.sources import Origin, Settings, load_settings
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Directories",
     "EngineConfig",
     "Origin",
+    "RegistryConfig",
     "ServerConfig",
     "Settings",
     "TcpAddress",

@@ -81,6 +81,12 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     memory_budget: ByteSize | None = None
 
 
+class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where models are pulled from: the address of a hub, None for ``HF_ENDPOINT``, else the public one."""
+
+    hub: str | None = None
+
+
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP.
 
@@ -102,3 +108,4 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerConfig = ServerConfig()
     engine: EngineConfig = EngineConfig()
     client: ClientConfig = ClientConfig()
+    registry: RegistryConfig = RegistryConfig()

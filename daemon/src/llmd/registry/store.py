@@ -1,6 +1,7 @@
 """The models of this machine: the built-in ones, and the directories below the data directory's ``models/``.
 
-Nothing is registered or indexed: a directory that is put there is in the store.
+Nothing is registered or indexed: a directory that is put there is in the store. What llmd fetches itself lies in the
+`Library`, and a link leads to it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from llmd.api.errors import NotFoundError
 from llmd.models.config_file import CONFIG_FILE
 from llmd.registry.derived import DerivedModels
+from llmd.registry.library import Library
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
@@ -24,13 +28,14 @@ MODEL_FILES = (CONFIG_FILE, "*.safetensors", "*.gguf")
 class Store:
     """Finds models by name. Holds no state: every call looks at the disk anew. Thread-safe.
 
-    ``derived`` are models that are made of these.
+    ``derived`` are models that are made of these, ``library`` fetches, copies and removes.
     """
 
     def __init__(self, models_directory: Path, builtin: Mapping[str, Path]) -> None:
         self._models_directory = models_directory
         self._builtin = builtin
         self.derived = DerivedModels(models_directory / DERIVED)
+        self.library = Library(models_directory, builtin)
 
     def list(self) -> list[StoredModel]:
         """Every model by name, broken ones with their reason. Reads headers only."""
@@ -40,6 +45,10 @@ class Store:
         """The directory of each name; a built-in name stays the built-in model's."""
         found = dict(_model_directories(self._models_directory))
         return dict(sorted((found | dict(self._builtin)).items()))
+
+    @property
+    def builtin_names(self) -> tuple[str, ...]:
+        return tuple(self._builtin)
 
     def is_builtin(self, name: str) -> bool:
         """Whether the model came with llmd."""
@@ -63,7 +72,11 @@ class Store:
         raise _not_found(name, names, directories)
 
     def _describe(self, name: str, directory: Path) -> StoredModel:
-        return describe(name, directory, builtin=self.is_builtin(name))
+        known = describe(name, directory, builtin=self.is_builtin(name))
+        manifest = None if known.builtin else self.library.manifest_of(directory)
+        if manifest is None:
+            return known
+        return msgspec.structs.replace(known, source=manifest.source, commit=manifest.commit)
 
 
 def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:

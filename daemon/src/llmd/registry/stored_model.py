@@ -20,7 +20,8 @@ class StoredModel(msgspec.Struct, frozen=True):
 
     ``architecture`` is the configuration's own word, ``format`` the one that most of the weights' bytes have,
     ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
-    broken model does not tell is empty, 0 or None.
+    broken model does not tell is empty, 0 or None. ``source`` and ``commit`` are the hub's repository and its version,
+    of a model that was pulled.
     """
 
     name: str
@@ -33,6 +34,8 @@ class StoredModel(msgspec.Struct, frozen=True):
     context_len: int | None = None
     builtin: bool = False
     reason: str = ""
+    source: str = ""
+    commit: str = ""
 
 
 def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:

@@ -38,10 +38,12 @@ from llmd.server.guards import Guards
 from llmd.server.http_server import http_server
 from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.load_message import load_message
+from llmd.server.memory import Memory
 from llmd.server.model_table import ModelTable
 from llmd.server.plugin_desk import PluginDesk
+from llmd.server.pulls import Pulls, pull_command
 from llmd.server.residence import Residence
-from llmd.server.residents import Loader, Measure, Memory, Residents
+from llmd.server.residents import Loader, Measure, Residents
 from llmd.server.routing import RouteTable
 from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
@@ -150,14 +152,24 @@ class Daemon:
                 keep_alive_s=server.keep_alive,
             )
             table = ModelTable(self._store, self._aliases, residents)
+            pulls = Pulls(self._pull_command())
             service = Service(
-                server, version(), table, plugins, threads, self.shut_down, self.reload, self._ledger
+                server,
+                version(),
+                table,
+                plugins,
+                pulls,
+                threads,
+                self.shut_down,
+                self.reload,
+                self._ledger,
             )
             limits = self._connection_limits()
             async with http_server(self._app(service), listeners, self._certificate, limits):
                 try:
                     await self._serve(service, listeners, announce)
                 finally:
+                    await pulls.close(shutting_down())
                     await residents.close(shutting_down())
 
     async def _serve(
@@ -172,6 +184,7 @@ class Daemon:
         check = await self._check_devices(service)
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
+        await service.pulls.close(shutting_down())  # they go on where they were when they are asked for again
         limit_s = self._settings.config.server.drain_s
         await unless(self._ending, service.activity.drain(limit_s), "draining")
         if check is not None:
@@ -200,7 +213,10 @@ class Daemon:
         )
 
         def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
-            message = load_message(directory, config.engine)
+            # The version that the name means now: an engine that is started again must find the same files.
+            lease = self._store.library.lease(directory)
+            files = directory if lease is None else directory.resolve()
+            message = load_message(files, config.engine)
             server = config.server
             limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
             supervisor = Supervisor(
@@ -213,10 +229,16 @@ class Daemon:
                 watch=self._ledger.watch(name),
             )
             loop = asyncio.get_running_loop()
-            text = loop.run_in_executor(threads, load_model_text, directory, renderer, parsers, checker)
-            return ServedModel(name, directory, supervisor, text, residence)
+            text = loop.run_in_executor(threads, load_model_text, files, renderer, parsers, checker)
+            return ServedModel(name, directory, supervisor, text, residence, lease)
 
         return load
+
+    def _pull_command(self) -> tuple[str, ...]:
+        settings = self._settings
+        return pull_command(
+            settings.directories.models, settings.config.registry.hub, self._store.builtin_names
+        )
 
     def _measurer(self, plugins: PluginDesk) -> Measure:
         engine = self._settings.config.engine

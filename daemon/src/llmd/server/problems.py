@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from llmd.api.errors import (
+    ConflictError,
     ContextLengthError,
+    DiskSpaceError,
     EngineCrashedError,
     GrammarError,
+    HubError,
     LlmdError,
     MemoryBudgetError,
     ModelError,
@@ -69,8 +72,22 @@ def _later_problem(error: BusyError | DeadlineError | UnavailableError, text: st
             return Problem(503, UNAVAILABLE, error.code, text, headers=_retry(error.retry_after_s))
 
 
+def _store_problem(error: ConflictError | HubError | DiskSpaceError, text: str) -> Problem:
+    match error:
+        case ConflictError():
+            return Problem(409, INVALID_REQUEST, "conflict", text)
+        case DiskSpaceError():
+            return Problem(507, "server_error", "out_of_disk", text)
+        case HubError() if error.exit_code == ForbiddenError.exit_code:
+            return Problem(403, "permission_error", "hub_failed", text)
+        case HubError():
+            return Problem(502, "server_error", "hub_failed", text)
+
+
 def _server_problem(error: LlmdError, text: str) -> Problem:
     match error:
+        case ConflictError() | HubError() | DiskSpaceError():
+            return _store_problem(error, text)
         case TemplateError():
             return Problem(400, INVALID_REQUEST, "template_failed", text, "messages")
         case MemoryBudgetError():

@@ -11,6 +11,7 @@ from pathlib import Path
 from llmd.api.errors import LlmdError, MemoryBudgetError
 from llmd.engine.memory_need import MemoryNeed
 from llmd.server.errors import UnavailableError
+from llmd.server.memory import Memory
 from llmd.server.residence import Clock, Residence, Timer, loop_timer
 from llmd.server.room import Decision, Enough, Never, Tenant, Unload, Wait, make_room
 from llmd.server.served_model import ServedModel
@@ -24,24 +25,6 @@ WAIT_S = 60.0
 
 Loader = Callable[[str, Path, Residence, Admit], ServedModel]
 Measure = Callable[[Path], Awaitable[MemoryNeed]]
-
-
-class Memory:
-    """The bytes that all models may take together.
-
-    Without a limit of the user's it is what ``available`` says at first, and never more than it says later: other
-    programs of this machine need memory too.
-    """
-
-    def __init__(self, limit_bytes: int | None, available: Callable[[], int]) -> None:
-        self.limit_bytes = limit_bytes
-        self._available = available
-        self._capacity = available() if limit_bytes is None else limit_bytes
-
-    def free_bytes(self, held: int, promised: int) -> int:
-        """What is left beside ``held`` bytes of models, ``promised`` bytes of which are not yet taken."""
-        left = self._capacity - held
-        return left if self.limit_bytes is not None else min(left, self._available() - promised)
 
 
 class Residents:

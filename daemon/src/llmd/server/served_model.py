@@ -13,6 +13,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.messages import Loaded
 from llmd.chat.model_text import ModelText
 from llmd.chat.tokenizer import check_vocab_size
+from llmd.registry.locks import FileLock
 from llmd.server.residence import Residence
 from llmd.server.supervision import Phase
 from llmd.server.supervisor import Supervisor
@@ -40,11 +41,14 @@ class ServedModel:
         supervisor: Supervisor,
         text: asyncio.Future[ModelText],
         residence: Residence,
+        lease: FileLock | None = None,
     ) -> None:
+        """``lease`` keeps its files from being removed."""
         self.name = name
         self.directory = directory
         self.supervisor = supervisor
         self.residence = residence
+        self._lease = lease
         self.created = int(time.time())
         self._text = text
         self._text.add_done_callback(_retrieve)
@@ -108,6 +112,8 @@ class ServedModel:
         """End the engine; running requests end with ``error``."""
         await self.supervisor.close(error)
         await asyncio.wait({self._text})
+        if self._lease is not None:
+            self._lease.close()
 
 
 def window_of(loaded: Loaded) -> int:

@@ -12,6 +12,7 @@ from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.model_table import ModelTable
 from llmd.server.plugin_desk import PluginDesk
+from llmd.server.pulls import Pulls
 from llmd.server.telemetry.ledger import Ledger
 from llmd.server.telemetry.observatory import Observatory
 
@@ -32,6 +33,7 @@ class Service:
         version: str,
         models: ModelTable,
         plugins: PluginDesk,
+        pulls: Pulls,
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
         reload: Callable[[], None],
@@ -40,6 +42,7 @@ class Service:
         self.config = config
         self.version = version
         self.models = models
+        self.pulls = pulls
         self.activity = Activity()
         self.shut_down = shut_down
         self.reload = reload

@@ -16,7 +16,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, events, health
+    from llmd.server.dialects.native import admin, events, health, models
 
     return [
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
@@ -28,6 +28,8 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/llmd/ps", admin.ps, right="manage"),
         Route("POST", "/llmd/stop", admin.stop, right="manage"),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),
+        Route("GET", "/llmd/models", models.models, right="manage"),
+        Route("POST", "/llmd/pull", models.pull, right="manage"),
         Route("GET", "/llmd/plugins", admin.plugins, right="manage"),
         Route("GET", "/llmd/devices", admin.devices, right="manage"),
     ]

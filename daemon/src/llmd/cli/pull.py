@@ -1,0 +1,91 @@
+"""``llmd pull``: a model from a hub, by the daemon where one runs, else in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from llmd.api.errors import DaemonUnreachableError
+from llmd.cli.composition import build_store
+from llmd.cli.connection import connect
+from llmd.cli.examples import examples
+from llmd.cli.pull_progress import shown
+from llmd.cli.settings import HUB, client_options, read_settings
+
+if TYPE_CHECKING:
+    from llmd.config import Settings
+
+Step = dict[str, Any]
+
+
+@click.command(
+    epilog=examples("llmd pull Qwen/Qwen3-0.6B", "llmd pull org/model@v1.0", "llmd pull org/model --json")
+)
+@click.argument("model")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print each step as a line of JSON.")
+@HUB
+@client_options
+def command(
+    *,
+    model: str,
+    quiet: bool,
+    as_json: bool,
+    hub: str | None,
+    host: str | None,
+    timeout_s: float | None,
+    config_file: Path | None,
+) -> None:
+    """Fetch MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
+
+    Only what is needed comes: configuration, tokenizer, template and safetensors weights. Each file is checked by its
+    hash. What has come is kept when a pull ends early; the next one goes on there. A daemon that runs does the work,
+    unless --hub names another hub than its own.
+    """
+    settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
+    steps = by_daemon(model, host, timeout_s, config_file) if hub is None else None
+    with contextlib.closing(steps or by_this_process(model, settings)) as running:
+        name = print_steps(running) if as_json else shown(running, sys.stderr, quiet=quiet)
+    if not as_json:
+        click.echo(name)
+
+
+def by_daemon(
+    model: str, host: str | None, timeout_s: float | None, config_file: Path | None
+) -> Generator[Step, None, None] | None:
+    """The steps of a pull in the daemon; None where none runs."""
+    try:
+        client = connect(host, timeout_s, config_file)
+    except DaemonUnreachableError:
+        if host is not None:
+            raise
+        return None
+    return client.pull(model)
+
+
+def by_this_process(model: str, settings: Settings) -> Generator[Step, None, None]:
+    """The steps of a pull in this process."""
+    from llmd.registry.hub import Hub
+    from llmd.registry.names import parse_hub_name
+    from llmd.registry.pacing import paced
+    from llmd.registry.pull import pull
+
+    name = parse_hub_name(model)
+    library = build_store(settings.directories).library
+    for step in paced(pull(name, Hub(settings.config.registry.hub), library)):
+        yield msgspec.to_builtins(step)
+
+
+def print_steps(steps: Iterable[Step]) -> str:
+    """Each step as a line of JSON; returns the name of the model."""
+    name = ""
+    for step in steps:
+        name = step.get("model", "")
+        click.echo(msgspec.json.encode({"schema": 1, **step}))
+    return name

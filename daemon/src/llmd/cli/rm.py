@@ -1,0 +1,33 @@
+"""``llmd rm``: models that llmd fetched go from the disk."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from llmd.cli.composition import build_store
+from llmd.cli.examples import examples
+from llmd.cli.output import show_json, size
+from llmd.cli.settings import JSON, read_settings
+
+
+@click.command(epilog=examples("llmd rm Qwen/Qwen3-0.6B", "llmd rm small org/model@v1.0 --yes"))
+@click.argument("models", nargs=-1, required=True, metavar="MODEL…")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@JSON
+def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Remove models that were pulled or copied, by their whole names.
+
+    Files that another model needs stay, and a model that is loaded is not removed. What llmd did not fetch it does not
+    delete.
+    """
+    library = build_store(read_settings(None).directories).library
+    if not yes and not as_json and sys.stdin.isatty():
+        click.confirm(f"remove {', '.join(models)}?", abort=True, err=True)
+    freed = {name: library.remove(name) for name in models}
+    if as_json:
+        show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
+        return
+    for name, num_bytes in freed.items():
+        click.echo(f"removed {name}, {size(num_bytes)} are free again", err=True)

@@ -1,0 +1,68 @@
+"""A pull in a process of its own: ``python -m llmd.registry ORG/NAME --models DIRECTORY``.
+
+The daemon starts it, so that its event loop neither hashes gigabytes nor keeps huggingface_hub in memory. Each step is
+a line of JSON on standard output, an error is the last one; where nobody reads them any more, the pull ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.errors import LlmdError
+from llmd.registry.hub import Hub
+from llmd.registry.library import Library
+from llmd.registry.names import parse_hub_name
+from llmd.registry.pacing import paced
+from llmd.registry.pull import pull
+
+
+class PullFailed(msgspec.Struct, frozen=True):
+    """Why a pull ended early; ``error`` names a class of `llmd.api.errors`."""
+
+    error: str
+    message: str
+    hint: str = ""
+    exit_code: int = 1
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="llmd.registry")
+    parser.add_argument("name")
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--hub")
+    parser.add_argument("--reserved", action="append", default=[])
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        library = Library(options.models, options.reserved)
+        for step in paced(pull(parse_hub_name(options.name), Hub(options.hub), library)):
+            _say(step)
+    except LlmdError as error:
+        _say(PullFailed(_kind(error), error.message, error.hint, error.exit_code))
+        return error.exit_code
+    except OSError as error:
+        hint = "`llmd config paths` shows where models are kept"
+        _say(PullFailed("LlmdError", f"{error.filename or 'the system'}: {error.strerror or error}", hint))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _kind(error: LlmdError) -> str:
+    """The class of `llmd.api.errors` that the daemon can make it again from."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == LlmdError.__module__)
+
+
+def _say(line: msgspec.Struct) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

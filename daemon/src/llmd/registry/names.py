@@ -1,0 +1,71 @@
+"""Names: of models in the store, and of what a hub has."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+
+import msgspec
+
+from llmd.api.errors import RequestError
+
+LATEST = ":latest"
+MAIN = "main"
+HUB_PREFIXES = ("https://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/")
+_WORD = r"[A-Za-z0-9](?:[\w.-]{0,94}[\w-])?"
+_REPO = re.compile(rf"(?:{_WORD}/)?{_WORD}", re.ASCII)
+_REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*", re.ASCII)
+_LOCAL = re.compile(rf"(?:{_WORD}/)?{_WORD}(?:@[\w.-]{{1,100}})?", re.ASCII)
+MAX_REVISION_LEN = 100
+
+
+class HubName(msgspec.Struct, frozen=True):
+    """A repository of a hub, and the branch, tag or commit that is meant; ``revision`` None is the main branch."""
+
+    repo: str
+    revision: str | None = None
+
+    @property
+    def local(self) -> str:
+        """What the model is called in the store. One that is pinned has its revision in its name."""
+        return self.repo if self.revision is None else f"{self.repo}@{self.revision.replace('/', '--')}"
+
+    def __str__(self) -> str:
+        return self.repo if self.revision is None else f"{self.repo}@{self.revision}"
+
+
+def parse_hub_name(text: str) -> HubName:
+    """Read ``ORG/NAME``, ``ORG/NAME@REVISION``, or the same with ``hf.co/`` before or ``:latest`` behind it.
+
+    Raises:
+        RequestError: it has another form, or names a hub of its own: which hub is asked is a setting.
+    """
+    stripped = text.strip()
+    for prefix in HUB_PREFIXES:
+        stripped = stripped.removeprefix(prefix)
+    repo, at, revision = stripped.removesuffix(LATEST).partition("@")
+    if not _REPO.fullmatch(repo) or ".." in repo:
+        raise _malformed(
+            text, "a model of a hub is named ORG/NAME, or ORG/NAME@REVISION for one of its versions"
+        )
+    if not at:
+        return HubName(repo)
+    if not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > MAX_REVISION_LEN:
+        raise _malformed(text, "behind the @ stands a branch, a tag or a commit")
+    return HubName(repo, None if revision == MAIN else revision)
+
+
+def check_local_name(text: str) -> str:
+    """The name without ``:latest``, where a model of the store may have it.
+
+    Raises:
+        RequestError: it may not: it could lead out of the store.
+    """
+    name = text.removesuffix(LATEST)
+    if not _LOCAL.fullmatch(name) or ".." in name:
+        raise _malformed(text, "models are named NAME or ORG/NAME: letters, digits, and . _ - inside")
+    return name
+
+
+def _malformed(text: str, hint: str) -> RequestError:
+    return RequestError(f"{reprlib.repr(text)} is no name of a model", param="model", hint=hint)

@@ -1,0 +1,62 @@
+"""Models that there are, and models that come: for clients of this machine alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from llmd.registry.names import parse_hub_name
+from llmd.registry.stored_model import StoredModel
+from llmd.server.bodies import read_object
+from llmd.server.errors import BadRequestError
+from llmd.server.json_response import json_response
+from llmd.server.line_stream import LineStream
+from llmd.server.request_fields import RequestFields
+from llmd.server.served_model import ServedModel
+from llmd.server.service import Service
+
+SCHEMA = 1
+FIRST_LINE_S = 1.0
+
+
+async def models(_request: web.Request, service: Service) -> web.Response:
+    """Every model of the store with its state, and every pull that runs with its steps."""
+    served = {model.name: model for model in service.models.served}
+    stored = await service.in_thread(service.models.store.list)
+    rows = [_row(model, served.get(model.name)) for model in stored]
+    pulls = [
+        {"name": str(name), "steps": [msgspec.to_builtins(step) for step in steps]}
+        for name, steps in service.pulls.running.items()
+    ]
+    return json_response({"schema": SCHEMA, "models": rows, "pulls": pulls})
+
+
+async def pull(request: web.Request, service: Service) -> web.StreamResponse:
+    """Fetch ``model`` from the hub; a line of JSON for each step, at least two in a second.
+
+    Raises:
+        BadRequestError: no model is named.
+        RequestError: it is no name of a model at a hub.
+        ConflictError: the name belongs to something that llmd did not fetch.
+    """
+    fields = RequestFields(await read_object(request))
+    asked = fields.text("model")
+    if not asked:
+        raise BadRequestError("model is required", code="invalid_value", param="model")
+    name = parse_hub_name(asked)
+    await service.in_thread(service.models.store.library.check_free, name.local)
+    async with LineStream(request, {}, FIRST_LINE_S) as lines:
+        async with service.pulls.follow(name) as steps:
+            async for step in steps:
+                await lines.send(msgspec.to_builtins(step))
+        await lines.end()
+    return lines.response
+
+
+def _row(stored: StoredModel, served: ServedModel | None) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(stored, enc_hook=str)
+    row["state"] = served.status if served else "unloaded"
+    progress = served.supervisor.progress if served and served.loaded is None else None
+    return row | {"loading": msgspec.to_builtins(progress)}

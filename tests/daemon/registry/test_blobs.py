@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from llmd.registry.blobs import Blobs
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> Blobs:
+    return Blobs(tmp_path / "blobs", tmp_path / "partial")
+
+
+def add(blobs: Blobs, content: bytes) -> str:
+    sha256 = hashlib.sha256(content).hexdigest()
+    file = blobs.folder.parent / "file"
+    file.write_bytes(content)
+    blobs.adopt(file, sha256)
+    return sha256
+
+
+def test_an_adopted_file_is_the_blob_and_cannot_be_written_into(blobs: Blobs) -> None:
+    path = blobs.path(add(blobs, b"content"))
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"content", 0o444)
+    assert not (blobs.folder.parent / "file").exists()
+
+
+def test_a_directory_is_copied_and_stays_its_owners(blobs: Blobs, tmp_path: Path) -> None:
+    source = tmp_path / "mine"
+    (source / "1_Pooling").mkdir(parents=True)
+    (source / "config.json").write_bytes(b"{}")
+    (source / "1_Pooling" / "config.json").write_bytes(b"[]")
+    (source / ".hidden").write_bytes(b"x")
+    files = blobs.add_directory(source)
+    assert [(file.path, file.size_bytes) for file in files] == [
+        ("1_Pooling/config.json", 2),
+        ("config.json", 2),
+    ]
+    (source / "config.json").write_bytes(b"changed")
+    assert blobs.path(files[1].sha256).read_bytes() == b"{}"
+    assert list(blobs.partial.iterdir()) == []
+
+
+def test_what_nobody_needs_is_freed_and_parts_of_pulls_stay(blobs: Blobs) -> None:
+    needed, other = add(blobs, b"needed"), add(blobs, b"other!!")
+    blobs.partial.mkdir()
+    for name in ("part", "part.lock", "copy-1"):
+        (blobs.partial / name).touch()
+    assert blobs.free({needed}) == len(b"other!!")
+    assert blobs.path(needed).exists()
+    assert not blobs.path(other).exists()
+    assert [path.name for path in blobs.partial.iterdir()] == ["part"]
+    assert blobs.free({needed}) == 0

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.api.errors import RequestError
+from llmd.registry.names import HubName, check_local_name, parse_hub_name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("org/name", HubName("org/name")),
+        ("gpt2", HubName("gpt2")),
+        (" hf.co/org/name:latest ", HubName("org/name")),
+        ("https://huggingface.co/org/na.me-1", HubName("org/na.me-1")),
+        ("org/name@v1.0", HubName("org/name", "v1.0")),
+        ("org/name@refs/pr/1", HubName("org/name", "refs/pr/1")),
+        ("org/name@main", HubName("org/name")),
+    ],
+)
+def test_reads_repository_and_revision(text: str, name: HubName) -> None:
+    assert parse_hub_name(text) == name
+
+
+HOSTILE = [
+    "../etc",
+    "a/../b",
+    "a/b/c",
+    "/etc",
+    "a//b",
+    ".hidden",
+    "a/.b",
+    "a\\b",
+    "a b",
+    "a\0b",
+    "",
+    "x" * 200,
+    "ä/b",
+]
+HOSTILE += ["file:///etc", "http://127.0.0.1/x", "evil.example/org/name/x", "-rf", "a\nb"]
+
+
+@pytest.mark.parametrize(
+    "text", [*HOSTILE, "a/b@", "a/b@../x", "a/b@/x", "a/b@x/", "a/b@-x", "a/b:Q4_K_M", "a/b@" + "x" * 101]
+)
+def test_refuses_what_is_no_name_or_leads_elsewhere(text: str) -> None:
+    with pytest.raises(RequestError, match="is no name of a model"):
+        parse_hub_name(text)
+
+
+def test_a_pinned_version_is_a_model_of_its_own() -> None:
+    assert parse_hub_name("org/name").local == "org/name"
+    assert parse_hub_name("org/name@refs/pr/1").local == "org/name@refs--pr--1"
+    assert str(parse_hub_name("org/name@v1")) == "org/name@v1"
+
+
+@pytest.mark.parametrize("text", ["mine", "org/mine", "org/name@refs--pr--1", "mine:latest"])
+def test_names_of_the_store_have_one_or_two_parts(text: str) -> None:
+    assert check_local_name(text) == text.removesuffix(":latest")
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, "a@b/c", "a/b\n"])
+def test_no_name_of_the_store_leads_out_of_it(text: str) -> None:
+    with pytest.raises(RequestError, match="is no name of a model"):
+        check_local_name(text)

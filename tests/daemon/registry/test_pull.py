@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import ConflictError, DiskSpaceError, HubError, NotFoundError, UnsupportedModelError
+from llmd.registry.download import Downloader
+from llmd.registry.hub import Hub
+from llmd.registry.library import Library
+from llmd.registry.names import parse_hub_name
+from llmd.registry.pull import SPARE_BYTES, PullStep, pull
+from llmd.registry.selection import INDEX_FILE
+from llmd.registry.store import Store
+from tests.corrupt import small_model
+from tests.serving import hub as hubs
+from tests.serving.hub import Repository
+
+NAME = "org/name"
+OTHER_COMMIT = "2" * 40
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> Path:
+    return small_model.write_small_model(tmp_path / "original")
+
+
+@pytest.fixture(autouse=True)
+def repository(hub: hubs.Hub, original: Path) -> Repository:
+    hub.repositories[NAME] = Repository.of(original)
+    return hub.repositories[NAME]
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def library(models: Path) -> Library:
+    return Library(models, ("guide",))
+
+
+def run(hub: hubs.Hub, library: Library, name: str = NAME, *, free: int = 1 << 40) -> list[PullStep]:
+    steps = pull(
+        parse_hub_name(name),
+        Hub(hub.url),
+        library,
+        make_downloader=lambda blobs, opener: Downloader(blobs, opener, lambda _seconds: None),
+        free_bytes=lambda _path: free,
+    )
+    return list(steps)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_a_pulled_model_is_a_plain_directory_of_the_store(
+    hub: hubs.Hub, library: Library, models: Path, original: Path
+) -> None:
+    run(hub, library)
+    assert contents(models / NAME) == contents(original)
+    (model,) = Store(models, {}).list()
+    assert (model.name, model.source, model.commit, model.reason) == (NAME, NAME, hubs.COMMIT, "")
+
+
+def test_only_what_is_needed_is_asked_for(hub: hubs.Hub, library: Library) -> None:
+    run(hub, library)
+    asked = {path.rpartition("/")[2] for path in hub.asked if "/resolve/" in path}
+    assert asked == {"config.json", "tokenizer.json", "model.safetensors"}
+
+
+def test_every_step_is_told_in_the_words_of_ollama(hub: hubs.Hub, library: Library) -> None:
+    steps = run(hub, library)
+    assert [step.status for step in (steps[0], *steps[-2:])] == [
+        "pulling manifest",
+        "writing manifest",
+        "success",
+    ]
+    weights = [step for step in steps if step.file == "model.safetensors"]
+    assert {(step.status, step.digest) for step in weights} == {
+        (f"pulling {weights[0].digest[7:19]}", weights[0].digest)
+    }
+    assert weights[0].completed == 0 < weights[-1].completed == weights[-1].total
+    assert steps[-1].model == NAME
+
+
+def test_a_model_that_is_here_is_not_fetched_again(hub: hubs.Hub, library: Library) -> None:
+    run(hub, library)
+    hub.asked.clear()
+    assert [step.status for step in run(hub, library)] == ["pulling manifest", "success"]
+    assert hub.asked == [f"/api/models/{NAME}"]
+
+
+def test_a_new_version_takes_the_place_of_the_old_and_shares_what_stayed(
+    hub: hubs.Hub, library: Library, models: Path, repository: Repository
+) -> None:
+    run(hub, library)
+    files = repository.commits[hubs.COMMIT] | {"config.json": b'{"changed": true}'}
+    repository.add("main", OTHER_COMMIT, files)
+    hub.sent.clear()
+    run(hub, library)
+    assert (models / NAME / "config.json").read_bytes() == b'{"changed": true}'
+    assert set(hub.sent) == {"config.json"}
+    assert len(list(library.blobs.folder.iterdir())) == 3
+
+
+def test_a_pinned_version_stands_beside_the_newest(
+    hub: hubs.Hub, library: Library, models: Path, repository: Repository
+) -> None:
+    repository.add("v2", OTHER_COMMIT, repository.commits[hubs.COMMIT] | {"config.json": b"{}"})
+    run(hub, library)
+    assert run(hub, library, f"{NAME}@v2")[-1].model == f"{NAME}@v2"
+    assert (models / f"{NAME}@v2" / "config.json").read_bytes() == b"{}"
+    assert {model.name for model in Store(models, {}).list()} == {NAME, f"{NAME}@v2"}
+    with pytest.raises(NotFoundError, match="no revision v3"):
+        run(hub, library, f"{NAME}@v3")
+
+
+def test_shards_are_those_that_the_index_names(
+    hub: hubs.Hub, library: Library, models: Path, original: Path, repository: Repository
+) -> None:
+    small_model.write_sharded(original)
+    extra = {"model-of-another-index.safetensors": b"not needed"}
+    repository.add("main", OTHER_COMMIT, {**contents(original), **extra})
+    run(hub, library)
+    assert contents(models / NAME) == contents(original)
+    del repository.commits[OTHER_COMMIT][small_model.SHARDS[1]]
+    repository.add("main", "3" * 40, {**repository.commits[OTHER_COMMIT], "config.json": b"{}"})
+    with pytest.raises(UnsupportedModelError, match="lacks model-00002-of-00002"):
+        run(hub, library)
+
+
+def test_a_pull_that_broke_off_goes_on_where_it_was(hub: hubs.Hub, library: Library, models: Path) -> None:
+    hub.cut_after["model.safetensors"] = [2000, *[0] * 5]
+    with pytest.raises(HubError, match="what has come is kept"):
+        run(hub, library)
+    assert not (models / NAME).exists()
+    hub.cut_after.clear()
+    hub.ranges.clear()
+    steps = run(hub, library)
+    assert hub.ranges[-1] == "bytes=2000-"
+    verifying = next(step for step in steps if step.status.startswith("verifying"))
+    assert verifying.status == "verifying sha256 digest"
+    weights = [step.completed for step in steps if step.file == "model.safetensors" and step.total]
+    assert weights[0] == 2000
+
+
+def test_bytes_that_change_on_the_way_are_fetched_again_and_never_believed(
+    hub: hubs.Hub, library: Library, models: Path, original: Path
+) -> None:
+    hub.damaged["model.safetensors"] = 1
+    run(hub, library)
+    assert contents(models / NAME) == contents(original)
+    library.remove(NAME)
+    hub.damaged["config.json"] = 9
+    with pytest.raises(HubError, match=r"config.json came twice with another hash"):
+        run(hub, library)
+    assert not (models / NAME).exists()
+
+
+def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, library: Library) -> None:
+    with pytest.raises(
+        DiskSpaceError, match=r"the model has \d+ bytes, 0 of them are here already, and .* are missing"
+    ):
+        run(hub, library, free=SPARE_BYTES + 5000)
+    assert hub.sent == {}
+
+
+def test_what_is_here_already_needs_no_room(hub: hubs.Hub, library: Library) -> None:
+    hub.cut_after["model.safetensors"] = [9000, *[0] * 5]
+    with pytest.raises(HubError):
+        run(hub, library)
+    hub.cut_after.clear()
+    # The small files have no SHA-256 at the hub, so that they are counted and fetched anew.
+    files = hub.repositories[NAME].commits[hubs.COMMIT]
+    missing = sum(map(len, (files["config.json"], files["model.safetensors"]))) - 9000
+    with pytest.raises(DiskSpaceError, match="are missing"):
+        run(hub, library, free=missing + SPARE_BYTES - 1)
+    assert run(hub, library, free=missing + SPARE_BYTES)[-1].status == "success"
+
+
+def test_pickled_weights_are_never_fetched(hub: hubs.Hub, library: Library, repository: Repository) -> None:
+    repository.add("main", OTHER_COMMIT, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(UnsupportedModelError, match=r"only pytorch_model.bin"):
+        run(hub, library)
+
+
+def test_a_name_that_is_taken_is_refused_before_the_hub_is_asked(
+    hub: hubs.Hub, library: Library, models: Path
+) -> None:
+    (models / NAME).mkdir(parents=True)
+    with pytest.raises(ConflictError, match="did not fetch"):
+        run(hub, library)
+    assert hub.asked == []
+
+
+def test_an_index_that_is_broken_is_refused(hub: hubs.Hub, library: Library, repository: Repository) -> None:
+    repository.add("main", OTHER_COMMIT, {"config.json": b"{}", INDEX_FILE: json.dumps([]).encode()})
+    with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
+        run(hub, library)
