@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -69,6 +70,17 @@ def test_tools_are_told_where_the_template_does_not_show_them(text: ModelText) -
     assert b'{"name": "now"' in bytes(bare.encode_chat(prompt))
     none = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("none"))
     assert bare.encode_chat(none) == tuple(b"user:What is <think>?")
+
+
+def test_ids_of_calls_are_as_the_template_demands_them(text: ModelText) -> None:
+    template = "{% if tools %}{% endif %}{% for m in messages %}{% if m.tool_call_id and m.tool_call_id|length != 9 %}"
+    model = written(text, template + "{{ raise_exception('nine!') }}{% endif %}{{ m.role }}{% endfor %}")
+    call = {"id": "call_1", "function": {"name": "now"}}
+    history: list[dict[str, Any]] = [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1"},
+    ]
+    assert model.encode_chat(ChatPrompt([*ASKED, *history])) == tuple(b"userassistanttool")
 
 
 def test_calls_are_read_where_tools_may_be_called(text: ModelText) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError
 from llmd.api.parsing import CallFormat, ReasoningMarks
 from llmd.api.plugins import Parser
+from llmd.chat.call_ids import demands_short_ids
 
 logger = logging.getLogger(__name__)
 
@@ -38,12 +39,14 @@ class AnswerFormats(Struct, frozen=True):
     """How a model writes calls and reasoning.
 
     ``tools_go`` says how it is shown tools: its template writes the variable ``tools``, or the key of that name of the
-    system message; or it knows none, and they are text of the system message (`llmd.chat.tool_prompt`).
+    system message; or it knows none, and they are text of the system message (`llmd.chat.tool_prompt`). With
+    ``short_ids`` it demands ids of calls of its own kind (`llmd.chat.call_ids`).
     """
 
     calls: CallFormat | None = None
     reasoning: ReasoningMarks | None = None
     tools_go: ToolsGo = "template"
+    short_ids: bool = False
 
 
 def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerFormats:
@@ -59,7 +62,7 @@ def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerForm
     reasoning = _chosen(choice, "reasoning", choice.reasoning, source)
     assert calls is None or isinstance(calls, CallFormat)
     assert reasoning is None or isinstance(reasoning, ReasoningMarks)
-    return AnswerFormats(calls, reasoning, _tools_go(source))
+    return AnswerFormats(calls, reasoning, _tools_go(source), demands_short_ids(source))
 
 
 def _tools_go(source: str) -> ToolsGo:

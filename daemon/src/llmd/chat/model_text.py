@@ -11,6 +11,7 @@ from msgspec import Struct
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.api.parsing import Tool
+from llmd.chat.adapted_messages import adapted_messages
 from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
@@ -26,7 +27,6 @@ from llmd.chat.template_messages import prepare_messages
 from llmd.chat.templates import TemplateRenderer
 from llmd.chat.tokenizer import Tokenizer
 from llmd.chat.tool_binding import ToolBinding
-from llmd.chat.tool_prompt import tell_tools, tools_in_system_message
 from llmd.chat.tools import ToolChoice
 from llmd.models.config_file import read_config
 
@@ -100,9 +100,10 @@ class ModelText(Struct, frozen=True):
         """
         if isinstance(self.template, TemplateError):
             raise self.template
+        messages = with_opening(self.opening, prompt.messages)
         return self.renderer.render(
             self.template,
-            self._messages(prompt),
+            adapted_messages(messages, prompt.shown_tools, self.formats),
             tools=prompt.shown_tools,
             add_generation_prompt=prompt.add_generation_prompt,
             continue_final_message=prompt.continue_final_message,
@@ -171,15 +172,6 @@ class ModelText(Struct, frozen=True):
             begun = prepare_messages(prompt.messages[-1:])[0]["content"]
             return bool(begun.rfind(marks.begin) > begun.rfind(marks.end))
         return self._ends_with(ids, marks.begin)
-
-    def _messages(self, prompt: ChatPrompt) -> Sequence[Mapping[str, Any]]:
-        """The messages, with tools in them where the template does not write tools itself."""
-        messages = with_opening(self.opening, prompt.messages)
-        if self.formats.tools_go == "template":
-            return messages
-        prepared = prepare_messages(messages, keep_developer=True)
-        told = tell_tools if self.formats.tools_go == "text" else tools_in_system_message
-        return told(prepared, prompt.shown_tools)
 
 
 def load_model_text(
