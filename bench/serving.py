@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -87,8 +87,8 @@ def main() -> None:
         ours = stack.enter_context(llmd_server(model, folder, slots=SLOTS, context_len=CONTEXT_LEN))
         peer = stack.enter_context(open_peer(gguf, threads, waiting))
         results = {
-            workload.title: interleave(ours, peer, arguments.rounds, partial(load, workload, model))
-            for workload in workloads
+            workload.title: interleave(ours, peer, seeds, partial(load, workload, model))
+            for workload, seeds in zip(workloads, seeds_of(len(workloads), arguments.rounds), strict=True)
         }
         memory = {server.name: server.resident_bytes() for server in (ours, peer)}
     now = datetime.now(UTC)
@@ -133,18 +133,21 @@ def best_waiting(gguf: Path, threads: int, workload: Workload, model: Path) -> s
     return max(rates, key=rates.__getitem__)
 
 
+def seeds_of(num_workloads: int, rounds: int) -> list[range]:
+    """The seeds of each workload's rounds and of the one before: no prompt comes twice, which a cache would know."""
+    return [range(first, first + rounds + 1) for first in range(1, num_workloads * 1000, 1000)]
+
+
 def interleave(
-    ours: Server, peer: Server, rounds: int, measure: Callable[[Server, int], dict[str, Any]]
+    ours: Server, peer: Server, seeds: Sequence[int], measure: Callable[[Server, int], dict[str, Any]]
 ) -> Rounds:
-    """Rounds of (ours, peer) after one that does not count. ``measure`` gets a server and the seed of the round's prompts;
-    who goes first changes each time.
-    """
+    """A round of (ours, peer) for each seed, the first of which does not count; who goes first changes each time."""
     measured = []
-    for seed in range(rounds + 1):
-        order = (ours, peer) if seed % 2 else (peer, ours)
+    for number, seed in enumerate(seeds):
+        order = (ours, peer) if number % 2 else (peer, ours)
         found = {server.name: measure(server, seed) for server in order}
         measured.append((found[ours.name], found[peer.name]))
-        print(f"round {seed} of {rounds}", file=sys.stderr)
+        print(f"round {number} of {len(seeds) - 1}", file=sys.stderr)
     return measured[1:]
 
 

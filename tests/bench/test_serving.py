@@ -9,7 +9,7 @@ import pytest
 
 from bench.checkpoint import write_checkpoint
 from bench.servers import Server, llmd_server
-from bench.serving import WORKLOADS, Workload, interleave, load
+from bench.serving import WORKLOADS, Workload, interleave, load, seeds_of
 from bench.shapes import Shape
 from bench.vocabulary import write_tokenizer
 
@@ -24,12 +24,17 @@ def test_sides_take_turns_on_the_same_prompts_and_each_goes_first() -> None:
         asked.append((server.name, seed))
         return {"name": server.name, "seed": seed}
 
-    rounds = interleave(OURS, PEER, 2, measure)
-    assert asked == [("peer", 0), ("ours", 0), ("ours", 1), ("peer", 1), ("peer", 2), ("ours", 2)]
+    rounds = interleave(OURS, PEER, range(7, 10), measure)
+    assert asked == [("peer", 7), ("ours", 7), ("ours", 8), ("peer", 8), ("peer", 9), ("ours", 9)]
     assert [(ours["name"], peer["name"], ours["seed"], peer["seed"]) for ours, peer in rounds] == [
-        ("ours", "peer", 1, 1),
-        ("ours", "peer", 2, 2),
+        ("ours", "peer", 8, 8),
+        ("ours", "peer", 9, 9),
     ]
+
+
+def test_no_two_rounds_have_the_same_prompts() -> None:
+    seeds = [seed for workload in seeds_of(3, 5) for seed in workload]
+    assert len(seeds) == len(set(seeds)) == 3 * 6
 
 
 def test_workloads_may_be_scaled_but_never_to_nothing() -> None:
