@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import jsonschema
 import ollama
 import pytest
 
@@ -136,6 +138,36 @@ def test_thinking_stands_beside_the_answer_and_can_be_turned_off(thinker: ollama
     capabilities = thinker.show(MODEL).capabilities
     assert capabilities is not None
     assert "thinking" in capabilities
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"enum": ["Oslo", "Rome"]}, "big": {"type": "boolean"}},
+    "required": ["name", "big"],
+    "additionalProperties": False,
+}
+
+
+def test_answers_keep_to_a_schema_and_to_json(client: ollama.Client) -> None:
+    options = {"temperature": 1.5, "seed": 3, "num_predict": 300}
+    answer = client.chat(MODEL, messages=HELLO, format=SCHEMA, options=options)
+    assert answer.done_reason == "stop"
+    jsonschema.validate(json.loads(answer.message.content or ""), SCHEMA)
+    generated = client.generate(MODEL, "Hello", format=SCHEMA, options=options)
+    jsonschema.validate(json.loads(generated.response or ""), SCHEMA)
+    begun = client.generate(MODEL, "Hello", format="json", options=OPTIONS).response or ""
+    assert begun.lstrip()[0] == "{"
+    with pytest.raises(ollama.ResponseError) as refused:
+        client.chat(MODEL, messages=HELLO, format={"type": "object", "unevaluatedProperties": False})
+    assert refused.value.status_code == 400
+    assert "unevaluatedProperties" in refused.value.error
+
+
+def test_schema_holds_from_the_first_sign_where_thinking_is_off(thinker: ollama.Client) -> None:
+    answer = thinker.chat(
+        MODEL, messages=HELLO, format=SCHEMA, think=False, options={"temperature": 0, "num_predict": 300}
+    )
+    jsonschema.validate(json.loads(answer.message.content or ""), SCHEMA)
 
 
 def test_loads_and_keeps_a_model(client: ollama.Client) -> None:

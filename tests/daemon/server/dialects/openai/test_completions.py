@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS, read
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
 from tests.serving.http import complete
-from tests.serving.model import CONTEXT_LEN, TURN_END
-from tests.serving.running import RunningDaemon
+from tests.serving.model import CONTEXT_LEN, TURN_END, write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
 def text_of(body: dict[str, Any], index: int = 0) -> str:
@@ -115,7 +116,7 @@ def test_prompt_longer_than_the_window_is_refused(daemon: RunningDaemon) -> None
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("suffix", "end"), ("best_of", 5), ("add_special_tokens", False), ("prompt_embeds", "AA==")],
+    [("best_of", 5), ("add_special_tokens", False), ("prompt_embeds", "AA==")],
 )
 def test_fields_that_would_change_the_answer_are_refused_by_name(
     daemon: RunningDaemon, name: str, value: Any
@@ -143,3 +144,18 @@ def test_special_tokens_of_the_answer_are_shown_only_on_request(daemon: RunningD
     assert any(token > 255 for token in shown["token_ids"])
     assert "<|im_start|>" in shown["text"]
     assert "<|im_start|>" not in hidden["text"]
+
+
+def test_suffix_is_filled_up_to_where_the_model_has_tokens_for_it(
+    tmp_path: Path, probes: Path, daemon: RunningDaemon
+) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    markers = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+    write_model(directories.models / MODEL, extra_specials=markers)
+    with running_daemon(directories) as coder:
+        body = complete(coder, ["def f(", "def g("], suffix="):", return_token_ids=True).json
+        assert body["usage"]["prompt_tokens"] == 2 * (len(b"def f(" + b"):") + 3)
+        refused = complete(coder, [72, 73], suffix="):")
+        assert (refused.status, refused.error["param"]) == (400, "prompt")
+    refused = complete(daemon, "def f(", suffix="):")
+    assert (refused.status, refused.error["param"]) == (400, "suffix")

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from msgspec import structs
 
+from llmd.api.errors import RequestError
+from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
 from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
@@ -34,7 +37,6 @@ from llmd.server.service import Service
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 256
 REFUSED_IN_COMPLETIONS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "suffix": ((), "there is no fill-in-the-middle"),
     "add_special_tokens": ((True,), "BOS is written where the tokenizer has it"),
     "prompt_embeds": ((), "prompts are text or token ids"),
 }
@@ -47,6 +49,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     asked = fields.text("model")
     options, ignored_options = read_stream_options(fields)
     prompts = read_prompts(fields)
+    suffix = fields.text("suffix") or ""
     max_tokens = read_max_tokens(fields)
     logprobs = fields.integer("logprobs", 0, MAX_TOP_LOGPROBS)
     echo = read_echo(fields, logprobs)
@@ -73,7 +76,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     head = Head.new("cmpl", asked or model.name, service.version)
 
     async def prepare(ready: ReadyModel) -> GenerationRequest:
-        return template.with_prompts(await service.in_thread(encode, ready.text, prompts))
+        return await service.in_thread(with_tokens, ready.text, template, prompts, suffix)
 
     def shape(ready: ReadyModel, prepared: GenerationRequest) -> CompletionShape:
         echoed = zip(prompts, prepared.prompts, strict=True) if echo else ()
@@ -123,9 +126,25 @@ def read_echo(fields: RequestFields, logprobs: int | None) -> bool:
     return echo
 
 
-def encode(text: ModelText, prompts: tuple[Prompt, ...]) -> tuple[tuple[int, ...], ...]:
-    """Every prompt as tokens."""
-    return tuple(text.encode_text(prompt) if isinstance(prompt, str) else prompt for prompt in prompts)
+def with_tokens(
+    text: ModelText, template: GenerationRequest, prompts: tuple[Prompt, ...], suffix: str
+) -> GenerationRequest:
+    """The request with its prompts as tokens; before a suffix, answers fill in the middle.
+
+    Raises:
+        RequestError: there is a suffix, and the model has no tokens for it or a prompt is no text.
+    """
+    if not suffix:
+        return template.with_prompts(
+            tuple(text.encode_text(prompt) if isinstance(prompt, str) else prompt for prompt in prompts)
+        )
+    middle = FillInMiddle.of(text.tokenizer)
+    prefixes = [prompt for prompt in prompts if isinstance(prompt, str)]
+    if len(prefixes) < len(prompts):
+        raise RequestError("a prompt before a suffix must be a text", param="prompt", hint="send texts")
+    end = structs.replace(template.end, token_ids=(*template.end.token_ids, *middle.stop_ids))
+    filled = tuple(middle.encode(prefix, suffix) for prefix in prefixes)
+    return structs.replace(template, end=end).with_prompts(filled)
 
 
 def prompt_text(text: ModelText, prompt: Prompt, tokens: tuple[int, ...]) -> str:
