@@ -54,6 +54,11 @@ class Store:
         """Whether the model came with llmd."""
         return name in self._builtin
 
+    def is_pulled(self, name: str) -> bool:
+        """Whether the model lies in the library, by its whole name."""
+        directory = self.directories().get(name)
+        return directory is not None and self.library.version_of(directory) is not None
+
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
         """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
 

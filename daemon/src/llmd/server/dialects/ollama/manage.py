@@ -35,14 +35,22 @@ async def copy(request: web.Request, service: Service) -> web.Response:
 
 
 async def delete(request: web.Request, service: Service) -> web.Response:
-    """Delete a derived model.
+    """Delete a derived model, or one that was pulled; one that is loaded and idle is unloaded first.
 
     Raises:
         NotFoundError: there is none of that name.
         BadRequestError: it is a directory of the user's own.
+        ConflictError: it is in use.
     """
     name = read_name(RequestFields(await read_object(request)))
-    await service.in_thread(_delete, service.models, name)
+    known = name.removesuffix(":latest")
+    is_derived = await service.in_thread(service.models.store.derived.find, name) is not None
+    if not is_derived and await service.in_thread(service.models.store.is_pulled, known):
+        if any(served.name == known and not served.residence.users for served in service.models.served):
+            await service.models.unload(known)
+        await service.in_thread(service.models.store.library.remove, known)
+    else:
+        await service.in_thread(_delete, service.models, name)
     return web.Response()
 
 

@@ -17,7 +17,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.ollama import chat, create, generate, listing, manage, show, status
+    from llmd.server.dialects.ollama import chat, create, generate, listing, manage, pull, show, status
 
     return [
         Route("GET", "/", status.root, probe=True, right="none"),
@@ -27,8 +27,9 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/api/ps", listing.ps),
         Route("POST", "/api/show", show.show),
         Route("POST", "/api/create", create.create),
+        Route("POST", "/api/pull", pull.pull, right="manage"),
         Route("POST", "/api/copy", manage.copy),
-        Route("DELETE", "/api/delete", manage.delete),
+        Route("DELETE", "/api/delete", manage.delete, right="manage"),
         Route("POST", "/api/generate", generate.answer),
         Route("POST", "/api/chat", chat.answer),
         *(Route("POST", path, status.no_account) for path in ("/api/me", "/api/signout")),

@@ -1,0 +1,49 @@
+"""``POST /api/pull``: a model from the hub."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from llmd.registry.names import parse_hub_name
+from llmd.registry.pull import PullStep
+from llmd.server.bodies import read_object
+from llmd.server.dialects.ollama.names import read_name
+from llmd.server.dialects.ollama.progress import FIRST_LINE_S
+from llmd.server.json_response import json_response
+from llmd.server.line_stream import LineStream
+from llmd.server.request_fields import RequestFields
+from llmd.server.service import Service
+
+
+async def pull(request: web.Request, service: Service) -> web.StreamResponse:
+    """Fetch a model, with a line for each step and at least two in a second; not streamed, the last line alone.
+
+    Which hub is asked the daemon's settings say; ``insecure`` changes nothing.
+
+    Raises:
+        RequestError: this is no name of a model at a hub.
+        ConflictError: the name belongs to a directory that llmd did not fetch.
+    """
+    fields = RequestFields(await read_object(request))
+    name = parse_hub_name(read_name(fields))
+    stream = fields.boolean("stream", default=True)
+    await service.in_thread(service.models.store.library.check_free, name.local)
+    async with service.pulls.follow(name) as steps:
+        if not stream:
+            async for step in steps:
+                last = _line(step)
+            return json_response(last)
+        async with LineStream(request, {}, FIRST_LINE_S) as lines:
+            async for step in steps:
+                await lines.send(_line(step))
+            await lines.end()
+    return lines.response
+
+
+def _line(step: PullStep) -> dict[str, Any]:
+    """A step as Ollama writes it: counts stand where there is something to count."""
+    if not step.total:
+        return {"status": step.status}
+    return {"status": step.status, "digest": step.digest, "total": step.total, "completed": step.completed}
