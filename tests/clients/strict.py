@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -10,10 +11,16 @@ from pydantic import BaseModel, TypeAdapter
 
 def check(kind: Any, raw: bytes | str) -> Any:
     """Raw JSON as a client's type; raises where a field is missing, has another type, or is not in that type."""
-    value = TypeAdapter(kind).validate_json(raw, strict=True)
+    value = _adapter(kind).validate_json(raw, strict=True)
     unknown = list(unknown_fields(value, "body"))
     assert unknown == [], f"{kind} does not know {', '.join(unknown)}"
     return value
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Building one of a large union takes seconds."""
+    return TypeAdapter(kind)
 
 
 def unknown_fields(value: Any, path: str) -> Iterator[str]:

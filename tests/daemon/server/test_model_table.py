@@ -116,6 +116,20 @@ async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> No
     assert table.names_of(await table.resolve("alpha")) == ["alpha", "gpt-4o"]
 
 
+def test_an_alias_may_stand_for_many_names() -> None:
+    aliases = {"claude-*": "alpha", "claude-3": "beta", "*": "beta"}
+    assert matching("claude-sonnet-4-5[1m]", aliases, ["alpha", "beta"]) == ["alpha"]
+    assert matching("claude-3", aliases, ["alpha", "beta"]) == ["beta"]
+    assert matching("alpha", aliases, ["alpha", "beta"]) == ["alpha"]
+    assert matching("claude-", {"claude-*": "alpha"}, ["alpha"]) == ["alpha"]
+    assert matching("cl", {"claude-*": "alpha"}, ["alpha"]) == []
+
+
+async def test_an_alias_for_many_names_is_no_name_of_its_model(tmp_path: Path, table: ModelTable) -> None:
+    many = ModelTable(table.store, {"claude-*": "alpha"}, residents_of())
+    assert many.names_of(await many.resolve("claude-x")) == ["alpha"]
+
+
 def test_exact_names_win_over_prefixes() -> None:
     assert matching("alpha", {}, ["alpha", "alphabet"]) == ["alpha"]
     assert matching("a", {}, ["alpha", "alphabet"]) == ["alpha", "alphabet"]

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 )
 @click.argument("models", nargs=-1, metavar="[MODEL]…")
 @click.option(
-    "--alias", "aliases", multiple=True, metavar="NAME[=MODEL]", help="Another name of a model; repeatable."
+    "--alias",
+    "aliases",
+    multiple=True,
+    metavar="NAME[=MODEL]",
+    help="Another name of a model, * for any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
 @serving_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
@@ -13,6 +14,7 @@ from llmd.server.residents import Residents
 from llmd.server.served_model import ServedModel
 
 LATEST = ":latest"
+ANY = "*"
 NEAREST = 3
 PATH_STARTS = ("/", "./", "../", "~")
 
@@ -89,8 +91,9 @@ class ModelTable:
         await self._residents.unload(name, error)
 
     def names_of(self, served: AnsweringModel) -> list[str]:
-        """The model's name and its aliases."""
-        return [served.name, *(alias for alias, name in self.aliases.items() if name == served.name)]
+        """The model's name and its aliases, but for those that stand for many names."""
+        mine = (alias for alias, name in self.aliases.items() if name == served.name and ANY not in alias)
+        return [served.name, *mine]
 
     def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
         """The directory's own name, or its path where another model has that name."""
@@ -109,11 +112,17 @@ class ModelTable:
 
 
 def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Names that ``asked`` may mean; exactly one, or the asker must be told."""
-    known = {name: name for name in names} | dict(aliases)
+    """Names that ``asked`` may mean; exactly one, or the asker must be told. A ``*`` in an alias stands for any text."""
+    patterns = {alias: name for alias, name in aliases.items() if ANY in alias}
+    known = {name: name for name in names} | {
+        alias: name for alias, name in aliases.items() if alias not in patterns
+    }
     for exact in (asked, asked.removesuffix(LATEST)):
         if exact in known:
             return [known[exact]]
+    meant = [name for pattern, name in patterns.items() if fnmatchcase(asked, pattern)]
+    if meant:
+        return meant[:1]
     return sorted({target for name, target in known.items() if name.startswith(asked)})
 
 

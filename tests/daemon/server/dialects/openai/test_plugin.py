@@ -8,6 +8,7 @@ def test_announces_its_routes() -> None:
     assert dialect.name == "openai"
     assert [(route.method, route.path) for route in dialect.routes()] == [
         ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/chat/completions/input_tokens"),
         ("POST", "/v1/completions"),
         ("POST", "/v1/responses"),
         ("POST", "/v1/responses/input_tokens"),

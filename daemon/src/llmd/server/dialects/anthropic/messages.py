@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ChatPrompt
 from llmd.server.bodies import read_object
+from llmd.server.counting import count_tokens
 from llmd.server.dialects.anthropic.conversation import read_conversation
 from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.dialects.anthropic.message_shape import MessageShape
@@ -87,16 +88,11 @@ async def _stream(
     return events.response
 
 
-async def count_tokens(request: web.Request, service: Service) -> web.Response:
+async def count(request: web.Request, service: Service) -> web.Response:
     """How many tokens a conversation is as a prompt. The engine is not asked."""
     fields = RequestFields(await read_object(request))
-    asked = fields.text("model")
-    question = read_question(fields)
-    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    with model.in_use():
-        text = await model.text()
-        tokens = await service.in_thread(text.encode_chat, question.prompt)
-    return json_response({"input_tokens": len(tokens)})
+    asked, question = fields.text("model"), read_question(fields)
+    return json_response({"input_tokens": await count_tokens(request, service, asked, question.prompt)})
 
 
 def read_question(fields: RequestFields) -> Question:

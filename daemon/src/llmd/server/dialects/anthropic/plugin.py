@@ -21,6 +21,6 @@ def _routes() -> Sequence[Route]:
 
     return [
         Route("POST", "/v1/messages", messages.answer),
-        Route("POST", "/v1/messages/count_tokens", messages.count_tokens),
+        Route("POST", "/v1/messages/count_tokens", messages.count),
         Route("GET", "/api/hello", hello.hello, probe=True, right="none"),
     ]

@@ -16,13 +16,14 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.openai import chat, completions, models
+    from llmd.server.dialects.openai import chat, completions, input_tokens, models
     from llmd.server.dialects.openai.responses.routes import Responses
     from llmd.server.dialects.openai.responses.store import ResponseStore
 
     responses = Responses(ResponseStore())
     return [
         Route("POST", "/v1/chat/completions", chat.answer),
+        Route("POST", "/v1/chat/completions/input_tokens", input_tokens.count_chat),
         Route("POST", "/v1/completions", completions.answer),
         Route("POST", "/v1/responses", responses.create),
         Route("POST", "/v1/responses/input_tokens", responses.count),

@@ -8,6 +8,8 @@ from aiohttp import web
 
 from llmd.api.problem import Problem
 from llmd.server.bodies import read_object
+from llmd.server.counting import count_tokens
+from llmd.server.dialects.openai.input_tokens import counted
 from llmd.server.dialects.openai.responses.answering import Answering
 from llmd.server.dialects.openai.responses.request import read_question, read_request
 from llmd.server.dialects.openai.responses.store import ResponseStore
@@ -69,11 +71,7 @@ class Responses:
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
         question = read_question(fields, self._earlier(fields))
-        model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
-        with model.in_use():
-            text = await model.text()
-            tokens = await service.in_thread(text.encode_chat, question.prompt)
-        return json_response({"object": "response.input_tokens", "input_tokens": len(tokens)})
+        return counted(await count_tokens(request, service, named, question.prompt))
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
         """The items of the response that this one goes on from."""
