@@ -1,0 +1,186 @@
+"""Faults at length: ``python -m bench.faults``. The chaos tests do the same with fewer clients.
+
+Each fault is done twice, and what the daemon takes is compared after the first and after the second time: what an
+allocator keeps of its first hard work is no leak, what grows again is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from bench.machine import describe
+from llmd.config import UnixAddress
+from tests.chaos.fault_clients import (
+    EngineKiller,
+    Levels,
+    Target,
+    answers,
+    header_flood,
+    large_body,
+    leavers,
+    slow_readers,
+    speakers_of_garbage,
+)
+from tests.serving.home import make_home
+from tests.serving.model import write_model
+
+RESULTS = Path(__file__).parent / "results"
+MODEL = "long"
+CONTEXT_LEN = 4096
+LONG = {"max_tokens": 1500, "ignore_eos": True}
+WIDE = {"max_tokens": 250, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
+SETTINGS = {"LLMD_BUFFER_TOKENS": "64", "LLMD_SLOTS": "16", "LLMD_MAX_QUEUE": "600"}
+SETTLE_S = 120.0
+
+
+class Outcome(Struct, frozen=True):
+    """A fault: what was seen, how long both times took together, and what the daemon took after each."""
+
+    name: str
+    seen: str
+    seconds: float
+    first: Levels
+    second: Levels
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.faults")
+    parser.add_argument(
+        "--kill-seconds", type=float, default=120.0, help="how long the engine is killed again and again"
+    )
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = make_home(Path(folder), Path(folder) / "cache")
+        write_model(home.folder / "data" / "llmd" / "models" / MODEL, context_len=CONTEXT_LEN)
+        home.environment.update(SETTINGS)
+        with home.serve(MODEL):
+            target = Target(UnixAddress(home.socket), MODEL)
+            answers(target, 8, 100)
+            text = report(
+                [run(target, name, fault) for name, fault in faults(target, arguments.kill_seconds).items()]
+            )
+    print(text)
+    (RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-faults.md").write_text(text)
+
+
+def faults(target: Target, kill_s: float) -> Mapping[str, Callable[[], str]]:
+    """Every fault by name; each says what was seen."""
+    return {
+        "500 slow readers": lambda: slow(target, 500),
+        "200 clients leave in their streams": lambda: done(leavers(target, 200, LONG)),
+        "500 connections send garbage": lambda: done(speakers_of_garbage(target, 500)),
+        "20 bodies of 100 MB": lambda: f"statuses {bodies(target, 20)}",
+        "50 floods of 10 000 headers": lambda: floods(target, 50),
+        f"kill -9 of the engine every 5 s for {kill_s / 2:g} s, 32 streams": lambda: kills(
+            target, kill_s / 2
+        ),
+    }
+
+
+def run(target: Target, name: str, fault: Callable[[], str]) -> Outcome:
+    """Do it twice."""
+    print(f"{name} …", flush=True)
+    before, began = target.levels(), time.monotonic()
+    fault()
+    first = target.settled(before, SETTLE_S)
+    seen = fault()
+    second = target.settled(before, SETTLE_S)
+    assert answers(target, 1, 20), "the daemon does not serve"
+    return Outcome(name, seen, time.monotonic() - began, first, second)
+
+
+def slow(target: Target, count: int) -> str:
+    waited: list[float] = []
+
+    def meanwhile() -> None:
+        began = time.monotonic()
+        answers(target, 1, 20)
+        waited.append(time.monotonic() - began)
+
+    whole = asyncio.run(slow_readers(target, count, WIDE, meanwhile))
+    return f"{whole} of {count} streams whole once they were read; another request took {waited[0]:.1f} s meanwhile"
+
+
+def done(work: Any) -> str:
+    asyncio.run(work)
+    return "all ended"
+
+
+def bodies(target: Target, count: int) -> list[int]:
+    async def send() -> list[int]:
+        return [await large_body(target, 100 << 20) for _ in range(count)]
+
+    return sorted(set(asyncio.run(send())))
+
+
+def floods(target: Target, count: int) -> str:
+    async def send() -> None:
+        async with asyncio.TaskGroup() as group:
+            for place in range(count):
+                group.create_task(header_flood(target, 10_000), name=f"flood {place}")
+
+    asyncio.run(send())
+    return "all were cut off"
+
+
+def kills(target: Target, seconds: float) -> str:
+    undisturbed = answers(target, 32, 400)
+    killer, ended = EngineKiller(target, every_s=5.0, tokens=1), threading.Event()
+    killing = threading.Thread(target=killer.run, args=(ended.is_set,), name="killer")
+    killing.start()
+    rounds, until = 0, time.monotonic() + seconds
+    try:
+        while time.monotonic() < until:
+            assert answers(target, 32, 400) == undisturbed, "wrong or missing tokens"
+            rounds += 1
+    finally:
+        ended.set()
+        killing.join()
+    return f"{killer.kills} kills in {rounds} rounds of 32 streams of 400 tokens: no wrong or missing token"
+
+
+def report(outcomes: list[Outcome]) -> str:
+    """What goes to the results."""
+    rows = [
+        f"| {one.name} | {one.seen} | {one.seconds:.0f} s | {_change(one, 'front_bytes')} | {_change(one, 'engine_bytes')} | "
+        f"{one.second.front_descriptors - one.first.front_descriptors:+d}, "
+        f"{one.second.engine_descriptors - one.first.engine_descriptors:+d} | {one.second.blocks_used} |"
+        for one in outcomes
+    ]
+    settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+    how = (
+        f"{describe()}; {datetime.now(UTC):%Y-%m-%d}. `python -m bench.faults`: a tiny model with a window of {CONTEXT_LEN} "
+        f"tokens, {settings}, clients on the Unix socket. Each fault was done twice; memory and descriptors are those after "
+        "the first time and after the second, when nothing ran any more. After each the daemon answered. Other work ran on "
+        "the machine: times say little."
+    )
+    titles = (
+        "fault",
+        "seen",
+        "both times",
+        "front memory",
+        "engine memory",
+        "descriptors of front, engine",
+        "blocks in use",
+    )
+    head = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    return "\n".join(["# Faults", "", how, "", *head, *rows, ""])
+
+
+def _change(outcome: Outcome, field: str) -> str:
+    first, second = getattr(outcome.first, field), getattr(outcome.second, field)
+    return f"{first / 2**20:.1f} → {second / 2**20:.1f} MiB"
+
+
+if __name__ == "__main__":
+    main()
