@@ -24,9 +24,9 @@ from bench.null_daemon import NullDaemon, null_daemon
 from bench.null_engine import null_device
 from bench.processes import children, cpu_s
 from llmd.api import StageLimits
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
 from llmd.engine.chain import Chain
-from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
+from llmd.engine.core import EngineCore, Limits
 from llmd.engine.kv_budget import plan_kv
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullStage
@@ -87,7 +87,7 @@ def idle_share(streams: int, sampling: SamplingParams) -> float:
 def null_core(slots: int) -> tuple[EngineCore, NullStage]:
     """A core on a null device that keeps real time."""
     plan, device = TinyModel(context_len=CONTEXT_LEN, vocab=VOCAB).plan(), null_device(STEP_MS / 1e3)
-    limits = Limits(plan.vocab_size, plan.context_len, slots, slots, queues=True)
+    limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = device.load(program, RandomSource(), lambda _done, _total: None)
     budget = plan_kv(

@@ -1,64 +1,23 @@
-"""A core on the small model, built without a model directory."""
-
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from llmd.api import Device, StageLimits
+from llmd.api import Device
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.engine.chain import Chain
-from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
-from llmd.engine.kv_budget import plan_kv
-from llmd.engine.loading import MIN_OUTPUTS
-from llmd.models.lowering import lower
-from llmd.testing.plans import TinyModel
-from llmd.testing.sources import RandomSource
+from llmd.engine.core import EngineCore
+from tests.serving import cores
 
 MakeCore = Callable[..., EngineCore]
 
 
 @pytest.fixture(params=[False, True], ids=["one step", "two steps"])
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core; ``cuts`` are part numbers where a new stage begins.
+    """Return a function that builds a core on the reference. Every test runs with one step in flight and with two."""
 
-    Every test runs with one step in flight and with two.
-    """
-
-    def make(
-        *,
-        slots: int = 4,
-        cuts: tuple[int, ...] = (),
-        budget_bytes: int = 1 << 30,
-        context_len: int = 512,
-        device: Device | None = None,
-    ) -> EngineCore:
-        plan = TinyModel(context_len=context_len).plan()
-        device = device or ReferenceDevice()
-        outputs = max(MIN_OUTPUTS, slots)
-        limits = Limits(plan.vocab_size, plan.context_len, slots, outputs, queues=request.param)
-        stage_limits = StageLimits(slots + CHUNK_LEN, slots + 1, outputs, "f32")
-        bounds = (0, *cuts, len(plan.parts))
-        programs = [
-            lower(plan, first, last, format_of=lambda _kind, _ref: "f32")
-            for first, last in itertools.pairwise(bounds)
-        ]
-        parts = [device.load(program, RandomSource(), lambda _done, _total: None) for program in programs]
-        block_bytes = [sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups]
-        budget = plan_kv(
-            plan.groups,
-            block_bytes,
-            slots=slots,
-            context_len=plan.context_len,
-            chunk_len=limits.max_planned,
-            budget_bytes=budget_bytes,
-        )
-        stages = [
-            p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
-            for p, program in zip(parts, programs, strict=True)
-        ]
-        return EngineCore(Chain(stages), plan.groups, budget, limits)
+    def make(device: Device | None = None, **options: Any) -> EngineCore:
+        return cores.make_core(device or ReferenceDevice(), queues=request.param, **options)
 
     return make

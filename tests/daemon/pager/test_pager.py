@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from llmd.api import BLOCK_LEN, KVGroup
 from llmd.pager.keys import KeyChain
 from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks
+from tests import histories
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
@@ -62,11 +63,15 @@ class PagerHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pager = Pager((FULL, WINDOW), (30, 20), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
+        self.pager = Pager((FULL, WINDOW), (30, 20), max_sequences=5, max_len=MAX_LEN, chunk_len=CHUNK)
         self.contents = Contents()
         self.tokens: dict[int, list[int]] = {}
         self.flights: list[Flight] = []
         self.next_id = 0
+
+    def begun(self) -> list[int]:
+        """Sequences with valid tokens."""
+        return [sequence for sequence in sorted(self.tokens) if self.pager.length(sequence)]
 
     # Few different beginnings, so that prefixes meet.
     @rule(
@@ -79,11 +84,12 @@ class PagerHistory(RuleBasedStateMachine):
             assert self.pager.length(self.next_id) < len(tokens)
         self.next_id += 1
 
-    @precondition(lambda self: self.tokens)
+    @precondition(lambda self: self.begun())
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
-        parent = data.draw(st.sampled_from(sorted(self.tokens)))
-        tokens = self.tokens[parent].copy()
+        parent = data.draw(st.sampled_from(self.begun()))
+        tail = data.draw(st.lists(st.integers(4, 5), min_size=1, max_size=20))
+        tokens = [*self.tokens[parent][: self.pager.length(parent)], *tail][:MAX_LEN]
         if self.pager.fork(parent, self.next_id, tokens):
             self.tokens[self.next_id] = tokens
         self.next_id += 1
@@ -92,10 +98,11 @@ class PagerHistory(RuleBasedStateMachine):
     @rule(data=st.data())
     def launch(self, data: st.DataObject) -> None:
         writes = []
-        for sequence in data.draw(st.sets(st.sampled_from(sorted(self.tokens)), min_size=1)):
+        paused = data.draw(st.sets(st.sampled_from(sorted(self.tokens)), max_size=2))
+        for sequence in sorted(self.tokens.keys() - paused):
             tokens, planned = self.tokens[sequence], self.pager.planned(sequence)
             most = min(len(tokens) - planned, CHUNK - (planned - self.pager.length(sequence)))
-            count = data.draw(st.integers(0, most))
+            count = min(most, data.draw(st.integers(1, CHUNK)))
             if not self.pager.prepare(sequence, count):
                 assert self.pager.planned(sequence) == planned
                 continue
@@ -151,8 +158,8 @@ class PagerHistory(RuleBasedStateMachine):
         assert [pool.num_free for pool in self.pager.pools] == [30, 20]
 
 
-TestPagerHistory = PagerHistory.TestCase
-TestPagerHistory.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestPagerHistory = histories.timeout(PagerHistory.TestCase)
+TestPagerHistory.settings = settings(max_examples=histories.EXAMPLES, stateful_step_count=40, deadline=None)
 
 
 def make_pager(full: int = 40, window: int = 20) -> Pager:

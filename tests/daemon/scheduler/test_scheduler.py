@@ -12,6 +12,7 @@ from llmd.pager.keys import KeyChain, prompt_key
 from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
+from tests import histories
 
 GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
 CHUNK = 10
@@ -198,7 +199,8 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
     assert len(again.chunks[0].drawing) == 2
 
 
-@settings(max_examples=150, deadline=None)
+@histories.timeout
+@settings(max_examples=histories.EXAMPLES, deadline=None)
 @given(
     requests=st.lists(
         st.tuples(

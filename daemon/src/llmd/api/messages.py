@@ -15,6 +15,9 @@ from llmd.api.device import KVDtype
 from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.api.tensors import Format
 
+CHUNK_LEN = 256
+"""Prefill tokens in one step, where nothing else is asked for."""
+
 
 class SamplingParams(msgspec.Struct, frozen=True):
     """How tokens are drawn.
@@ -91,7 +94,8 @@ class StageSpec(msgspec.Struct, frozen=True):
 class Load(msgspec.Struct, frozen=True, tag=True):
     """Load a model and get ready to serve it.
 
-    ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
+    ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
+    longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
     checkpoint's formats. ``memory_budget`` is in bytes and bounds the KV pools, None for the default share.
     """
 
@@ -100,6 +104,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     stages: tuple[StageSpec, ...] = ()
     context_len: int | None = None
     slots: int = 8
+    chunk_len: int = CHUNK_LEN
     quant: Format | None = None
     kv_dtype: KVDtype = "f16"
     memory_budget: int | None = None

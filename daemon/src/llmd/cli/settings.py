@@ -38,6 +38,9 @@ ENGINE = (
     ),
     click.option("-c", "--max-ctx", type=int, metavar="N", help="Context window in tokens."),
     click.option("--slots", type=int, metavar="N", help="Requests that run at once; reserves no memory."),
+    click.option(
+        "--prefill-chunk", type=int, metavar="N", help="Prompt tokens of a step: fewer, and others wait less."
+    ),
     click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
     click.option("--kv-dtype", metavar="f16|f32", help="How keys and values are kept."),
     click.option("--memory-budget", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError, MemoryBudgetError, RequestError
 from llmd.api.messages import (
+    CHUNK_LEN,
     Failed,
     Output,
     Report,
@@ -33,9 +34,6 @@ from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Finish, Sequence
 
-CHUNK_LEN = 256
-"""Prefill tokens in one step."""
-
 _FORWARD_ID = -1
 _GRAMMAR_WAIT_S = 0.005
 """How long an engine that has nothing else to do waits for a grammar before it looks for messages."""
@@ -44,20 +42,21 @@ _GRAMMAR_WAIT_S = 0.005
 class Limits(msgspec.Struct, frozen=True):
     """What the core was built for.
 
-    ``max_outputs`` bounds the rows of one step that return logits. ``queues``: the devices take a step while they work
-    on the one before.
+    ``max_outputs`` bounds the rows of one step that return logits, ``chunk_len`` its prefill tokens. ``queues``: the
+    devices take a step while they work on the one before.
     """
 
     vocab_size: int
     context_len: int
     slots: int
     max_outputs: int
+    chunk_len: int = CHUNK_LEN
     queues: bool = False
 
     @property
     def max_planned(self) -> int:
         """The most tokens of one sequence that are on their way at a time."""
-        return CHUNK_LEN * (2 if self.queues else 1)
+        return self.chunk_len * (2 if self.queues else 1)
 
 
 class _Counters(msgspec.Struct):
@@ -83,7 +82,7 @@ class EngineCore:
             max_len=limits.context_len,
             chunk_len=limits.max_planned,
         )
-        self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=CHUNK_LEN)
+        self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=limits.chunk_len)
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
         self._grammars = Grammars(limits.vocab_size)
@@ -257,7 +256,7 @@ class EngineCore:
                 hint="wait for running requests, or raise the budget",
             )
         try:
-            size = min(self._limits.max_outputs, CHUNK_LEN)
+            size = min(self._limits.max_outputs, self._limits.chunk_len)
             return np.concatenate(
                 [self._forward_chunk(token_ids[at : at + size]) for at in range(0, len(token_ids), size)]
             )

@@ -17,7 +17,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.engine.chain import Chain
-from llmd.engine.core import CHUNK_LEN, EngineCore, Limits
+from llmd.engine.core import EngineCore, Limits
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -188,12 +188,12 @@ def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limi
 def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
     queues = all(one.device.info.queues for one in placed)
     outputs = max(MIN_OUTPUTS, load.slots)
-    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, queues=queues)
+    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
 
 
 def _build_chain(load: Load, placed: Sequence[_Placed], budget: KVBudget, limits: Limits) -> Chain:
     stage_limits = StageLimits(
-        max_rows=load.slots + CHUNK_LEN,
+        max_rows=load.slots + load.chunk_len,
         max_sequences=load.slots + 1,
         max_outputs=limits.max_outputs,
         kv_dtype=load.kv_dtype,

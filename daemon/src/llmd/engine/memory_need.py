@@ -13,7 +13,6 @@ from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import KVGroup, ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.step import BLOCK_LEN
-from llmd.engine.core import CHUNK_LEN
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import check_stages, part_range
 from llmd.models.lowering import lower
@@ -77,7 +76,7 @@ def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int) -> int:
             block_bytes,
             slots=slots,
             context_len=context_len,
-            chunk_len=CHUNK_LEN,
+            chunk_len=load.chunk_len,
             budget_bytes=1 << 62,
         )
     except MemoryBudgetError:  # beyond any machine

@@ -158,11 +158,10 @@ class Pager:
         owned = self._owned[sequence_id]
         if not self._has_room(owned, num_tokens):
             return False
-        owned.planned += num_tokens
-        end = blocks_for(owned.planned)
         for index in range(len(self.pools)):
             self._own_last(owned, index)
-            self._extend(owned, index, end)
+            self._extend(owned, index, blocks_for(owned.planned + num_tokens))
+        owned.planned += num_tokens
         return True
 
     def copies(self) -> Copies:

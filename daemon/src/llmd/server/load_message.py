@@ -24,6 +24,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         stages=parse_split(config.split) if config.split else (),
         context_len=config.max_ctx,
         slots=config.slots,
+        chunk_len=config.prefill_chunk,
         quant=config.quant,
         kv_dtype=config.kv_dtype,
         memory_budget=config.memory_budget,

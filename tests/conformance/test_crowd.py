@@ -1,0 +1,106 @@
+"""Sixty-four streams of every kind at once, in a pool that preempts dozens of times: each gives what it gives alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.engine.core import EngineCore
+from llmd.testing.plans import TinyModel
+from llmd_backend_cpu.device import CpuDevice
+from tests.serving.cores import make_core
+
+STREAMS = 64
+SAMPLINGS = (
+    {"temperature": 0.0},
+    {"temperature": 0.9, "top_p": 0.9},
+    {"temperature": 1.4, "top_k": 7, "logprobs": 3},
+    {"temperature": 0.8, "repetition_penalty": 1.3, "presence_penalty": 0.4},
+    {"temperature": 0.0, "frequency_penalty": 0.7},
+    {"temperature": 1.0, "min_p": 0.05, "logit_bias": ((5, 4.0),)},
+)
+
+
+def streams(*, cached: bool) -> list[Submit]:
+    """Requests of mixed lengths; some share a prefix, some a whole prompt, some end early, some are urgent."""
+    generator = np.random.default_rng(7)
+    vocab = TinyModel().vocab
+    stem = generator.integers(0, vocab, 60).tolist()
+    requests: list[Submit] = []
+    for n in range(STREAMS):
+        own = generator.integers(0, vocab, int(generator.choice((1, 3, 17, 40)))).tolist()
+        prompt = own if n % 4 else stem[: int(generator.integers(20, 60))] + own
+        if n % 8 == 7:
+            prompt = list(requests[-1].prompt)
+        sampling = SamplingParams(n, **SAMPLINGS[n % len(SAMPLINGS)], choice=n % 2)
+        stop_ids = tuple(generator.integers(0, vocab, 3).tolist()) if n % 4 == 0 else ()
+        stop = StopParams(int(generator.integers(40, 130)), stop_ids, min_tokens=n % 3)
+        salt = "" if cached else str(n)
+        requests.append(Submit(n, tuple(prompt), sampling, stop, (), int(n % 10 == 0), salt))
+    return requests
+
+
+def cancelled() -> dict[int, int]:
+    """The step before which some streams are cancelled."""
+    return {n: 3 * n for n in range(0, STREAMS, 9)}
+
+
+Tokens = dict[int, list[object]]
+
+
+def crowd(
+    core: EngineCore, requests: list[Submit], leaving: Mapping[int, int] = MappingProxyType({})
+) -> Tokens:
+    """All at once, a few of them arriving later, some cancelled on the way."""
+    tokens: defaultdict[int, list[object]] = defaultdict(list)
+    arriving = list(requests)
+    for step in range(10_000):
+        for request in arriving[: 5 if step else 40]:
+            core.submit(request)
+        del arriving[: 5 if step else 40]
+        for n, at in leaving.items():
+            if step == at:
+                core.cancel(n)
+        if not (core.busy or arriving):
+            break
+        for token in core.step().tokens:
+            tokens[token.request_id].append((token.token, token.finish, token.logprobs))
+    return tokens
+
+
+@pytest.fixture(scope="module")
+def cpu() -> CpuDevice:
+    return CpuDevice(threads=1)
+
+
+@pytest.fixture(scope="module")
+def alone(cpu: CpuDevice) -> Tokens:
+    """What each stream gives in an engine that has nothing else to do."""
+    core = make_core(cpu, queues=False, slots=1)
+    return {
+        request.request_id: crowd(core, [request])[request.request_id] for request in streams(cached=False)
+    }
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("queues", [False, True], ids=["one step", "two steps"])
+@pytest.mark.parametrize("cached", [True, False], ids=["prefix cache", "no prefix cache"])
+@pytest.mark.parametrize("chunk_len", [5, 64, 256])
+def test_each_stream_gives_what_it_gives_alone(
+    cpu: CpuDevice, alone: Tokens, chunk_len: int, *, cached: bool, queues: bool
+) -> None:
+    core = make_core(cpu, queues=queues, slots=32, budget_bytes=250_000, chunk_len=chunk_len)
+    together = crowd(core, streams(cached=cached), cancelled())
+    for n, tokens in alone.items():
+        got = together[n]
+        assert got == tokens[: len(got)]
+        assert len(got) == len(tokens) or n in cancelled()
+    report = core.report()
+    assert report.preemptions >= 24
+    assert report.kv_blocks_used == 0
+    assert report.cached_tokens > 0

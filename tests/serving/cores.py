@@ -1,0 +1,52 @@
+"""Engine cores on the small model, built without a model directory."""
+
+from __future__ import annotations
+
+import itertools
+
+from llmd.api import Device, StageLimits
+from llmd.api.messages import CHUNK_LEN
+from llmd.engine.chain import Chain
+from llmd.engine.core import EngineCore, Limits
+from llmd.engine.kv_budget import plan_kv
+from llmd.engine.loading import MIN_OUTPUTS
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+
+
+def make_core(
+    device: Device,
+    *,
+    queues: bool,
+    slots: int = 4,
+    cuts: tuple[int, ...] = (),
+    budget_bytes: int = 1 << 30,
+    context_len: int = 512,
+    chunk_len: int = CHUNK_LEN,
+) -> EngineCore:
+    """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
+    plan = TinyModel(context_len=context_len).plan()
+    outputs = max(MIN_OUTPUTS, slots)
+    limits = Limits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
+    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
+    bounds = (0, *cuts, len(plan.parts))
+    programs = [
+        lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
+        for first, last in itertools.pairwise(bounds)
+    ]
+    parts = [device.load(program, RandomSource(), lambda _done, _total: None) for program in programs]
+    block_bytes = [sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups]
+    budget = plan_kv(
+        plan.groups,
+        block_bytes,
+        slots=slots,
+        context_len=plan.context_len,
+        chunk_len=limits.max_planned,
+        budget_bytes=budget_bytes,
+    )
+    stages = [
+        p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
+        for p, program in zip(parts, programs, strict=True)
+    ]
+    return EngineCore(Chain(stages), plan.groups, budget, limits)
