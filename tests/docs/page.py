@@ -57,5 +57,6 @@ def rows_with(text: str, column: str) -> list[Row]:
 
 
 def cells(line: str) -> Sequence[str]:
-    """The cells of a line of a table."""
-    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+    """The cells of a line of a table. A bar inside one is written with a backslash."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]

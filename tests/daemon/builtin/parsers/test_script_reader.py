@@ -24,6 +24,11 @@ def test_what_is_no_call_after_all_is_text_and_later_calls_are_found() -> None:
     assert joined(run(ScriptReader(["!"], digits), ["a!(1 !(2)!"])) == ["a!(1", ("!", "2"), "!"]
 
 
+def test_space_at_the_end_is_text_where_text_came_last() -> None:
+    for answer, last in (("!(1) ", []), ("!(1) ! ", [" ! "]), ("!(1) x ", [" x "])):
+        assert joined(run(ScriptReader(["!"], digits), list(answer))) == [("!", "1"), *last]
+
+
 def test_answer_may_begin_with_calls_that_have_no_mark() -> None:
     assert joined(run(ScriptReader(["!"], digits, at_start=True), ["(1)!(2)"])) == [
         ("start", "1"),
