@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -18,10 +17,10 @@ from llmd.benchmark.sample import Sample
 from llmd.benchmark.target import CHAT, COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
 from tests.serving.certificates.pairs import FIRST, SECOND
+from tests.serving.other_server import Handler, served
 from tests.serving.running import MODEL, RunningDaemon
 
 SAMPLE = Sample("Hello", 5, 6)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def asked(target: Target, kind: str = COMPLETIONS, **fields: object) -> Outcome:
@@ -32,24 +31,8 @@ async def asked(target: Target, kind: str = COMPLETIONS, **fields: object) -> Ou
 
 
 @asynccontextmanager
-async def served(
-    site: Callable[..., web.BaseSite], handler: Handler, **where: Any
-) -> AsyncIterator[web.AppRunner]:
-    """A server that is no daemon."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await site(runner, **where).start()
-    try:
-        yield runner
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
 async def other_server(folder: Path, handler: Handler) -> AsyncIterator[Target]:
-    """One on a Unix socket."""
+    """A server that is no daemon, on a Unix socket."""
     async with served(web.UnixSite, handler, path=str(folder / "s")):
         yield Target.parse(f"unix:{folder}/s")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
+from aiohttp import web
 from msgspec import structs
 
 from llmd.api.errors import NotFoundError
@@ -18,6 +20,7 @@ from llmd.benchmark.random_prompts import RandomShape
 from llmd.benchmark.target import CHAT, Target
 from llmd.benchmark.timeline import Outcome
 from llmd.registry.store import Store
+from tests.serving.other_server import served
 from tests.serving.running import MODEL, RunningDaemon
 
 SHORT = RandomData(RandomShape(20, 8, 0.25), as_token_ids=True)
@@ -50,9 +53,19 @@ async def test_every_request_has_the_lengths_of_its_sample(target: Target, store
     assert all(0 < outcome.ttft_s <= outcome.latency_s for outcome in run.outcomes)
 
 
-async def test_warm_ups_are_not_counted(target: Target, store: Store) -> None:
-    _, run = await measure(structs.replace(PLAN, num_warmups=2, num_prompts=3), target, store)
-    assert len(run.outcomes) == 3
+async def test_warm_ups_are_not_counted_and_have_prompts_of_their_own(store: Store, tmp_path: Path) -> None:
+    prompts: list[list[int]] = []
+
+    async def keep(request: web.Request) -> web.Response:
+        if request.method == "POST":
+            prompts.append((await request.json())["prompt"])
+        return web.Response(status=503)
+
+    plan = structs.replace(PLAN, num_warmups=3, num_prompts=3, model="any", tokenizer=MODEL)
+    async with served(web.UnixSite, keep, path=str(tmp_path / "s")):
+        _, run = await measure(plan, Target.parse(f"unix:{tmp_path}/s"), store)
+    assert [outcome.error for outcome in run.outcomes] == ["503"] * 3
+    assert len({tuple(prompt) for prompt in prompts}) == 3 + 3
 
 
 async def test_a_chat_is_measured_with_text(target: Target, store: Store) -> None:
