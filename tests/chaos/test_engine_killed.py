@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -24,11 +25,11 @@ def fields(stream: int) -> dict[str, Any]:
     return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else {"temperature": 0})
 
 
-def read_stream(client: Client, stream: int, on_piece: OnPiece) -> tuple[str, str | None, int]:
+def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> tuple[str, str | None, int]:
     """Text, finish reason and number of tokens of one stream."""
     messages = [{"role": "user", "content": f"Count to {stream}"}]
     pieces: list[Answer] = []
-    for piece in client.stream_chat(messages, model=MODEL, **fields(stream)):
+    for piece in client.stream_chat(messages, model=MODEL, **fields(stream) | more):
         pieces.append(piece)
         on_piece()
     usage = pieces[-1].usage
@@ -37,11 +38,11 @@ def read_stream(client: Client, stream: int, on_piece: OnPiece) -> tuple[str, st
     return "".join(piece.text for piece in pieces), finish, usage.completion_tokens
 
 
-def read_all(daemon: RunningDaemon, on_piece: OnPiece) -> list[tuple[str, str | None, int]]:
+def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tuple[str, str | None, int]]:
     """Run every stream at once."""
     client = daemon.client()
     with ThreadPoolExecutor(NUM_STREAMS) as pool:
-        return list(pool.map(lambda stream: read_stream(client, stream, on_piece), range(NUM_STREAMS)))
+        return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(NUM_STREAMS)))
 
 
 class KillAt:
@@ -77,6 +78,17 @@ def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> No
     assert len(set(killer.killed)) == 2
     (row,) = daemon.client().ps()
     assert row["restarts"] == 2
+
+
+def test_answers_under_grammars_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:
+    pattern = "([a-z]{3,9} ){5,9}[A-Z]{3}[.]"
+    bound = {"guided_regex": pattern, "max_tokens": 120, "ignore_eos": False}
+    undisturbed = read_all(daemon, lambda: None, **bound)
+    assert {finish for _, finish, _ in undisturbed} == {"stop"}
+    assert all(re.fullmatch(pattern, text) for text, _, _ in undisturbed)
+    killer = KillAt(daemon, 40, 200)
+    assert read_all(daemon, killer, **bound) == undisturbed
+    assert len(set(killer.killed)) == 2
 
 
 def test_engine_that_keeps_dying_fails_its_model_and_a_reload_mends_it(daemon: RunningDaemon) -> None:

@@ -15,7 +15,7 @@ from tests.daemon.grammar.conftest import Follow
     [
         ({"uniqueItems": True}, "uniqueItems at #"),
         ({"properties": {"a/b": {"items": {"not": {}}}}}, "not at #/properties/a~1b/items"),
-        ({"anyOf": [{}, {"if": {}, "then": {}}]}, "if at #/anyOf/1"),
+        ({"anyOf": [{}, {"if": {}, "then": False}]}, "if at #/anyOf/1"),
         ({"contains": {"type": "string"}}, "contains at #"),
         ({"propertyNames": {"pattern": "a"}}, "propertyNames at #"),
         ({"dependentRequired": {"a": ["b"]}}, "dependentRequired at #"),
@@ -41,6 +41,7 @@ def test_what_cannot_be_enforced_is_refused_with_its_path(schema: dict[str, Any]
         {"not": False},
         {"if": {"type": "string"}},
         {"then": False},
+        {"if": {"type": "string"}, "then": True, "else": {}},
         {"minContains": 2},
         {"contains": {}},
         {"propertyNames": True},
@@ -100,6 +101,25 @@ def test_one_of_alternatives_that_may_overlap_is_refused_with_its_path(follow: F
         GrammarError, match="oneOf at #/properties/x, whose alternatives do not exclude each other"
     ):
         follow(schema_grammar(schema), "")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "taken", "refused"),
+    [
+        ({"exclusiveMinimum": 0, "maximum": 0.5}, ["0.1", "0.5"], ["0", "0.0", "-0.1"]),
+        ({"minimum": -0.5, "exclusiveMaximum": 0}, ["-0.1"], ["0", "-0", "0.1"]),
+        ({"exclusiveMinimum": 0, "exclusiveMaximum": 0.25}, ["0.1", "0.24"], ["0", "0.25"]),
+        ({"minimum": 0, "exclusiveMinimum": True, "maximum": 1}, ["0.5", "1"], ["0"]),
+        ({"minimum": 0, "exclusiveMinimum": False, "maximum": 1}, ["0", "1"], ["-1"]),
+        ({"type": "integer", "exclusiveMinimum": 0, "maximum": 2}, ["1", "2"], ["0", "3"]),
+    ],
+)
+def test_bounds_leave_zero_out_where_they_say_so(
+    follow: Follow, bounds: dict[str, Any], taken: list[str], refused: list[str]
+) -> None:
+    grammar = schema_grammar({"type": "number"} | bounds)
+    assert [text for text in taken if not follow(grammar, text)] == []
+    assert [text for text in refused if follow(grammar, text)] == []
 
 
 def test_strict_objects_have_all_their_properties_in_order_and_no_others(follow: Follow) -> None:

@@ -26,6 +26,9 @@ _UNENFORCEABLE: dict[str, tuple[Any, ...]] = {
     "$dynamicRef": (),
     "$recursiveRef": (),
 }
+LEAST_ABOVE_ZERO = 1e-6
+"""The least number that is written where a schema wants one above zero."""
+
 # Each means something only beside the other.
 _DEPENDING = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 # Of those that the specification defines, these are not enforced. It calls all others annotations.
@@ -76,16 +79,16 @@ def _enforceable(schema: dict[str, Any], path: str, root: Any) -> dict[str, Any]
         raise _refusal(f"format {bare['format']}", path)
     _check_least(bare, path)
     _check_characters(bare, path)
-    return _any_of(bare, root)
+    return _any_of(_without_zero(bare), root)
 
 
 def _binds_nothing(key: str, value: Any, schema: dict[str, Any]) -> bool:
     if key == "x-guidance":  # llguidance's own switch, which could turn the schema off
         return True
     if key == "if":
-        return "then" not in schema and "else" not in schema
+        return all(schema.get(branch, True) in (True, {}) for branch in ("then", "else"))
     if key in _DEPENDING:
-        return _DEPENDING[key] not in schema
+        return _DEPENDING[key] not in schema or value in (True, {})
     if key == "format":
         return value not in _FORMATS and value not in _ENFORCED_FORMATS
     if key == "minProperties":
@@ -120,6 +123,22 @@ def _has_control_character(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_control_character, (*value, *value.values())))
     return isinstance(value, list) and any(map(_has_control_character, value))
+
+
+def _without_zero(schema: dict[str, Any]) -> dict[str, Any]:
+    """Zero as an excluded bound: llguidance lets it through where the other bound is below 1 too."""
+    bounds = dict(schema)
+    for bound, least in (("minimum", LEAST_ABOVE_ZERO), ("maximum", -LEAST_ABOVE_ZERO)):
+        excluded = f"exclusive{bound.capitalize()}"
+        if isinstance(bounds.get(excluded), bool):  # as draft 4 writes it
+            is_excluded = bounds.pop(excluded)
+            if is_excluded and bound in bounds:
+                bounds[excluded] = bounds.pop(bound)
+        if bounds.get(excluded) == 0 and bounds.get("type") != "integer":
+            del bounds[excluded]
+            given = bounds.get(bound, least)
+            bounds[bound] = max(given, least) if least > 0 else min(given, least)
+    return bounds
 
 
 def _any_of(schema: dict[str, Any], root: Any) -> dict[str, Any]:

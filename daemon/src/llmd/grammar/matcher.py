@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher
 
 
+_DEAD_END = "NoExtensionBias"
+
+
 class Matcher:
     """Follows the tokens of an answer. Its state is a function of the grammar and these tokens alone."""
 
@@ -18,7 +21,10 @@ class Matcher:
     @property
     def error(self) -> str | None:
         """Why it can follow no further: a limit was reached, or no text goes on from here."""
-        return self.compiled.get_error().partition("\n")[0] if self.compiled.is_error() else None
+        if not self.compiled.is_error():
+            return None
+        reason = self.compiled.get_error().partition("\n")[0]
+        return "no text continues it from here" if reason == _DEAD_END else reason
 
     def accept(self, tokens: Sequence[int]) -> None:
         """Take tokens that the answer has. One that the grammar does not allow is an `error`."""
