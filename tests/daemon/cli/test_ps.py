@@ -27,6 +27,7 @@ REPORT = {
 }
 LOADED = {
     "users": 0,
+    "waits_for": [],
     "expires_at": None,
     "loading": None,
     "status": "loaded",
@@ -34,7 +35,13 @@ LOADED = {
     "loaded": {"stages": STAGES},
     "report": REPORT,
 }
-LOADING = {"status": "loading", "error": None, "report": None, "loading": None}
+LOADING: dict[str, Any] = {
+    "status": "loading",
+    "error": None,
+    "report": None,
+    "loading": None,
+    "waits_for": [],
+}
 
 
 def test_shows_the_loaded_model_with_its_alias(asked: Llmd) -> None:
@@ -70,6 +77,10 @@ def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:
 def test_a_model_that_loads_says_how_far_it_has_come() -> None:
     progress = {"phase": "layers 0-3 on cpu", "done": 30, "total": 40}
     assert ps.state({**LOADING, "loading": progress}) == "loading 75 %: layers 0-3 on cpu"
+
+
+def test_a_model_that_waits_for_memory_says_whose() -> None:
+    assert ps.state({**LOADING, "waits_for": ["a", "b"]}) == "loading: waits for the memory of a, b"
 
 
 def test_says_how_long_a_model_stays() -> None:

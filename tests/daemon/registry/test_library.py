@@ -49,6 +49,19 @@ def test_a_version_is_a_plain_directory_whose_files_take_no_bytes_of_their_own(l
     assert library.manifest_of(directory) == version
 
 
+def test_where_there_are_no_hard_links_files_are_links_to_blobs(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_self: Path, _target: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    install(library, "org/name", weights="w")
+    assert (library.root / "org" / "name" / "weights").is_symlink()
+    assert (library.root / "org" / "name" / "weights").read_text() == "w"
+    assert library.remove("org/name") == 1
+
+
 def test_a_model_that_is_pulled_anew_changes_at_once_and_old_files_go(library: Library) -> None:
     install(library, "name", config_json="{}", weights="old")
     install(library, "name", commit="2", config_json="{}", weights="new")

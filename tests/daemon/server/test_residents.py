@@ -119,8 +119,10 @@ async def test_a_busy_model_is_never_unloaded_but_waited_for() -> None:
     with busy.in_use():
         waiting = await load(residents, "b")
         assert (waiting.loaded, busy.closed) == (None, [])
+        assert waiting.residence.waits_for == ("a",)
     await settle()
     assert (bool(waiting.loaded), busy.closed) == (True, [None])
+    assert not waiting.residence.waits_for
 
 
 async def test_waiting_for_busy_models_ends_with_an_error_that_says_for_whom() -> None:

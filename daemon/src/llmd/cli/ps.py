@@ -55,6 +55,8 @@ def state(row: Row) -> str:
     """What the model is doing, how far it has come, and why it failed."""
     if row["error"]:
         return f"{row['status']}: {row['error']}"
+    if row["waits_for"]:
+        return f"{row['status']}: waits for the memory of {', '.join(row['waits_for'])}"
     progress = row["loading"]
     if not progress or not progress["total"]:
         return str(row["status"])

@@ -231,7 +231,9 @@ class Library:
 def _link_file(blob: Path, place: Path) -> None:
     try:
         place.hardlink_to(blob)
-    except PermissionError:  # file systems without hard links
+    except FileNotFoundError:
+        raise
+    except OSError:  # file systems without hard links, or with as many as they can have
         place.symlink_to(os.path.relpath(blob, place.parent))
 
 

@@ -141,5 +141,5 @@ def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) 
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(
         f"there is no model {reprlib.repr(name)}; the nearest names are {', '.join(nearest) or 'none'}",
-        hint="`llmd list` shows every model; a directory is given by its path",
+        hint="`llmd list` shows every model, `llmd pull ORG/NAME` fetches one; a directory is given by its path",
     )

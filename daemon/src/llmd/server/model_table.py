@@ -155,5 +155,5 @@ def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundErro
     nearest = difflib.get_close_matches(asked, known, n=NEAREST, cutoff=0.0)
     return NotFoundError(
         f"there is no model {asked}; the nearest names are {', '.join(nearest) or 'none'}",
-        hint="GET /v1/models lists every model",
+        hint="GET /v1/models lists every model, `llmd pull ORG/NAME` fetches one",
     )

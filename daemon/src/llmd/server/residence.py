@@ -31,7 +31,8 @@ class Residence:
     soon as it is.
 
     A negative ``keep_alive_s`` is for ever, 0 until the request in hand ends. ``pinned``: the user named the model when
-    the daemon was started, and no other model may take its place.
+    the daemon was started, and no other model may take its place. ``waits_for`` names the models that must leave or
+    answer before it can be loaded.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Residence:
         self.keep_alive_s = keep_alive_s
         self.pinned = False
         self.users = 0
+        self.waits_for: tuple[str, ...] = ()
         self.last_used = clock()
         self._expire = expire
         self._on_idle = on_idle

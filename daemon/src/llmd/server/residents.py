@@ -149,6 +149,7 @@ class Residents:
         while True:
             self._changed.clear()
             decision = self._decide(model, need)
+            model.residence.waits_for = decision.names if isinstance(decision, Wait) else ()
             match decision:
                 case Enough():
                     return decision.left_bytes

@@ -117,6 +117,7 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
         "size_bytes": model.size_bytes,
         "users": model.residence.users,
         "pinned": model.residence.pinned,
+        "waits_for": model.residence.waits_for,
         "expires_at": _expiry(model),
     }
     if loaded is not None:
