@@ -11,6 +11,7 @@ from tests.serving.running import MODEL, RunningDaemon, directories_below, runni
 from tests.serving.script import write_thinker
 
 AGENT_CONTEXT_LEN = 32768
+THOUGHTLESS = "thoughtless"
 
 
 @pytest.fixture(scope="session")
@@ -23,9 +24,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 @pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon for programs that work by themselves: reasoning told apart, a long window, the names that they ask for."""
+    """A daemon for programs that work by themselves: reasoning told apart, a long window, the names that they ask for.
+
+    Its other model does not think.
+    """
     directories = directories_below(tmp_path_factory.mktemp("agents"))
     write_thinker(directories.models / MODEL, context_len=AGENT_CONTEXT_LEN)
+    write_model(directories.models / THOUGHTLESS, context_len=4096)
     aliases = {"claude-*": MODEL, "gpt-*": MODEL}
     with running_daemon(directories, aliases=aliases, device="cpu", memory_budget=512 << 20) as running:
         yield running

@@ -8,6 +8,7 @@ from typing import Any
 
 import anthropic
 import httpx2
+import jsonschema
 import pytest
 from anthropic.types import ErrorResponse, Message, MessageParam, MessageTokensCount, RawMessageStreamEvent
 
@@ -16,11 +17,28 @@ from tests.clients.strict import check
 from tests.serving.http import send
 from tests.serving.model import CONTEXT_LEN
 from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.script import answer_with
 
 HELLO: list[MessageParam] = [{"role": "user", "content": "Hello"}]
 # The client has no argument for the temperature any more.
 GREEDY = {"temperature": 0}
 FIELDS: dict[str, Any] = {"model": MODEL, "max_tokens": 12, "extra_body": GREEDY}
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"deep": {"type": "boolean"}, "kind": {"enum": ["a", "b"]}},
+    "required": ["deep", "kind"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    {"name": "read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}},
+    {"name": "list", "input_schema": {"type": "object", "properties": {}}},
+]
+THOUGHT_AND_CALLS = (
+    "<think>I must look.</think>"
+    '<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'
+    '<tool_call>\n{"name": "list", "arguments": {}}\n</tool_call>'
+)
 
 
 @pytest.fixture(params=["tcp", "unix"])
@@ -114,6 +132,61 @@ def test_errors_arrive_as_the_clients_own(client: anthropic.Anthropic) -> None:
         client.messages.create(messages=[{"role": "user", "content": "x" * CONTEXT_LEN}], **FIELDS)
     with pytest.raises(anthropic.BadRequestError, match="temperature must be between"):
         client.messages.create(messages=HELLO, **{**FIELDS, "extra_body": {"temperature": 1.5}})
+
+
+def test_thinks_and_calls_tools_in_the_clients_own_types(
+    agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, THOUGHT_AND_CALLS)
+    fields: dict[str, Any] = {"model": MODEL, "max_tokens": 2000, "tools": TOOLS}
+    with anthropic.Anthropic(base_url=agents.url, api_key="none", max_retries=0) as client:
+        raw = client.messages.with_raw_response.create(messages=HELLO, **fields)
+        whole = check(Message, raw.text())
+        with client.messages.stream(messages=HELLO, **fields) as stream:
+            final = stream.get_final_message()
+        assert final.stop_reason == whole.stop_reason == "tool_use"
+        for message in (whole, final):
+            content: list[Any] = [*message.content]
+            thinking, read, listing = content
+            assert (thinking.type, thinking.thinking) == ("thinking", "I must look.")
+            assert (read.name, read.input) == ("read", {"path": "a"})
+            assert (listing.name, listing.input) == ("list", {})
+            assert read.id != listing.id
+        answer_with(monkeypatch, "<think></think>Done.")
+        result: MessageParam = {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": block.id, "content": "x"}
+                for block in final.content
+                if block.type == "tool_use"
+            ],
+        }
+        last = client.messages.create(messages=[*HELLO, final.to_param(), result], **fields)
+    assert (text_of(last), last.stop_reason) == ("Done.", "end_turn")
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "read"}])
+def test_any_model_makes_a_call_that_is_required(agents: RunningDaemon, choice: dict[str, str]) -> None:
+    tools = [{"name": "read", "input_schema": SCHEMA}]
+    wanted: Any = {**choice, "disable_parallel_tool_use": True}
+    fields = {**FIELDS, "model": "thoughtless", "max_tokens": 400, "tools": tools, "tool_choice": wanted}
+    with anthropic.Anthropic(base_url=agents.url, api_key="none", max_retries=0) as client:
+        message = client.messages.create(messages=HELLO, **fields)
+    assert message.stop_reason == "tool_use"
+    (call,) = message.content
+    assert call.type == "tool_use"
+    assert call.name == "read"
+    jsonschema.validate(call.input, SCHEMA)
+
+
+def test_an_answer_keeps_to_a_schema(client: anthropic.Anthropic) -> None:
+    form: Any = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    message = client.messages.create(messages=HELLO, output_config=form, **{**FIELDS, "max_tokens": 100})
+    jsonschema.validate(json.loads(text_of(message)), SCHEMA)
+    assert message.stop_reason == "end_turn"
+    odd: Any = {"format": {"type": "json_schema", "schema": {"not": {}}}}
+    with pytest.raises(anthropic.BadRequestError, match="not"):
+        client.messages.create(messages=HELLO, output_config=odd, **FIELDS)
 
 
 def test_lists_and_shows_models(client: anthropic.Anthropic) -> None:

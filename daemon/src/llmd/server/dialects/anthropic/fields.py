@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from llmd.api.messages import Grammar
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.chat.thinking import thinking_variables
+from llmd.grammar.json_schema import schema_grammar
 from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
 
@@ -70,8 +70,7 @@ def read_output_config(fields: RequestFields) -> OutputConfig:
         raise form.invalid("type", "json_schema")
     if not isinstance(schema, dict):
         raise form.invalid("schema", "a JSON schema")
-    grammar = Grammar("json_schema", msgspec.json.encode(schema).decode())
-    return OutputConfig(effort, grammar, output.ignored + form.ignored)
+    return OutputConfig(effort, schema_grammar(schema), output.ignored + form.ignored)
 
 
 def read_thinking(fields: RequestFields, effort: str | None) -> Thinking:

@@ -54,12 +54,15 @@ def test_plain_fields_have_their_defaults() -> None:
 
 def test_an_answer_may_be_bound_to_json_or_a_schema() -> None:
     schema = {"type": "object", "properties": {"b": {}, "a": {}}}
-    form = {"type": "json_schema", "name": "x", "schema": schema, "strict": True}
+    form = {"type": "json_schema", "name": "x", "schema": schema, "strict": False}
     bound = read_text(RequestFields({"text": {"format": form}}))
     assert bound.grammar is not None
     assert (bound.grammar.kind, json.loads(bound.grammar.text)) == ("json_schema", schema)
     echoed = check(ResponseFormatTextConfig, json.dumps(bound.form))
-    assert (echoed.name, echoed.schema_, echoed.strict) == ("x", schema, True)
+    assert (echoed.name, echoed.schema_, echoed.strict) == ("x", schema, False)
+    strict = read_text(RequestFields({"text": {"format": {**form, "strict": True}}})).grammar
+    assert strict is not None
+    assert json.loads(strict.text)["required"] == ["b", "a"]
     assert read_text(RequestFields({"text": {"format": {"type": "json_object"}}})).grammar == Grammar(
         "json_object"
     )

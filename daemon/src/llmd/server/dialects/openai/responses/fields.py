@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from llmd.api.messages import Grammar
 from llmd.chat.thinking import thinking_variables
+from llmd.grammar.json_schema import schema_grammar
 from llmd.server.dialects.openai.fields import MAX_TOKENS, MAX_TOP_LOGPROBS
 from llmd.server.request_fields import RequestFields
 
@@ -71,7 +71,7 @@ def read_text(fields: RequestFields) -> TextForm:
                 raise form.invalid("schema", "a JSON schema")
             sent = {"type": kind, "name": name or "", "schema": schema, "strict": strict}
             described = {"description": form.text("description")}
-            grammar = Grammar("json_schema", msgspec.json.encode(schema).decode())
+            grammar = schema_grammar(schema, strict=strict)
             return TextForm(sent | described, grammar, text.ignored + form.ignored)
         case _:
             raise form.invalid("type", "text, json_object or json_schema")
