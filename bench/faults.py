@@ -96,7 +96,9 @@ def run(target: Target, name: str, fault: Callable[[], str]) -> Outcome:
     seen = fault()
     second = target.settled(before, SETTLE_S)
     assert answers(target, 1, 20), "the daemon does not serve"
-    return Outcome(name, seen, time.monotonic() - began, first, second)
+    outcome = Outcome(name, seen, time.monotonic() - began, first, second)
+    print(outcome, flush=True)
+    return outcome
 
 
 def slow(target: Target, count: int) -> str:

@@ -2,13 +2,21 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
 from llmd.chat.grammar_checker import WORKER
-from llmd.chat.helper_process import HEADER_BYTES, HelperLostError, HelperProcess, ReplyTooLongError, framed
+from llmd.chat.helper_process import (
+    HEADER_BYTES,
+    HelperLostError,
+    HelperProcess,
+    ReplyTooLongError,
+    framed,
+    processor_s,
+)
 
 MEMORY_BYTES = 1 << 30
 
@@ -44,6 +52,28 @@ def test_a_process_that_ends_is_lost(helper: HelperProcess) -> None:
     os.kill(helper.pid, signal.SIGKILL)
     with pytest.raises(HelperLostError):
         helper.ask(job("a"), limit_s=20)
+
+
+def test_a_process_that_gets_no_processor_is_waited_for(helper: HelperProcess) -> None:
+    os.kill(helper.pid, signal.SIGSTOP)
+    later = threading.Timer(0.5, os.kill, (helper.pid, signal.SIGCONT))
+    later.start()
+    assert msgspec.msgpack.decode(helper.ask(job("a"), limit_s=0.4)) == {"message": "", "hint": ""}
+    later.join()
+
+
+def test_a_process_that_never_gets_one_is_given_up(helper: HelperProcess) -> None:
+    os.kill(helper.pid, signal.SIGSTOP)
+    with pytest.raises(TimeoutError):
+        helper.ask(job("a"), limit_s=0.02)
+
+
+def test_processor_time_is_that_of_the_process() -> None:
+    before = processor_s(os.getpid())
+    assert before is not None
+    while (used := processor_s(os.getpid())) is not None and used < before + 0.02:
+        pass
+    assert processor_s(1 << 30) is None
 
 
 def test_a_module_that_does_not_run_is_lost() -> None:

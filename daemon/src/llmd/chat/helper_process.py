@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import llmd
@@ -18,6 +19,8 @@ import llmd
 HEADER_BYTES = 4
 # Starting takes 0.1 s; a machine that is busy with inference may take far longer.
 STARTUP_LIMIT_S = 30.0
+PATIENCE = 15
+TICK_S = 0.02
 
 
 class HelperLostError(Exception):
@@ -49,7 +52,8 @@ class HelperProcess:
         finally:
             theirs.close()
         try:
-            self.ready = self._receive(time.monotonic() + STARTUP_LIMIT_S)
+            ready_by = time.monotonic() + STARTUP_LIMIT_S
+            self.ready = self._receive(lambda: ready_by - time.monotonic())
         except TimeoutError as exc:
             self.end()
             raise HelperLostError(f"it was not ready after {STARTUP_LIMIT_S:g} s") from exc
@@ -68,18 +72,20 @@ class HelperProcess:
     def ask(self, frame: bytes, *, limit_s: float) -> bytes:
         """Send a frame and wait for the payload of the reply.
 
+        ``limit_s`` is processor time: where others keep the machine busy, the same work takes longer.
+
         Raises:
-            TimeoutError: there is no whole reply within ``limit_s``.
+            TimeoutError: there is no whole reply within ``limit_s``, nor in `PATIENCE` times that.
             HelperLostError: the process ended without one.
             ReplyTooLongError: the reply is longer than one may be.
         """
-        deadline = time.monotonic() + limit_s
+        allowance = _Allowance(self.pid, limit_s)
         try:
             self._socket.settimeout(limit_s)
             self._socket.sendall(frame)
         except (BrokenPipeError, ConnectionResetError) as exc:
             raise HelperLostError("it has ended") from exc
-        return self._receive(deadline)
+        return self._receive(allowance.remaining_s)
 
     def end(self) -> None:
         """Kill the process and wait for its end."""
@@ -87,27 +93,59 @@ class HelperProcess:
         self._process.wait()
         self._socket.close()
 
-    def _receive(self, deadline: float) -> bytes:
-        size = int.from_bytes(self._receive_exactly(HEADER_BYTES, deadline), "little")
+    def _receive(self, remaining: Callable[[], float]) -> bytes:
+        size = int.from_bytes(self._receive_exactly(HEADER_BYTES, remaining), "little")
         if size > self._max_reply_bytes:
             raise ReplyTooLongError(size, self._max_reply_bytes)
-        return self._receive_exactly(size, deadline)
+        return self._receive_exactly(size, remaining)
 
-    def _receive_exactly(self, size: int, deadline: float) -> bytes:
+    def _receive_exactly(self, size: int, remaining: Callable[[], float]) -> bytes:
         parts = bytearray()
         while len(parts) < size:
-            remaining_s = deadline - time.monotonic()
+            remaining_s = remaining()
             if remaining_s <= 0:
                 raise TimeoutError
             self._socket.settimeout(remaining_s)
             try:
                 part = self._socket.recv(min(size - len(parts), 1 << 20))
+            except TimeoutError:
+                continue
             except ConnectionResetError:
                 part = b""
             if not part:
                 raise HelperLostError("it ended without an answer")
             parts += part
         return bytes(parts)
+
+
+class _Allowance:
+    """How long a process may still work, in seconds of its own processor time."""
+
+    def __init__(self, pid: int, limit_s: float) -> None:
+        self._pid = pid
+        self._limit_s = limit_s
+        self._begun = time.monotonic()
+        self._used_s = processor_s(pid)
+
+    def remaining_s(self) -> float:
+        """Not above 0 once the time is used up."""
+        passed_s = time.monotonic() - self._begun
+        if passed_s < self._limit_s or passed_s >= PATIENCE * self._limit_s:
+            return self._limit_s - passed_s
+        now_s = processor_s(self._pid)
+        if now_s is None or self._used_s is None:
+            return self._limit_s - passed_s
+        left_s = self._limit_s - (now_s - self._used_s)
+        return max(left_s, TICK_S) if left_s > 0 else left_s
+
+
+def processor_s(pid: int) -> float | None:
+    """The processor time that a process has used; None where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def framed(payload: bytes) -> bytes:
