@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from llmd.api.errors import DeviceError
-from llmd.api.messages import TokenOutput
+from llmd.api.messages import Logprobs, TokenOutput
 from llmd.server.token_stream import TokenStream
 
 
@@ -110,3 +110,14 @@ async def test_stream_that_was_closed_does_not_expire(calls: Calls) -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert calls.made == [("cancel", 7)]
+
+
+async def test_alternatives_fill_the_mailbox_too(calls: Calls) -> None:
+    stream = TokenStream((7,), calls, 8)
+    logprobs = Logprobs(-1.0, (1, 2, 3), (-1.0, -2.0, -3.0))
+    stream.push(TokenOutput(7, 5, logprobs=logprobs))
+    assert calls.made == []
+    stream.push(TokenOutput(7, 6, logprobs=logprobs))
+    assert calls.made == [("pause", 7)]
+    await stream.next()
+    assert calls.made == [("pause", 7), ("resume", 7)]

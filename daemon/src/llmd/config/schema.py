@@ -49,7 +49,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_body: ByteSize = 64 << 20
     drain_s: Seconds = 30.0
     ping_s: Annotated[float, Meta(gt=0)] = 15.0
-    buffer_tokens: Count = 4096
+    buffer_tokens: Count = 1024
     max_queue: Annotated[int, Meta(ge=0)] = 512
     max_queue_tokens: Count | None = None
     max_queue_per_key: Count | None = None

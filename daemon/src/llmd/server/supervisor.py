@@ -70,7 +70,7 @@ class Supervisor:
         load: Load,
         command: Sequence[str],
         *,
-        buffer_tokens: int = 4096,
+        buffer_tokens: int = 1024,
         limits: QueueLimits = DEFAULT_LIMITS,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,

@@ -22,7 +22,8 @@ class TokenStream:
     """A bounded mailbox. Where its reader is slow, its requests leave the engine until it has caught up.
 
     ``request_ids`` are those of the sequences, by their index. ``cached_tokens`` is how many tokens of a sequence were
-    in the prefix cache when it began to run. Used on the event loop alone.
+    in the prefix cache when it began to run. ``buffer_tokens`` bounds what the mailbox holds: a token counts once, and
+    once for each alternative that comes with it. Used on the event loop alone.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: Control, buffer_tokens: int) -> None:
@@ -30,6 +31,7 @@ class TokenStream:
         self._control = control
         self._buffer_tokens = buffer_tokens
         self._tokens: deque[TokenOutput] = deque()
+        self._held = 0
         self.cached_tokens: dict[int, int] = {}
         self._error: LlmdError | None = None
         self._paused = False
@@ -48,6 +50,7 @@ class TokenStream:
             self._changed.clear()
             await self._changed.wait()
         token = self._tokens.popleft()
+        self._held -= _size(token)
         self._resume_if_caught_up()
         return self._index[token.request_id], token
 
@@ -56,6 +59,7 @@ class TokenStream:
         request_id = next(key for key, value in self._index.items() if value == index)
         del self._index[request_id]
         self._tokens = deque(token for token in self._tokens if token.request_id != request_id)
+        self._held = sum(map(_size, self._tokens))
         self._control.cancel(request_id)
         self._resume_if_caught_up()
 
@@ -80,8 +84,9 @@ class TokenStream:
     def push(self, token: TokenOutput) -> None:
         """Take a token from the supervisor."""
         self._tokens.append(token)
+        self._held += _size(token)
         self._changed.set()
-        if not self._paused and len(self._tokens) >= self._buffer_tokens:
+        if not self._paused and self._held >= self._buffer_tokens:
             self._paused = True
             for request_id in self._index:
                 self._control.pause(request_id)
@@ -97,7 +102,12 @@ class TokenStream:
         self.fail(error)
 
     def _resume_if_caught_up(self) -> None:
-        if self._paused and len(self._tokens) <= self._buffer_tokens // 2:
+        if self._paused and self._held <= self._buffer_tokens // 2:
             self._paused = False
             for request_id in self._index:
                 self._control.resume(request_id)
+
+
+def _size(token: TokenOutput) -> int:
+    """What a token counts: its alternatives take more memory than itself."""
+    return 1 if token.logprobs is None else 1 + len(token.logprobs.top_ids)
