@@ -80,8 +80,12 @@ def test_what_cannot_be_pulled_says_what_helps(
     assert says in done.err
 
 
-def test_a_daemon_that_was_named_must_answer(alone: Llmd, tmp_path: Path) -> None:
+def test_a_daemon_that_was_named_must_answer(
+    alone: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert alone("pull", NAME, "--host", f"unix:{tmp_path}/other.sock").code == 6
+    monkeypatch.setenv("LLMD_HOST", f"unix:{tmp_path}/other.sock")
+    assert alone("pull", NAME).code == 6
 
 
 def test_a_daemon_does_the_work_where_one_runs_and_ctrl_c_keeps_what_has_come(home: Home, hub: Hub) -> None:

@@ -49,7 +49,8 @@ def command(
     unless --hub names another hub than its own.
     """
     settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
-    steps = by_daemon(model, host, timeout_s, config_file) if hub is None else None
+    must_answer = settings.config.client.host is not None
+    steps = None if hub else by_daemon(model, host, timeout_s, config_file, must_answer=must_answer)
     with contextlib.closing(steps or by_this_process(model, settings)) as running:
         name = print_steps(running) if as_json else shown(running, sys.stderr, quiet=quiet)
     if not as_json:
@@ -57,13 +58,13 @@ def command(
 
 
 def by_daemon(
-    model: str, host: str | None, timeout_s: float | None, config_file: Path | None
+    model: str, host: str | None, timeout_s: float | None, config_file: Path | None, *, must_answer: bool
 ) -> Generator[Step, None, None] | None:
-    """The steps of a pull in the daemon; None where none runs."""
+    """The steps of a pull in the daemon; None where none runs, unless one was named, which ``must_answer``."""
     try:
         client = connect(host, timeout_s, config_file)
     except DaemonUnreachableError:
-        if host is not None:
+        if must_answer:
             raise
         return None
     return client.pull(model)
