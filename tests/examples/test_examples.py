@@ -56,6 +56,11 @@ def test_openais_client_streams(served: Served) -> None:
     assert "llmd list" in shown
 
 
+def test_anthropics_client_streams(served: Served) -> None:
+    shown = output_of(sys.executable, EXAMPLES / "anthropic_client.py", ANTHROPIC_BASE_URL=served.url)
+    assert "llmd list" in shown
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_lists_models_and_streams(served: Served) -> None:
     shown = output_of(EXAMPLES / "curl.sh", served.url)
