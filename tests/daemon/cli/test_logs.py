@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from llmd.cli.logs import EventFormatter, configure
+from llmd.cli.logs import EventFormatter, JsonFormatter, configure
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +60,27 @@ def test_a_traceback_follows_its_event() -> None:
             {"msg": "failed", "exc_info": (type(error), error, error.__traceback__)}
         )
     assert EventFormatter().format(record).endswith("ValueError: deep inside")
+
+
+def test_json_has_the_fields_of_an_event_in_one_line() -> None:
+    record = logging.LogRecord("llmd", logging.WARNING, "x.py", 1, "plugin_set_aside", None, None)
+    record.created = 1.5
+    vars(record).update(reason="no\nsuch driver", place=Path("/x"), tokens=7)
+    line = JsonFormatter().format(record)
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "time": "1970-01-01T00:00:01.500+00:00",
+        "level": "warning",
+        "event": "plugin_set_aside",
+        "reason": "no\nsuch driver",
+        "place": "/x",
+        "tokens": 7,
+    }
+
+
+def test_json_keeps_the_traceback() -> None:
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        record = logging.LogRecord("llmd", logging.ERROR, "x.py", 1, "failed", None, sys.exc_info())
+    assert "ZeroDivisionError" in json.loads(JsonFormatter().format(record))["traceback"]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from llmd.cli.group import TopGroup
-from llmd.cli.logs import configure
+from llmd.cli.logs import FORMATTERS, configure
 from llmd.cli.verbs import VERBS
 
 log = logging.getLogger(__name__)
@@ -75,9 +75,12 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
     callback=show_version,
     help="Print the version.",
 )
-def llmd(verbose: int) -> None:
+@click.option(
+    "--log-format", type=click.Choice(list(FORMATTERS)), default="text", help="How events are logged."
+)
+def llmd(verbose: int, log_format: str) -> None:
     """Run language models on the devices of this machine."""
-    configure(verbose)
+    configure(verbose, log_format)
 
 
 if __name__ == "__main__":

@@ -55,8 +55,9 @@ def command(
     if detach:
         from llmd.cli.background import start_daemon
 
-        verbosity = ["--verbose"] * ctx.find_root().params.get("verbose", 0)
-        arguments = [*verbosity, "serve", *typed_arguments(ctx, without="detach")]
+        root = ctx.find_root().params
+        logged = ["--verbose"] * root.get("verbose", 0) + ["--log-format", root.get("log_format", "text")]
+        arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
         click.echo(start_daemon(settings.directories, arguments))
         return
     with ended_by_signals():
