@@ -9,7 +9,7 @@ from llmd.api.messages import CHUNK_LEN
 from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore, Limits
 from llmd.engine.kv_budget import plan_kv
-from llmd.engine.loading import MIN_OUTPUTS
+from llmd.engine.loading import SCORED_ROWS
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -27,7 +27,7 @@ def make_core(
 ) -> EngineCore:
     """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
     plan = TinyModel(context_len=context_len).plan()
-    outputs = max(MIN_OUTPUTS, slots)
+    outputs = slots + SCORED_ROWS
     limits = Limits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
     stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
     bounds = (0, *cuts, len(plan.parts))

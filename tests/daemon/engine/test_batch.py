@@ -88,3 +88,19 @@ def test_the_place_of_a_token_that_is_not_drawn_yet_is_kept_and_fed() -> None:
     assert unknown_rows(step, chunks) == [(1, waiting)]
     follower = fed(step, np.array([1], np.int32), np.array([3], np.int32), Ticket(9))
     assert (follower.token_ids.tolist(), follower.feed) == ([104, -4], 9)
+
+
+def test_scored_rows_follow_those_that_draw_with_their_targets() -> None:
+    scored = sequence(7, 6)
+    scored.prompt_logprobs = 3
+    chunks = [CHUNKS[0], Chunk(scored, 2, 3, ends=False, scored=True)]
+    step = build_step(chunks, (np.zeros((2, 4), np.int32),))
+    selection = build_selection(step, chunks, sampler_of(CHUNKS))
+    assert selection.rows.tolist() == [0, 1, 2, 3]
+    assert selection.targets.tolist() == [-1, 703, 704, 705]
+    assert selection.edit_offsets.tolist() == [0] * 5
+    assert selection.temperatures.tolist() == [1.0] * 4
+    assert not selection.masked.any()
+    assert selection.raw_top == 3
+    dtypes = (selection.rows, selection.edit_offsets, selection.targets, selection.temperatures)
+    assert [array.dtype for array in dtypes] == [np.int32, np.int32, np.int32, np.float32]

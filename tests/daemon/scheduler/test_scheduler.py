@@ -16,6 +16,7 @@ from tests import histories
 
 GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
 CHUNK = 10
+SCORED_ROWS = 4
 Rows = list[tuple[int, int, int]]
 
 
@@ -33,7 +34,7 @@ def make(
 
 def make_scheduler(blocks: int = 100, slots: int = 4, depth: int = 2) -> Scheduler:
     pager = Pager(GROUPS, (blocks, blocks), max_sequences=slots, max_len=400, chunk_len=depth * CHUNK)
-    return Scheduler(pager, slots=slots, chunk_len=CHUNK)
+    return Scheduler(pager, slots=slots, chunk_len=CHUNK, scored_rows=SCORED_ROWS)
 
 
 def rows(plan: StepPlan) -> Rows:
@@ -67,6 +68,37 @@ def test_a_step_carries_every_decode_and_prefill_up_to_a_chunk() -> None:
     assert step(scheduler) == [(1, 4, 1), (2, 3, 1), (3, 3, 10)]
     assert step(scheduler) == [(1, 5, 1), (2, 4, 1), (3, 13, 10)]
     assert step(scheduler) == [(1, 6, 1), (2, 5, 1), (3, 23, 2), (4, 0, 8)]
+
+
+def score(sequence: Sequence) -> Sequence:
+    """The sequence, whose prompt is scored."""
+    sequence.cache_keys = sequence.twin_key = None
+    sequence.prompt_logprobs = 0
+    return sequence
+
+
+def test_scored_rows_are_few_come_last_and_never_draw() -> None:
+    scheduler = make_scheduler()
+    for sequence in (score(make(1, 7)), score(make(2, 3)), make(3, 2), score(make(4, 1))):
+        scheduler.add(sequence)
+    # The second must wait for rows, those behind it need none.
+    assert step(scheduler) == [(3, 0, 2), (4, 0, 1), (1, 0, 4)]
+    assert step(scheduler) == [(3, 2, 1), (4, 1, 1), (1, 4, 2), (2, 0, 2)]
+    plan = scheduler.plan()
+    assert rows(plan) == [(1, 6, 1), (2, 2, 1), (3, 3, 1), (4, 2, 1)]
+    assert not any(chunk.scored for chunk in plan.chunks)
+    done(scheduler, plan)
+
+
+def test_a_prompt_that_is_only_scored_draws_once() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(score(make(1, 3, max_tokens=0)))
+    assert step(scheduler) == [(1, 0, 2)]
+    first = scheduler.plan()
+    assert rows(first) == [(1, 2, 1)]
+    assert rows(scheduler.plan()) == []
+    done(scheduler, first)
+    assert not scheduler.running
 
 
 def test_only_the_chunk_that_reaches_the_last_token_draws_one() -> None:
@@ -204,7 +236,11 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
 @given(
     requests=st.lists(
         st.tuples(
-            st.integers(1, 60), st.integers(1, 30), st.integers(-1, 1), st.integers(0, 60), st.booleans()
+            st.integers(1, 60),
+            st.integers(1, 30),
+            st.integers(-1, 1),
+            st.integers(0, 60),
+            st.sampled_from(["alone", "twin", "scored"]),
         ),
         min_size=1,
         max_size=12,
@@ -216,7 +252,7 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
     depth=st.integers(1, 2),
 )
 def test_every_request_ends_whatever_the_pool(
-    requests: list[tuple[int, int, int, int, bool]],
+    requests: list[tuple[int, int, int, int, str]],
     blocks: int,
     slots: int,
     cancelled: set[int],
@@ -227,9 +263,12 @@ def test_every_request_ends_whatever_the_pool(
     scheduler = make_scheduler(blocks, slots, depth)
     arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
     sequences = [
-        make(index, length, priority=priority, max_tokens=max_tokens, prompt=0 if twin else index)
-        for index, (length, max_tokens, priority, _, twin) in enumerate(requests)
+        make(index, length, priority=priority, max_tokens=max_tokens, prompt=0 if kind == "twin" else index)
+        for index, (length, max_tokens, priority, _, kind) in enumerate(requests)
     ]
+    for sequence, (*_, kind) in zip(sequences, requests, strict=True):
+        if kind == "scored":
+            score(sequence)
     plans: list[StepPlan] = []
     for now in range(10_000):
         for index in arrivals.get(now, []):
@@ -240,6 +279,7 @@ def test_every_request_ends_whatever_the_pool(
         plans.append(plan)
         assert sum(chunk.count for chunk in plan.chunks if chunk.count > 1) <= CHUNK + len(plan.chunks)
         assert sum(len(chunk.drawing) for chunk in plan.chunks) <= slots
+        assert sum(chunk.count for chunk in plan.chunks if chunk.scored) <= SCORED_ROWS
         assert len(scheduler.running) <= slots
         some_plan = any(plan.chunks for plan in plans)
         assert some_plan or not (scheduler.running or scheduler.num_waiting), "nobody moves"

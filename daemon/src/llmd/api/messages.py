@@ -129,6 +129,10 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     With a ``grammar`` the answer matches it, and ends where it is complete: stop ids are drawn there alone.
 
     Requests of a lower ``priority`` number run first. Cached prefixes are shared among requests of one ``cache_salt``.
+
+    ``prompt_logprobs`` is how many alternatives come with the logprob of each token of the prompt but the first, None for
+    no such logprobs. They come with the first token, and such a request neither takes nor leaves cached prefixes; only
+    with them may ``stop.max_tokens`` be 0: then the first token is drawn for nobody.
     """
 
     request_id: int
@@ -140,6 +144,7 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     cache_salt: str = ""
     grammar: Grammar | None = None
     state: bytes = b""
+    prompt_logprobs: int | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -204,7 +209,8 @@ class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
     """A token of one request. ``finish`` is ``stop`` (then ``token`` is the stop id) or ``length``.
 
     ``state``, at most 64 bytes, is what tokens alone do not tell of the sampler (mirostat); whoever resubmits the request
-    hands it back.
+    hands it back. ``prompt`` has the logprobs of the prompt's tokens but the first, with the first token, where they
+    are wanted.
     """
 
     request_id: int
@@ -212,6 +218,7 @@ class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
     finish: str | None = None
     logprobs: Logprobs | None = None
     state: bytes = b""
+    prompt: tuple[Logprobs, ...] = ()
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from llmd.api.messages import TokenOutput
+from llmd.api.messages import Logprobs, TokenOutput
 from llmd.api.parts import AnswerPart, Text
 from llmd.chat.answer_reader import AnswerReader
 from llmd.chat.detokenizer import IncrementalDetokenizer
@@ -36,7 +36,8 @@ class Piece(Struct, frozen=True):
 
     ``text`` is that of the answer proper; ``read`` is everything where answers also have reasoning and calls.
     ``finish`` is ``stop`` or ``length`` on the last piece; ``stop`` is the stop string that ended the answer.
-    ``token_ids`` are those since the last piece, also those without text of their own, as the stop token.
+    ``token_ids`` are those since the last piece, also those without text of their own, as the stop token. ``prompt`` is on
+    the first piece where the prompt was scored: the logprobs of its tokens but the first.
     """
 
     text: str
@@ -45,6 +46,7 @@ class Piece(Struct, frozen=True):
     finish: str | None = None
     stop: str | None = None
     read: tuple[AnswerPart, ...] | None = None
+    prompt: tuple[Logprobs, ...] | None = None
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:

@@ -60,9 +60,10 @@ def select_rows(
     edits: Sequence[Edits] = (),
     *,
     masked: Sequence[bool] = (),
+    targets: Int32 | None = None,
     raw_top: int = 0,
 ) -> Selection:
-    """Return a selection of the rows, without targets; ``edits`` and ``masked`` have an entry for each, or none."""
+    """Return a selection of the rows; ``edits`` and ``masked`` have an entry for each, or none."""
     count = len(rows)
     offsets = np.zeros(count + 1, np.int32)
     if edits:
@@ -76,7 +77,7 @@ def select_rows(
         edit_biases=biases,
         masked=np.array(masked or [False] * count, np.bool_),
         temperatures=np.ones(count, np.float32) if temperatures is None else temperatures,
-        targets=np.full(count, -1, np.int32),
+        targets=np.full(count, -1, np.int32) if targets is None else targets,
         raw_top=raw_top,
     )
 
@@ -89,15 +90,39 @@ def drawing(chunks: Sequence[Chunk]) -> list[Running]:
 def build_selection(
     step: Step, chunks: Sequence[Chunk], sampler: Sampler, masked: Sequence[bool] = ()
 ) -> Selection:
-    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it."""
+    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it; then, where
+    chunks are scored, all of their rows, which come last in a step.
+    """
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
     rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
     sequences = drawing(chunks)
     request_ids = [one.request_id for one in sequences]
-    return select_rows(
+    selection = select_rows(
         np.array(rows, np.int32),
         sampler.temperatures(request_ids),
         sampler.edits(request_ids),
         masked=masked,
         raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
+    )
+    scored = [chunk for chunk in chunks if chunk.scored]
+    return _with_scored(selection, step, scored) if scored else selection
+
+
+def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> Selection:
+    """The selection with every row of these chunks, for which the next token of the prompt is the target."""
+    targets = [
+        token
+        for chunk in chunks
+        for token in chunk.sequence.tokens[chunk.start + 1 : chunk.start + chunk.count + 1]
+    ]
+    count = len(targets)
+    wanted = max(chunk.sequence.prompt_logprobs or 0 for chunk in chunks)
+    return msgspec.structs.replace(
+        selection,
+        rows=np.append(selection.rows, np.arange(step.num_rows - count, step.num_rows, dtype=np.int32)),
+        edit_offsets=np.append(selection.edit_offsets, np.full(count, selection.edit_offsets[-1])),
+        masked=np.append(selection.masked, np.zeros(count, np.bool_)),
+        temperatures=np.append(selection.temperatures, np.ones(count, np.float32)),
+        targets=np.append(selection.targets, np.array(targets, np.int32)),
+        raw_top=max(selection.raw_top, wanted),
     )

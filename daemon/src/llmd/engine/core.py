@@ -28,6 +28,7 @@ from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure, Drawn
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
+from llmd.engine.prompt_scores import PromptScores
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
@@ -82,9 +83,15 @@ class EngineCore:
             max_len=limits.context_len,
             chunk_len=limits.max_planned,
         )
-        self._scheduler = Scheduler(self._pager, slots=limits.slots, chunk_len=limits.chunk_len)
+        self._scheduler = Scheduler(
+            self._pager,
+            slots=limits.slots,
+            chunk_len=limits.chunk_len,
+            scored_rows=limits.max_outputs - limits.slots,
+        )
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
+        self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None
@@ -118,6 +125,7 @@ class EngineCore:
             self._grammars.open(submit, arrival)
         else:
             self._scheduler.add(Sequence.of(submit, arrival))
+        self._scores.add(submit)
         self._sampler.add(submit.request_id, submit.sampling, submit.prompt, submit.output, submit.state)
         if was_idle:
             self._last_done = time.perf_counter()
@@ -126,6 +134,7 @@ class EngineCore:
         """Forget a request and free its blocks; unknown ids are ignored."""
         self._scheduler.remove(request_id)
         self._sampler.remove(request_id)
+        self._scores.remove(request_id)
         self._grammars.close(request_id)
 
     def step(self) -> Output:
@@ -208,13 +217,14 @@ class EngineCore:
             if self._pager.owns(chunk.sequence.request_id):
                 self._pager.advance(chunk.sequence.request_id, chunk.count)
             self._scheduler.join(chunk)
+        self._scores.take(arrival.plan.chunks, drawn.result, len(arrival.drawing))
         outputs = []
         for row, sequence in enumerate(arrival.drawing):
             if sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
             told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
-            outputs.append(TokenOutput(request_id, drawn.tokens[row], *told))
+            outputs.append(TokenOutput(request_id, drawn.tokens[row], *told, self._scores.pop(request_id)))
             if finish is not None:
                 self.cancel(request_id)
         self._count(arrival.plan, len(outputs))
@@ -307,7 +317,8 @@ class EngineCore:
     def _check(self, submit: Submit) -> None:
         tokens = [*submit.prompt, *submit.output]
         max_new = submit.stop.max_tokens - len(submit.output)
-        if max_new < 1:
+        scores_alone = submit.prompt_logprobs is not None and not submit.output
+        if max_new < (0 if scores_alone else 1):
             raise RequestError(
                 f"{submit.stop.max_tokens} tokens are asked for, and the request has as many",
                 param="max_tokens",

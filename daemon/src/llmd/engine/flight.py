@@ -19,10 +19,14 @@ from llmd.scheduler.scheduler import StepPlan
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """The next token of each sequence in `Arrival.drawing`; logprobs by row, where the request wants them."""
+    """The next token of each sequence in `Arrival.drawing`; logprobs by row, where the request wants them.
+
+    ``result`` is what the device returned, valid until the step's flight is released.
+    """
 
     draws: Draws
     logprobs: Mapping[int, Logprobs]
+    result: StepResult
 
     @property
     def tokens(self) -> list[int]:
@@ -119,14 +123,21 @@ class Arrival:
             [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
         )
         result = self.flight.wait()
-        draws = self._sampler.draw(draft, result, self.flight.edited_row)
+        draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
         wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing))
         logprobs = {
             row: _logprobs(self.flight, result, row, draws.tokens[row], count)
             for row, count in wanted
             if count is not None
         }
-        return Drawn(draws, logprobs)
+        return Drawn(draws, logprobs, result)
+
+
+def _first_rows(result: StepResult, count: int) -> StepResult:
+    """The rows that are drawn from: scored ones follow them."""
+    if len(result.ids) == count:
+        return result
+    return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
 
 
 def _logprobs(flight: Flight, result: StepResult, row: int, token: int, wanted: int) -> Logprobs:

@@ -25,8 +25,9 @@ from llmd.models.quantization import QUANT_FORMATS
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
 
-MIN_OUTPUTS = 16
-"""Rows of a step that may return logits, where fewer slots are asked for: `EngineCore.forward` uses them."""
+SCORED_ROWS = 16
+"""Rows of a step that may return logits beside those that draw: prompts that are scored, and `EngineCore.forward`. Each
+takes two rows of logits of every step on its way."""
 
 OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
@@ -187,7 +188,7 @@ def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limi
 
 def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
     queues = all(one.device.info.queues for one in placed)
-    outputs = max(MIN_OUTPUTS, load.slots)
+    outputs = load.slots + SCORED_ROWS
     return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
 
 

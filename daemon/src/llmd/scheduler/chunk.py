@@ -11,6 +11,7 @@ class Chunk(msgspec.Struct, frozen=True):
     """Tokens ``[start, start + count)`` of a sequence in one step.
 
     ``ends``: a token is drawn after it, for the sequence and for each of its ``twins``, which go on as its forks.
+    ``scored``: every row tells how likely the next token of the prompt was; such a chunk never ends its sequence.
     """
 
     sequence: Sequence
@@ -18,6 +19,7 @@ class Chunk(msgspec.Struct, frozen=True):
     count: int
     ends: bool
     twins: tuple[Sequence, ...] = ()
+    scored: bool = False
 
     @property
     def drawing(self) -> tuple[Sequence, ...]:

@@ -13,6 +13,7 @@ from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 
 _BY_RANK = attrgetter("rank")
+_IS_SCORED = attrgetter("scored")
 
 
 class StepPlan(msgspec.Struct, frozen=True):
@@ -37,17 +38,21 @@ class Scheduler:
     Twins are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
     draw their first tokens from its last row, and go on as its forks.
 
+    Rows of a prompt that is scored return logits. A step has room for ``scored_rows`` of them; their chunks come last in it.
+
     Sources: Yu et al. 2022, "Orca"; Agrawal et al. 2024, "Sarathi-Serve" (chunked prefills); preemption by
     recomputation as in Kwon et al. 2023, "PagedAttention".
     """
 
-    def __init__(self, pager: Pager, *, slots: int, chunk_len: int) -> None:
+    def __init__(self, pager: Pager, *, slots: int, chunk_len: int, scored_rows: int = 0) -> None:
         self._pager = pager
         self._slots = slots
         self._chunk_len = chunk_len
+        self._scored_rows = scored_rows
         self.running: list[Sequence] = []
         self.waiting: list[Sequence] = []
         self._joining: list[Sequence] = []  # twins whose first token is on its way
+        self._scorable = 0  # scored rows that the step in the making has room for
         self.preemptions = 0
 
     @property
@@ -74,12 +79,13 @@ class Scheduler:
         """The next step, empty where nothing can be done before the one on its way. The blocks that it writes to are
         taken; lengths stay until it is done.
         """
-        before = self.preemptions
+        before, self._scorable = self.preemptions, self._scored_rows
         chunks, left = self._plan_running()
         started = [] if self.preemptions > before else self._start(left)
         begun = [(sequence, chunk.start) for sequence, chunk in started]
         chunks += [chunk for _, chunk in started]
         begun += [(twin, chunk.sequence.prompt_len) for chunk in chunks for twin in chunk.twins]
+        chunks.sort(key=_IS_SCORED)
         return StepPlan(chunks, begun)
 
     def join(self, chunk: Chunk) -> None:
@@ -115,16 +121,24 @@ class Scheduler:
             sequence = self.running[index]
             start = self._pager.planned(sequence.request_id)
             missing = sequence.expected_len - start
-            if sequence.expected_len == sequence.total_len:
+            if sequence.pending and sequence.expected_len >= sequence.total_len:
                 missing = 0  # its last token is on its way, and nothing follows it
-            count = 1 if missing == 1 else min(missing, left)
+            count = 1 if missing == 1 else self._count(sequence, start, min(missing, left))
             if count and self._make_room(sequence, count):
                 chunks.append(self._chunk(sequence, start, count))
                 left -= count if missing > 1 else 0
             index += 1
         return chunks, left
 
+    def _count(self, sequence: Sequence, start: int, count: int) -> int:
+        """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own."""
+        unscored = sequence.unscored_from - start
+        return min(count, unscored, self._scorable) if unscored > 0 else count
+
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
+        if start < sequence.unscored_from:
+            self._scorable -= count
+            return Chunk(sequence, start, count, ends=False, scored=True)
         ends = start + count == sequence.expected_len
         twins = self._twins(sequence) if ends else ()
         for one in (sequence, *twins) if ends else ():
@@ -170,7 +184,7 @@ class Scheduler:
             if cached is None:
                 break
             self.waiting.remove(sequence)
-            count = min(len(sequence.tokens) - cached, left)
+            count = self._count(sequence, cached, min(len(sequence.tokens) - cached, left))
             took = self._pager.prepare(sequence.request_id, count)
             assert took, "a sequence was opened without the blocks for its tokens"
             left -= count
@@ -180,9 +194,16 @@ class Scheduler:
         return started
 
     def _first_to_start(self) -> Sequence | None:
-        """The first that waits, but for twins of what is in its prefill."""
+        """The first that waits, but for twins of what is in its prefill, and those whose rows could not be scored."""
         in_prefill = {one.twin_key for one in self.running} - {None}
-        return next((one for one in self.waiting if one.twin_key not in in_prefill), None)
+        return next(
+            (
+                one
+                for one in self.waiting
+                if one.twin_key not in in_prefill and (self._scorable or not one.unscored_from)
+            ),
+            None,
+        )
 
 
 def _twins_among(sequences: Listed[Sequence], sequence: Sequence) -> list[Sequence]:

@@ -35,10 +35,13 @@ class Sequence(msgspec.Struct, eq=False):
     pending: int = 0
     """Tokens that steps on their way will draw for it."""
     ended: bool = False
+    prompt_logprobs: int | None = None
+    """How many alternatives its prompt is scored with; None: it is not scored."""
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
         """Return a sequence that goes on after the output that the request already has."""
+        scored = submit.prompt_logprobs is not None
         return cls(
             submit.request_id,
             [*submit.prompt, *submit.output],
@@ -46,14 +49,20 @@ class Sequence(msgspec.Struct, eq=False):
             submit.sampling,
             submit.stop,
             (submit.priority, arrival),
-            KeyChain(submit.cache_salt),
-            None if submit.output else prompt_key(submit.prompt, submit.cache_salt),
+            None if scored else KeyChain(submit.cache_salt),
+            None if scored or submit.output else prompt_key(submit.prompt, submit.cache_salt),
+            prompt_logprobs=None if submit.output else submit.prompt_logprobs,
         )
 
     @property
     def expected_len(self) -> int:
         """Tokens that it has once the steps on their way are done."""
         return len(self.tokens) + self.pending
+
+    @property
+    def unscored_from(self) -> int:
+        """The first row that is not scored: the last of a prompt that is scored, else the first of all."""
+        return 0 if self.prompt_logprobs is None else self.prompt_len - 1
 
     @property
     def total_len(self) -> int:
@@ -65,6 +74,7 @@ class Sequence(msgspec.Struct, eq=False):
         self.tokens.append(token)
         self.pending -= 1
         self.twin_key = None
+        self.prompt_logprobs = None
         num_output = len(self.tokens) - self.prompt_len
         if token in self.stop.stop_ids and num_output > self.stop.min_tokens:
             return Finish.STOP

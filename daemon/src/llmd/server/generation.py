@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, GrammarError, RequestError
-from llmd.api.messages import Grammar, StopParams, TokenOutput
+from llmd.api.messages import Grammar, Logprobs, StopParams, TokenOutput
 from llmd.chat.answer_text import AnswerText, Piece
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import NO_TOKENS, NamedTokens, SamplingChoice
@@ -38,8 +38,8 @@ class GenerationRequest(Struct, frozen=True):
     ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
     many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
     prompt lacks, because the request allowed to cut it. ``grammar`` binds every
-    answer; ``grammar_param`` is the field that asks for it. ``priority`` and ``cache_salt`` are those of
-    `llmd.api.messages.Submit`. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
+    answer; ``grammar_param`` is the field that asks for it. ``priority``, ``cache_salt`` and ``prompt_logprobs`` are
+    those of `llmd.api.messages.Submit`. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
     hold reasoning and calls.
     """
 
@@ -57,6 +57,7 @@ class GenerationRequest(Struct, frozen=True):
     priority: int = 0
     cache_salt: str = ""
     conversation: ChatPrompt | None = None
+    prompt_logprobs: int | None = None
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -102,6 +103,7 @@ class Generation:
             index: self._answer(request.prompts[index // request.n])
             for index in range(len(request.prompts) * request.n)
         }
+        self._prompts: dict[int, tuple[Logprobs, ...] | None] = {}
         self._stream: TokenStream | None = None
 
     async def __aenter__(self) -> Self:
@@ -120,7 +122,8 @@ class Generation:
         Raises:
             LlmdError: the engine could not finish an answer; the others are cancelled.
         """
-        if self.request.end.max_tokens == 0:
+        scores = self.request.prompt_logprobs is not None
+        if self.request.end.max_tokens == 0 and not scores:
             for index in self._answers:
                 yield index, Piece("", finish="length")
             return
@@ -132,9 +135,10 @@ class Generation:
         while self._answers:
             index, token = await self._next(self._stream)
             self.timing.token()
-            self.usage.completion_tokens += 1
             self.usage.cached_tokens = self._cached_tokens(self._stream)
-            piece = self._feed(self._answers[index], token)
+            if scores:
+                self._prompts.setdefault(index, token.prompt)
+            piece = self._feed(index, token)
             if piece is None:
                 continue
             if piece.finish is not None:
@@ -159,11 +163,19 @@ class Generation:
             min(tokens, len(prompt)) for tokens, prompt in zip(found, self.request.prompts, strict=True)
         )
 
-    def _feed(self, answer: AnswerText, token: TokenOutput) -> Piece | None:
+    def _feed(self, index: int, token: TokenOutput) -> Piece | None:
+        """The next piece of an answer; the first has the logprobs of its prompt, where they are wanted."""
+        if self.request.end.max_tokens == 0:  # the prompt alone was to be scored
+            return Piece("", finish="length", prompt=token.prompt)
+        answer = self._answers[index]
         before = answer.reasoning_tokens
         piece = answer.feed(token)
+        self.usage.completion_tokens += 1
         self.usage.reasoning_tokens += answer.reasoning_tokens - before
-        return piece
+        if piece is None or self._prompts.get(index) is None:
+            return piece
+        prompt, self._prompts[index] = self._prompts[index], None
+        return structs.replace(piece, prompt=prompt)
 
     def _answer(self, prompt: tuple[int, ...]) -> AnswerText:
         conversation = self.request.conversation
@@ -195,6 +207,7 @@ class Generation:
                 self.request.grammar,
                 self.request.priority,
                 self.request.cache_salt,
+                self.request.prompt_logprobs,
             )
             for prompt in self.request.prompts
             for choice in range(self.request.n)

@@ -51,7 +51,7 @@ async def _at_once() -> int | None:
 
 
 class TokenRequest(Struct, frozen=True):
-    """One sequence to run; ``priority`` and ``cache_salt`` are those of `Submit`."""
+    """One sequence to run; ``priority``, ``cache_salt`` and ``prompt_logprobs`` are those of `Submit`."""
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
@@ -59,6 +59,7 @@ class TokenRequest(Struct, frozen=True):
     grammar: Grammar | None = None
     priority: int = 0
     cache_salt: str = ""
+    prompt_logprobs: int | None = None
 
 
 class Supervisor:
@@ -177,6 +178,7 @@ class Supervisor:
                 grammar=r.grammar,
                 priority=r.priority,
                 cache_salt=r.cache_salt,
+                prompt_logprobs=r.prompt_logprobs,
             )
             for r in requests
         ]

@@ -19,7 +19,6 @@ USER = {"role": "user", "content": "Hello"}
 OPEN = [USER, {"role": "assistant", "content": "Well"}]
 OTHER_VALUES: dict[str, Any] = {
     "use_beam_search": True,
-    "prompt_logprobs": 1,
     "truncate_prompt_tokens": 5,
     "audio": {"voice": "x"},
     "modalities": ["text", "audio"],
@@ -55,6 +54,7 @@ NEUTRAL_VALUES: dict[str, Any] = {
     "bad_words": [],
     "allowed_token_ids": [],
     "include_stop_str_in_output": False,
+    "prompt_logprobs": False,
     "n": 1,
     "seed": None,
     "echo": False,
@@ -200,6 +200,15 @@ def test_token_ids_are_returned_as_vllm_does(daemon: RunningDaemon) -> None:
     assert len(body["prompt_token_ids"]) == body["usage"]["prompt_tokens"]
     assert len(body["choices"][0]["token_ids"]) == body["usage"]["completion_tokens"]
     assert "token_ids" not in chat(daemon).json["choices"][0]
+
+
+def test_a_conversation_is_scored_as_vllm_does(daemon: RunningDaemon) -> None:
+    body = chat(daemon, prompt_logprobs=1, return_token_ids=True, n=2).json
+    assert len(body["prompt_logprobs"]) == len(body["prompt_token_ids"])
+    assert body["prompt_logprobs"][0] is None
+    for token, entries in zip(body["prompt_token_ids"][1:], body["prompt_logprobs"][1:], strict=True):
+        assert str(token) in entries
+    assert "prompt_logprobs" not in chat(daemon, prompt_logprobs=False).json
 
 
 def test_answer_that_the_client_began_is_continued(daemon: RunningDaemon) -> None:

@@ -76,9 +76,75 @@ def test_echo_writes_the_prompt_first_whole_and_streamed(daemon: RunningDaemon) 
     assert text_of(complete(daemon, echo=True, max_tokens=0).json) == "Hello"
 
 
-def test_echo_with_logprobs_is_refused(daemon: RunningDaemon) -> None:
-    reply = complete(daemon, echo=True, logprobs=1)
+def test_echo_with_logprobs_scores_the_prompt(daemon: RunningDaemon) -> None:
+    scored = complete(daemon, echo=True, logprobs=2, max_tokens=4).json["choices"][0]
+    lists = scored["logprobs"]
+    assert len({len(values) for values in lists.values()}) == 1
+    assert scored["text"].startswith("Hello")
+    assert lists["tokens"][:5] == list("Hello")
+    assert lists["text_offset"][:6] == [0, 1, 2, 3, 4, 5]
+    assert lists["token_logprobs"][0] is lists["top_logprobs"][0] is None
+    answered = complete(daemon, logprobs=2, max_tokens=4).json["choices"][0]["logprobs"]
+    assert lists["token_logprobs"][-4:] == pytest.approx(answered["token_logprobs"])
+    for logprob, top in zip(lists["token_logprobs"][1:], lists["top_logprobs"][1:], strict=True):
+        assert 1 <= len(top) <= 2
+        assert logprob <= max(top.values()) + 1e-6
+
+
+def test_a_prompt_with_a_suffix_is_not_scored(daemon: RunningDaemon) -> None:
+    reply = complete(daemon, "def f(", suffix="):", echo=True, logprobs=1)
     assert (reply.status, reply.error["param"]) == (400, "echo")
+
+
+def test_a_prompt_is_scored_alone_as_evaluations_do(daemon: RunningDaemon) -> None:
+    ids = [*b"The quick brown fox jumps over the lazy dog. " * 9]
+    scored = complete(daemon, ids, echo=True, logprobs=1, max_tokens=0).json
+    lists = scored["choices"][0]["logprobs"]
+    assert scored["usage"]["completion_tokens"] == 0
+    assert scored["choices"][0]["finish_reason"] == "length"
+    assert len(lists["tokens"]) == len(ids)
+    # The same tokens, each as the first of an answer that nothing else could be.
+    for place in (1, 2, 100, 255, 256, 300, len(ids) - 1):
+        forced = complete(daemon, ids[:place], logprobs=0, max_tokens=1, allowed_token_ids=[ids[place]]).json[
+            "choices"
+        ][0]["logprobs"]["token_logprobs"]
+        assert lists["token_logprobs"][place] == pytest.approx(forced[0], abs=1e-5)
+    again = complete(daemon, ids, echo=True, logprobs=1, max_tokens=0).json
+    assert again["choices"] == scored["choices"]
+    assert again["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+def test_a_prompt_that_fills_the_window_is_scored(daemon: RunningDaemon) -> None:
+    ids = [65, *b"ab" * (CONTEXT_LEN // 2)][:CONTEXT_LEN]
+    lists = complete(daemon, ids, echo=True, logprobs=0, max_tokens=0).json["choices"][0]["logprobs"]
+    assert len(lists["token_logprobs"]) == CONTEXT_LEN
+    single = complete(daemon, [65], echo=True, logprobs=0, max_tokens=0).json["choices"][0]["logprobs"]
+    assert (single["tokens"], single["token_logprobs"]) == (["A"], [None])
+
+
+def test_streamed_echo_begins_with_the_scores_of_the_prompt(daemon: RunningDaemon) -> None:
+    fields = {"echo": True, "logprobs": 1, "max_tokens": 5, "n": 2, "temperature": 0}
+    whole = complete(daemon, **fields).json["choices"]
+    chunks = [chunk["choices"][0] for chunk in complete(daemon, stream=True, **fields).chunks]
+    for choice in whole:
+        parts = [
+            chunk["logprobs"] for chunk in chunks if chunk["index"] == choice["index"] and chunk["logprobs"]
+        ]
+        for name, values in choice["logprobs"].items():
+            assert [value for part in parts for value in part[name]] == values
+
+
+def test_prompt_logprobs_are_in_vllms_form(daemon: RunningDaemon) -> None:
+    choice = complete(daemon, prompt_logprobs=2, max_tokens=2).json["choices"][0]
+    scores = choice["prompt_logprobs"]
+    assert choice["logprobs"] is None
+    assert scores[0] is None
+    assert {entry["rank"] for entry in scores[1].values()} >= {1, 2}
+    for token, entries in zip(b"ello", scores[1:], strict=True):
+        assert entries[str(token)]["decoded_token"] == chr(token)
+        assert len(entries) in (2, 3)
+    assert complete(daemon, prompt_logprobs=2, stream=True).error["param"] == "prompt_logprobs"
+    assert "prompt_logprobs" not in complete(daemon, max_tokens=2).json["choices"][0]
 
 
 def test_token_ids_of_prompt_and_answer_stand_in_each_choice(daemon: RunningDaemon) -> None:

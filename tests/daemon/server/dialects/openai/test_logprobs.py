@@ -12,14 +12,14 @@ from tests.serving.http import chat, complete
 from tests.serving.running import RunningDaemon
 
 
-def test_completions_have_parallel_lists_and_offsets_behind_the_echo(text: ModelText) -> None:
+def test_completions_have_parallel_lists_with_null_for_what_has_no_logprob(text: ModelText) -> None:
     others = (Alternative(0xE2, -1.0), Alternative(0xE3, -2.0))
-    tokens = [AnswerToken(ord("a"), 0, -0.5), AnswerToken(0xE2, 1, -1.5, others)]
-    lists = completion_logprobs(text.tokenizer, tokens, 10)
-    assert lists["tokens"] == ["a", r"bytes:\xe2"]
-    assert lists["token_logprobs"] == [-0.5, -1.5]
-    assert lists["text_offset"] == [10, 11]
-    assert lists["top_logprobs"] == [{}, {r"bytes:\xe2": -1.0, r"bytes:\xe3": -2.0}]
+    tokens = [AnswerToken(7, 9), AnswerToken(ord("a"), 10, -0.5), AnswerToken(0xE2, 11, -1.5, others)]
+    lists = completion_logprobs(text.tokenizer, tokens)
+    assert lists["tokens"] == ["\x07", "a", r"bytes:\xe2"]
+    assert lists["token_logprobs"] == [None, -0.5, -1.5]
+    assert lists["text_offset"] == [9, 10, 11]
+    assert lists["top_logprobs"] == [None, {}, {r"bytes:\xe2": -1.0, r"bytes:\xe3": -2.0}]
 
 
 def content_of(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from llmd.server.dialects.openai.fields import (
     read_choices,
     read_end,
     read_max_tokens,
+    read_prompt_logprobs,
     read_sampling,
     refuse,
 )
@@ -70,6 +71,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         conversation=prompt,
         grammar=bound.grammar,
         grammar_param=bound.param,
+        prompt_logprobs=read_prompt_logprobs(fields, streamed=options.stream),
     )
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)

@@ -12,6 +12,7 @@ from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_parts import delta_of, finish_of, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
 from llmd.server.generation import GenerationRequest
+from llmd.server.prompt_logprobs import prompt_entries
 
 CHUNK = "chat.completion.chunk"
 
@@ -57,7 +58,7 @@ class ChatShape:
     def body(self) -> dict[str, Any]:
         choices = [self._choice(index, pieces) for index, pieces in self._answers.items()]
         body = self._head.envelope("chat.completion", choices) | {"service_tier": "default"}
-        return body | self._prompt_ids()
+        return body | self._prompt_ids() | self._prompt_logprobs()
 
     def without_choices(self) -> dict[str, Any]:
         return self._head.envelope(CHUNK, [])
@@ -98,6 +99,13 @@ class ChatShape:
 
     def _prompt_ids(self) -> dict[str, Any]:
         return {"prompt_token_ids": self._request.prompts[0]} if self._return_token_ids else {}
+
+    def _prompt_logprobs(self) -> dict[str, Any]:
+        wanted, scores = self._request.prompt_logprobs, self._answers[0][0].prompt
+        if wanted is None or scores is None:
+            return {}
+        prompt = self._request.prompts[0]
+        return {"prompt_logprobs": prompt_entries(self._tokenizer, prompt, scores, wanted)}
 
     def _token_ids(self, token_ids: tuple[int, ...]) -> dict[str, Any]:
         return {"token_ids": token_ids} if self._return_token_ids else {}

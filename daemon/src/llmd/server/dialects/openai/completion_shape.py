@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import structs
+
+from llmd.api.messages import Logprobs
 from llmd.chat.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizer import Tokenizer
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.logprobs import completion_logprobs
 from llmd.server.generation import GenerationRequest
+from llmd.server.prompt_logprobs import prompt_entries, prompt_tokens
 
 KIND = "text_completion"
 
@@ -25,12 +29,19 @@ class CompletionShape:
         echoes: Sequence[str],
         *,
         return_token_ids: bool,
+        echoes_scores: bool = False,
+        num_prompt_logprobs: int | None = None,
     ) -> None:
+        """``echoes_scores``: the logprobs of an answer begin with those of its prompt; ``num_prompt_logprobs``: how many
+        alternatives these have in a field of their own.
+        """
         self._head = head
         self._request = request
         self._tokenizer = tokenizer
         self._echoes = echoes
         self._return_token_ids = return_token_ids
+        self._echoes_scores = echoes_scores
+        self._num_prompt_logprobs = num_prompt_logprobs
         self._begun: set[int] = set()
         count = len(request.prompts) * request.n
         self._answers: dict[int, list[Piece]] = {index: [] for index in range(count)}
@@ -39,7 +50,7 @@ class CompletionShape:
         text = piece.text if index in self._begun else self._echo(index) + piece.text
         opening = {} if index in self._begun else self._prompt_ids(index)
         self._begun.add(index)
-        if text or (piece.tokens and self._request.sampling.logprobs is not None):
+        if text or ((piece.tokens or piece.prompt) and self._request.sampling.logprobs is not None):
             yield self._chunk(index, text, piece, None, opening)
             piece, opening = Piece("", finish=piece.finish), {}
         if piece.finish is not None:
@@ -57,7 +68,7 @@ class CompletionShape:
     def _chunk(
         self, index: int, text: str, piece: Piece, finish: str | None, opening: dict[str, Any]
     ) -> dict[str, Any]:
-        logprobs = self._logprobs(index, piece.tokens) if piece.tokens else None
+        logprobs = self._logprobs(index, piece.tokens, piece.prompt) if piece.tokens or piece.prompt else None
         choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish}
         return self._head.envelope(KIND, [choice | opening | self._token_ids(piece.token_ids)])
 
@@ -66,24 +77,40 @@ class CompletionShape:
         choice = {
             "index": index,
             "text": self._echo(index) + "".join(piece.text for piece in pieces),
-            "logprobs": self._logprobs(index, tokens),
+            "logprobs": self._logprobs(index, tokens, pieces[0].prompt),
             "finish_reason": pieces[-1].finish,
         }
         token_ids = tuple(i for piece in pieces for i in piece.token_ids)
-        return choice | self._prompt_ids(index) | self._token_ids(token_ids)
+        scores = self._prompt_logprobs(index, pieces[0].prompt)
+        return choice | scores | self._prompt_ids(index) | self._token_ids(token_ids)
 
     def _echo(self, index: int) -> str:
         return self._echoes[index // self._request.n]
 
-    def _logprobs(self, index: int, tokens: tuple[AnswerToken, ...]) -> dict[str, Any] | None:
-        if self._request.sampling.logprobs is None:
+    def _logprobs(
+        self, index: int, tokens: tuple[AnswerToken, ...], scores: tuple[Logprobs, ...] | None
+    ) -> dict[str, Any] | None:
+        """Entries of tokens; where the answer repeats its prompt, with those of the prompt's tokens first."""
+        wanted, text_len = self._request.sampling.logprobs, len(self._echo(index))
+        if wanted is None:
             return None
-        return completion_logprobs(self._tokenizer, tokens, len(self._echo(index)))
+        echoed: tuple[AnswerToken, ...] = ()
+        if self._echoes_scores and scores is not None:
+            echoed = prompt_tokens(self._tokenizer, self._prompt(index), scores, wanted, text_len)
+        answered = (structs.replace(token, start=text_len + token.start) for token in tokens)
+        return completion_logprobs(self._tokenizer, (*echoed, *answered))
+
+    def _prompt_logprobs(self, index: int, scores: tuple[Logprobs, ...] | None) -> dict[str, Any]:
+        if self._num_prompt_logprobs is None or scores is None:
+            return {}
+        entries = prompt_entries(self._tokenizer, self._prompt(index), scores, self._num_prompt_logprobs)
+        return {"prompt_logprobs": entries}
+
+    def _prompt(self, index: int) -> tuple[int, ...]:
+        return self._request.prompts[index // self._request.n]
 
     def _prompt_ids(self, index: int) -> dict[str, Any]:
-        if not self._return_token_ids:
-            return {}
-        return {"prompt_token_ids": self._request.prompts[index // self._request.n]}
+        return {"prompt_token_ids": self._prompt(index)} if self._return_token_ids else {}
 
     def _token_ids(self, token_ids: tuple[int, ...]) -> dict[str, Any]:
         return {"token_ids": token_ids} if self._return_token_ids else {}

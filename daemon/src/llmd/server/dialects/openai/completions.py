@@ -21,6 +21,7 @@ from llmd.server.dialects.openai.fields import (
     read_choices,
     read_end,
     read_max_tokens,
+    read_prompt_logprobs,
     read_sampling,
     refuse,
 )
@@ -52,7 +53,16 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     suffix = fields.text("suffix") or ""
     max_tokens = read_max_tokens(fields)
     logprobs = fields.integer("logprobs", 0, MAX_TOP_LOGPROBS)
-    echo = read_echo(fields, logprobs)
+    echo = fields.boolean("echo")
+    prompt_logprobs = read_prompt_logprobs(fields, streamed=options.stream)
+    echoed_logprobs = logprobs if echo else None
+    if suffix and echoed_logprobs is not None:
+        raise BadRequestError(
+            "echo with logprobs goes with a prompt alone",
+            code="unsupported_parameter",
+            param="echo",
+            hint="leave out suffix, echo or logprobs",
+        )
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
     n = read_choices(fields)
@@ -69,6 +79,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         cache_salt=fields.text("cache_salt") or "",
         grammar=bound.grammar,
         grammar_param=bound.param,
+        prompt_logprobs=max((w for w in (prompt_logprobs, echoed_logprobs) if w is not None), default=None),
     )
     fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
@@ -82,7 +93,13 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         echoed = zip(prompts, prepared.prompts, strict=True) if echo else ()
         echoes = [prompt_text(ready.text, p, t) for p, t in echoed] or [""] * len(prompts)
         return CompletionShape(
-            head, prepared, ready.text.tokenizer, echoes, return_token_ids=return_token_ids
+            head,
+            prepared,
+            ready.text.tokenizer,
+            echoes,
+            return_token_ids=return_token_ids,
+            echoes_scores=echo,
+            num_prompt_logprobs=prompt_logprobs,
         )
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored)
@@ -107,23 +124,6 @@ def _prompt(value: object) -> Prompt | None:
     if isinstance(value, list) and value and all(is_token_id(item) for item in value):
         return tuple(value)
     return None
-
-
-def read_echo(fields: RequestFields, logprobs: int | None) -> bool:
-    """Whether answers begin with their prompt.
-
-    Raises:
-        BadRequestError: with logprobs, which prompts do not have.
-    """
-    echo = fields.boolean("echo")
-    if echo and logprobs is not None:
-        raise BadRequestError(
-            "echo with logprobs is not supported: prompts have no logprobs",
-            code="unsupported_parameter",
-            param="echo",
-            hint="leave one of them out",
-        )
-    return echo
 
 
 def with_tokens(

@@ -26,7 +26,6 @@ MAX_PRIORITY = 1 << 31
 
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "use_beam_search": ((False,), "there is no beam search"),
-    "prompt_logprobs": ((False,), "prompts have no logprobs"),
     "truncate_prompt_tokens": ((), "prompts are never cut"),
 }
 
@@ -108,6 +107,25 @@ def read_chat_logprobs(fields: RequestFields) -> int | None:
     if top and not wanted:
         raise BadRequestError("top_logprobs needs logprobs: true", code="invalid_value", param="top_logprobs")
     return (top or 0) if wanted else None
+
+
+def read_prompt_logprobs(fields: RequestFields, *, streamed: bool) -> int | None:
+    """How many alternatives each token of the prompt comes with, in vLLM's form; None: prompts have no logprobs.
+
+    Raises:
+        BadRequestError: the answer is streamed, which has no place for them.
+    """
+    if fields.value("prompt_logprobs") is False:
+        return None
+    wanted = fields.integer("prompt_logprobs", 0, MAX_TOP_LOGPROBS)
+    if wanted is not None and streamed:
+        raise BadRequestError(
+            "prompt_logprobs are not streamed",
+            code="invalid_value",
+            param="prompt_logprobs",
+            hint="leave stream out",
+        )
+    return wanted
 
 
 def read_choices(fields: RequestFields) -> int:

@@ -15,20 +15,21 @@ def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[s
     return {"content": logprob_entries(tokenizer, tokens), "refusal": None}
 
 
-def completion_logprobs(
-    tokenizer: Tokenizer, tokens: Iterable[AnswerToken], text_start: int
-) -> dict[str, Any]:
-    """``choices[].logprobs`` of a completion or chunk. ``text_start``: where the answer begins in the text."""
+def completion_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
+    """``choices[].logprobs`` of a completion or chunk. The first token of a prompt has no logprob, which is null."""
     listed = list(tokens)
     return {
         "tokens": [_name(tokenizer, token.token_id) for token in listed],
-        "token_logprobs": [finite(token.logprob) for token in listed],
-        "top_logprobs": [
-            {_name(tokenizer, other.token_id): finite(other.logprob) for other in token.top}
-            for token in listed
-        ],
-        "text_offset": [text_start + token.start for token in listed],
+        "token_logprobs": [None if token.logprob is None else finite(token.logprob) for token in listed],
+        "top_logprobs": [_top(tokenizer, token) for token in listed],
+        "text_offset": [token.start for token in listed],
     }
+
+
+def _top(tokenizer: Tokenizer, token: AnswerToken) -> dict[str, float] | None:
+    if token.logprob is None:
+        return None
+    return {_name(tokenizer, other.token_id): finite(other.logprob) for other in token.top}
 
 
 def _name(tokenizer: Tokenizer, token_id: int) -> str:
