@@ -66,7 +66,7 @@ def _die(process_id: int) -> bytes:
     raise HelperLostError("it ended without an answer")
 
 
-def test_good_grammars_are_not_tried_again_until_they_are_forgotten(
+def test_grammars_are_not_tried_again_until_they_are_forgotten(
     checker: GrammarChecker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grammar_checker, "KEPT", 2)
@@ -78,14 +78,25 @@ def test_good_grammars_are_not_tried_again_until_they_are_forgotten(
         return ask(job)
 
     monkeypatch.setattr(checker, "_ask", noted)
-    for pattern in ("a", "b", "a", "c", "a", "b"):
+    for pattern in ("a", "b", "a", "c", "b", "a"):
         checker.check(job(pattern))
-    assert asked == ["a", "b", "c", "b"]
+    for _ in range(2):
+        with pytest.raises(GrammarError):
+            checker.check(job("("))
+    assert asked == ["a", "b", "c", "a", "("]
 
 
-def test_closing_ends_the_process(checker: GrammarChecker) -> None:
+def test_what_is_known_waits_for_nobodys_check(checker: GrammarChecker) -> None:
+    checker.check(job("a"))
+    with checker._lock:  # as while another grammar is tried
+        checker.check(job("a"))
+
+
+def test_closing_ends_process_and_threads(checker: GrammarChecker) -> None:
     checker.check(job("a"))
     process_id = pid(checker)
     checker.close()
+    with pytest.raises(RuntimeError):
+        checker.threads.submit(print)
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)

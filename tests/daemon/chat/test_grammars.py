@@ -43,6 +43,7 @@ def test_vocabulary_has_the_bytes_of_every_token_and_knows_those_that_are_no_tex
 def test_grammars_are_tried_by_the_checker(text: ModelText) -> None:
     with GrammarChecker() as checker:
         grammars = ModelGrammars(text.tokenizer, (TURN_END,), checker)
+        assert grammars.threads is checker.threads
         grammars.check(YES)
         assert "vocabulary" in vars(grammars)
         with pytest.raises(GrammarError, match="unclosed"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -17,13 +18,15 @@ WORKER = "llmd.chat.grammar_worker"
 TIME_LIMIT_S = 2.0
 MEMORY_LIMIT_BYTES = 1 << 30
 KEPT = 256
+WAITING_THREADS = 8
 MAX_REPLY_BYTES = 1 << 20
 
 
 class GrammarChecker:
     """Compiles grammars in one process with limits of time and memory, started by the first. Thread-safe: checks queue.
 
-    Those that were good are remembered: an application sends the same few again and again.
+    What was found is remembered: an application sends the same few again and again. ``threads`` are for those who wait
+    for a check: in threads that others use too, a crowd of slow grammars would hold them up.
     """
 
     def __init__(
@@ -33,7 +36,8 @@ class GrammarChecker:
         self._memory_limit_bytes = memory_limit_bytes
         self._lock = threading.Lock()
         self._process: HelperProcess | None = None
-        self._good: OrderedDict[CheckJob, None] = OrderedDict()
+        self._known: OrderedDict[CheckJob, Checked] = OrderedDict()
+        self.threads = ThreadPoolExecutor(WAITING_THREADS, "grammars")
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +48,8 @@ class GrammarChecker:
         self.close()
 
     def close(self) -> None:
-        """End the process. A later check starts a new one."""
+        """End process and threads."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._end()
 
@@ -54,16 +59,17 @@ class GrammarChecker:
         Raises:
             GrammarError: it is malformed, too complex, or has a feature that cannot be enforced.
         """
+        checked = self._known.get(job) or self._find(job)  # what is known waits for nobody's check
+        if checked.message:
+            raise GrammarError(checked.message, hint=checked.hint)
+
+    def _find(self, job: CheckJob) -> Checked:
         with self._lock:
-            if job in self._good:
-                self._good.move_to_end(job)
-                return
-            checked = self._ask(job)
-            if checked.message:
-                raise GrammarError(checked.message, hint=checked.hint)
-            self._good[job] = None
-            if len(self._good) > KEPT:
-                self._good.popitem(last=False)
+            checked = self._known.get(job) or self._ask(job)
+            self._known[job] = checked
+            if len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return checked
 
     def _ask(self, job: CheckJob) -> Checked:
         try:

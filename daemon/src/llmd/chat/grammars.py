@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from functools import cached_property
 
 from llmd.api.messages import Grammar, Vocabulary
@@ -26,6 +27,11 @@ class ModelGrammars:
         self._end_ids = end_ids
         self._checker = checker
         self._control_ids = tuple(sorted(token.token_id for token in tokenizer.vocabulary.specials))
+
+    @property
+    def threads(self) -> Executor | None:
+        """Where to wait for a check; None: anywhere."""
+        return None if self._checker is None else self._checker.threads
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -69,7 +69,9 @@ async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationReq
     if request.grammar is None and (conversation is None or not conversation.callable_tools):
         return request
     try:
-        grammar = await asyncio.to_thread(_answer_grammar, ready.text, request)
+        grammar = await asyncio.get_running_loop().run_in_executor(
+            ready.text.grammars.threads, _answer_grammar, ready.text, request
+        )
     except GrammarError as error:
         error.param = error.param or request.grammar_param
         raise
