@@ -22,7 +22,7 @@ import numpy as np
 
 from bench.null_daemon import NullDaemon, null_daemon
 from bench.null_engine import null_device
-from bench.processes import children, cpu_s
+from bench.servers import cpu_s, family
 from llmd.api import StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
 from llmd.engine.chain import Chain
@@ -40,6 +40,8 @@ ROUNDS, STEPS = 5, 200
 PROMPT_LEN, ANSWER_LEN = 20, 500
 CONTEXT_LEN = 4096
 VOCAB = 32_000
+Address = str | tuple[str, int]
+"""A Unix socket's path, or host and port."""
 
 
 def main() -> None:
@@ -106,23 +108,23 @@ def null_core(slots: int) -> tuple[EngineCore, NullStage]:
 def over_http(daemon: NullDaemon, streams: int, temperature: float, top_p: float) -> dict[str, float]:
     """Tokens that arrive, as a share of what the device makes, and CPU seconds by second of each process."""
     request = http_request(temperature, top_p)
-    processes = {"front": [daemon.pid], "engine": children(daemon.pid, "bench.null_engine")}
+    processes = {"front": [daemon.pid], "engine": family(daemon.pid)[1:]}
     used = {name: sum(map(cpu_s, pids)) for name, pids in processes.items()}
     own = time.process_time()
-    elapsed_s = answer_all(daemon, request, streams)
+    elapsed_s = answer_all(str(daemon.socket), request, streams)
     cpu = {f"{name}_cpu": sum(map(cpu_s, pids)) - used[name] for name, pids in processes.items()}
     cpu["client_cpu"] = time.process_time() - own
     shares = {name: round(value / elapsed_s, 3) for name, value in cpu.items()}
     return {"arrives": ANSWER_LEN * STEP_MS / 1e3 / elapsed_s} | shares
 
 
-def answer_all(daemon: NullDaemon, request: bytes, streams: int) -> float:
+def answer_all(address: Address, request: bytes, streams: int) -> float:
     """Seconds from the first byte of the first answer to the last of the last."""
     began, left = 0.0, streams
     with selectors.DefaultSelector() as selector:
         for _ in range(streams):
-            one = socket.socket(socket.AF_UNIX)
-            one.connect(str(daemon.socket))
+            one = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
+            one.connect(address)
             one.sendall(request)
             selector.register(one, selectors.EVENT_READ)
         while left:
@@ -137,7 +139,7 @@ def answer_all(daemon: NullDaemon, request: bytes, streams: int) -> float:
     return time.perf_counter() - began
 
 
-def http_request(temperature: float, top_p: float) -> bytes:
+def http_request(temperature: float, top_p: float, top_k: int = 0) -> bytes:
     """A streamed completion of `ANSWER_LEN` tokens."""
     fields = {
         "prompt": "How do I stop a model?",
@@ -146,7 +148,7 @@ def http_request(temperature: float, top_p: float) -> bytes:
         "stream": True,
         "temperature": temperature,
         "top_p": top_p,
-        "top_k": 0,
+        "top_k": top_k,
         "seed": 1,
     }
     body = json.dumps(fields).encode()

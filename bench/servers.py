@@ -29,7 +29,7 @@ class Server:
 
     def cpu_s(self) -> float:
         """Processor time of the process and of those that it started, until now."""
-        return sum(_cpu_s(pid) for pid in family(self.pid))
+        return sum(cpu_s(pid) for pid in family(self.pid))
 
     def resident_bytes(self) -> int:
         """Memory of the process and of those that it started; pages that they share count once."""
@@ -110,7 +110,7 @@ def family(pid: int) -> list[int]:
     return [pid, *(member for child in children for member in family(child))]
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """In user and kernel mode: fields 14 and 15 of proc(5)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

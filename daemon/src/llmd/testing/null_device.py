@@ -134,6 +134,7 @@ class NullStage:
         self._candidates = np.arange(width, dtype=np.int32)
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        now = self._device.clock()
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
@@ -143,7 +144,7 @@ class NullStage:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
             check_hidden(self._program, step, hidden.host())
-        self._start(self._device.clock())
+        self._start(now)
         ticket = Ticket(self._next)
         self._next += 1
         selection = selection or _NOTHING
