@@ -16,6 +16,7 @@ from tests.serving.running import RunningDaemon, directories_below, running_daem
 
 MODEL = "caller"
 PLAIN = "plain"
+THINKER = "thinker"
 PLACE = {
     "type": "object",
     "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9}, "unit": {"enum": ["C", "F"]}},
@@ -41,10 +42,12 @@ FIELDS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A model whose template knows tools and reasoning, and one whose does not."""
+    """A model whose template knows tools and reasoning, one whose does not, and one that must think, between tokens."""
     directories = directories_below(tmp_path_factory.mktemp("tools"))
     write_model(directories.models / MODEL, context_len=1024, template=TOOL_TEMPLATE)
     write_model(directories.models / PLAIN, context_len=2048)
+    thinks = TOOL_TEMPLATE.removesuffix("{% endif %}") + "{{ '<think>\n' }}{% endif %}"
+    write_model(directories.models / THINKER, extra_specials=("<think>", "</think>"), template=thinks)
     with running_daemon(directories, models=(MODEL,)) as running:
         yield running
 
@@ -210,3 +213,32 @@ def test_reasoning_may_be_left_in_the_answer(client: openai.OpenAI) -> None:
 def test_required_call_comes_after_the_reasoning_that_the_prompt_has_closed(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(messages=ASKED, tools=TOOLS, tool_choice=NAMED, **FIELDS)
     assert len(calls_of(answer)) == 1
+
+
+@pytest.mark.parametrize("budget", [0, 1, 5])
+def test_thinking_ends_with_its_budget(client: openai.OpenAI, budget: int) -> None:
+    fields = {
+        **FIELDS,
+        "model": THINKER,
+        "reasoning_effort": None,
+        "max_tokens": 20,
+        "logit_bias": {"258": -100},
+    }
+    answer = client.chat.completions.create(
+        messages=ASKED, extra_body={"thinking_token_budget": budget}, **fields
+    )
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens_details is not None
+    assert answer.usage.completion_tokens_details.reasoning_tokens == budget + 1
+    assert answer.usage.completion_tokens == 20
+    assert answer.choices[0].message.content
+
+
+def test_thinking_goes_on_without_a_budget(client: openai.OpenAI) -> None:
+    bias = {"258": -100, "260": -100}
+    fields = {**FIELDS, "model": THINKER, "reasoning_effort": "max", "max_tokens": 20, "logit_bias": bias}
+    answer = client.chat.completions.create(messages=ASKED, **fields)
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens_details is not None
+    assert answer.usage.completion_tokens_details.reasoning_tokens == 20
+    assert answer.choices[0].message.content == ""

@@ -92,3 +92,24 @@ class TestReasoning:
         marks = text.grammars.behind(YES, CONTROL, is_open=False)
         assert takes(text, marks, [TURN_START, *b"well", 256, *b"yes"])
         assert not takes(text, marks, b"<|im_start|>well<s>yes")
+
+
+def test_marks_of_reasoning_that_are_one_token_are_no_text(text: ModelText) -> None:
+    marks = ReasoningMarks("!", "</think>")
+    grammars = ModelGrammars(text.tokenizer, (), reasoning=marks)
+    assert ord("!") in grammars.vocabulary.special_ids
+    assert grammars.control_ids(["!", "</think>", "<|im_end|>"]) == {"!": ord("!"), "<|im_end|>": TURN_END}
+
+
+def test_budget_binds_where_the_end_of_reasoning_is_one_token(text: ModelText) -> None:
+    by_token, by_text = ReasoningMarks("?", "!"), ReasoningMarks("<think>", "</think>")
+    for marks, is_bound in ((by_token, True), (by_text, False)):
+        grammars = ModelGrammars(text.tokenizer, (), reasoning=marks)
+        grammar = grammars.behind(None, marks, is_open=True, budget=2)
+        assert (grammar is not None) is is_bound
+        assert grammars.behind(None, marks, is_open=True) is None
+    grammars = ModelGrammars(text.tokenizer, (), reasoning=by_token)
+    bound = msgspec.structs.replace(text, grammars=grammars)
+    grammar = grammars.behind(None, by_token, is_open=True, budget=2)
+    assert takes(bound, grammar, b"ab!c")
+    assert not takes(bound, grammar, b"abc!")

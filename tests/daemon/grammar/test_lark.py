@@ -5,7 +5,7 @@ import pytest
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Grammar
 from llmd.grammar.json_schema import schema_grammar
-from llmd.grammar.lark import after_reasoning, control_token, embedded, json_value, literal
+from llmd.grammar.lark import after_reasoning, any_text, control_token, embedded, json_value, literal
 from tests.daemon.grammar.conftest import CLOSE, OPEN, Follow
 
 OBJECT = schema_grammar({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
@@ -102,3 +102,17 @@ def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Gram
     assert follow(by_text, 'let <b>me</b> {see</think>\n\n"x"')
     assert not follow(by_text, 'let me see</think>\n\n"y"')
     assert not follow(by_text, 'let me see "x"')
+
+
+@pytest.mark.parametrize("budget", [0, 3])
+def test_reasoning_ends_with_its_budget(follow: Follow, budget: int) -> None:
+    grammar = after_reasoning(any_text(), begin=None, end=CLOSE, budget=budget)
+    assert follow(grammar, [*b"abc"[:budget], CLOSE, *b"and so on"])
+    assert not follow(grammar, [*b"abcd"[: budget + 1], CLOSE])
+    assert follow(grammar, [CLOSE, *b"soon"])
+
+
+def test_any_text_is_every_text(follow: Follow) -> None:
+    assert follow(any_text(), "")
+    assert follow(any_text(), "a\n{<think")
+    assert not follow(any_text(), [*b"a", OPEN])

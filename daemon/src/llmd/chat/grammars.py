@@ -11,7 +11,7 @@ from llmd.api.parsing import ReasoningMarks
 from llmd.chat.grammar_checker import GrammarChecker
 from llmd.chat.grammar_frames import CheckJob
 from llmd.chat.tokenizer import Tokenizer
-from llmd.grammar.lark import after_reasoning
+from llmd.grammar.lark import after_reasoning, any_text
 
 
 class ModelGrammars:
@@ -21,12 +21,20 @@ class ModelGrammars:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, end_ids: tuple[int, ...], checker: GrammarChecker | None = None
+        self,
+        tokenizer: Tokenizer,
+        end_ids: tuple[int, ...],
+        checker: GrammarChecker | None = None,
+        reasoning: ReasoningMarks | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._end_ids = end_ids
         self._checker = checker
-        self._control_ids = tuple(sorted(token.token_id for token in tokenizer.vocabulary.specials))
+        marks = () if reasoning is None else (reasoning.begin, reasoning.end)
+        single = {tokenizer.token_id(mark) for mark in marks} - {None}
+        specials = {token.token_id for token in tokenizer.vocabulary.specials}
+        # Where a mark of reasoning is one token, it is the model's mark and no text, whatever the tokenizer's files say.
+        self._control_ids = tuple(sorted(one for one in specials | single if one is not None))
 
     @property
     def threads(self) -> Executor | None:
@@ -53,11 +61,18 @@ class ModelGrammars:
             self._checker.check(CheckJob(grammar, self._control_ids))
         _ = self.vocabulary
 
-    def behind(self, grammar: Grammar, marks: ReasoningMarks, *, is_open: bool) -> Grammar:
-        """The grammar of an answer that may begin with reasoning. ``is_open``: the prompt has begun it already."""
-        return after_reasoning(
-            grammar, begin=None if is_open else self._mark(marks.begin), end=self._mark(marks.end)
-        )
+    def behind(
+        self, grammar: Grammar | None, marks: ReasoningMarks, *, is_open: bool, budget: int | None = None
+    ) -> Grammar | None:
+        """The grammar of an answer that may begin with reasoning, of at most ``budget`` tokens; None: nothing is bound.
+
+        ``grammar`` binds what comes after. ``is_open``: the prompt has begun the reasoning already.
+        """
+        end = self._mark(marks.end)
+        if grammar is None and (budget is None or isinstance(end, str)):
+            return None
+        begin = None if is_open else self._mark(marks.begin)
+        return after_reasoning(grammar or any_text(), begin=begin, end=end, budget=budget)
 
     def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
         """Those marks that are control tokens: no text matches these."""

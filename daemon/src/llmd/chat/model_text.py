@@ -38,7 +38,8 @@ PROMPT_END_LEN = 32
 class ChatPrompt(Struct, frozen=True):
     """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them.
 
-    Not ``splits_reasoning``: what the model thinks stays in the text of its answer.
+    Not ``splits_reasoning``: what the model thinks stays in the text of its answer. After ``reasoning_budget`` tokens it
+    thinks no more, where the mark that ends its reasoning is one token.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -48,6 +49,12 @@ class ChatPrompt(Struct, frozen=True):
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: ToolChoice = ToolChoice()
     splits_reasoning: bool = True
+    reasoning_budget: int | None = None
+
+    @property
+    def binds_answers(self) -> bool:
+        """Whether something of it may bind an answer."""
+        return bool(self.callable_tools) or self.reasoning_budget is not None
 
     @property
     def shown_tools(self) -> Sequence[Mapping[str, Any]]:
@@ -137,14 +144,10 @@ class ModelText(Struct, frozen=True):
         """
         grammar = self._bound_to_tools(grammar, prompt)
         marks = self.formats.reasoning
-        if (
-            grammar is None
-            or marks is None
-            or prompt.continue_final_message
-            or self._ends_with(ids, marks.end)
-        ):
+        if marks is None or prompt.continue_final_message or self._ends_with(ids, marks.end):
             return grammar
-        return self.grammars.behind(grammar, marks, is_open=self._opens_reasoning(prompt, ids))
+        is_open = self._opens_reasoning(prompt, ids)
+        return self.grammars.behind(grammar, marks, is_open=is_open, budget=prompt.reasoning_budget)
 
     def _bound_to_tools(self, grammar: Grammar | None, prompt: ChatPrompt) -> Grammar | None:
         tools, choice, form = prompt.callable_tools, prompt.tool_choice, self.formats.calls
@@ -198,16 +201,16 @@ def load_model_text(
     if isinstance(template, ChatTemplate):
         stops += end_of_turn_ids(renderer, template, tokenizer)
     stop_ids = tuple(sorted(set(stops)))
+    sources = template.sources.values() if isinstance(template, ChatTemplate) else ()
+    formats = choose_formats(parsers, sources)
     return ModelText(
         tokenizer=tokenizer,
         renderer=renderer,
         template=template,
         defaults=read_generation_defaults(directory),
         stop_ids=stop_ids,
-        grammars=ModelGrammars(tokenizer, stop_ids, checker),
-        formats=choose_formats(
-            parsers, template.sources.values() if isinstance(template, ChatTemplate) else ()
-        ),
+        grammars=ModelGrammars(tokenizer, stop_ids, checker, formats.reasoning),
+        formats=formats,
     )
 
 

@@ -6,6 +6,14 @@ from typing import Any
 
 OFF = "none"
 
+# Tokens; what Gemini's API documents for the same words. Higher efforts have no limit.
+_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+
+
+def effort_budget(effort: str | None) -> int | None:
+    """After how many tokens a model that was asked for this effort thinks no more; None: there is no limit."""
+    return None if effort is None else _BUDGETS.get(effort)
+
 
 def thinking_variables(*, on: bool | None = None, effort: str | None = None) -> dict[str, Any]:
     """Variables of a template; what is None is left to it. The effort ``none`` turns thinking off.

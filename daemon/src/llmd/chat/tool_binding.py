@@ -38,12 +38,13 @@ class ToolBinding:
             GrammarError: a call is required whose arguments cannot be bound.
         """
         is_required = choice.mode == "required"
+        marks = [*self._form.marks, *([reasoning_begin] if reasoning_begin else [])]
         bindable = [self._bindable(tool, is_required=is_required) for tool in tools]
         try:
             grammar = lark_of_calls(
                 self._form.grammar(bindable),
                 choice,
-                self._grammars.control_ids(self._form.marks),
+                self._grammars.control_ids(marks),
                 answer=answer,
                 reasoning_begin=reasoning_begin,
             )

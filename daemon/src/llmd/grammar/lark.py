@@ -66,13 +66,19 @@ def embedded(grammar: Grammar) -> str:
     return _expression(grammar)
 
 
-def after_reasoning(grammar: Grammar, *, begin: str | int | None, end: str | int) -> Grammar:
+def after_reasoning(
+    grammar: Grammar, *, begin: str | int | None, end: str | int, budget: int | None = None
+) -> Grammar:
     """A grammar that begins where the model stops thinking; what it thinks is free.
 
     ``begin`` and ``end`` are the marks around the reasoning, texts or ids of control tokens. An answer may do without
-    reasoning, unless ``begin`` is None: then the prompt has begun it already.
+    reasoning, unless ``begin`` is None: then the prompt has begun it already. After ``budget`` tokens nothing but its end
+    can follow, where that is a control token: texts may be spelled in many ways.
     """
-    if isinstance(end, int):
+    if isinstance(end, int) and budget is not None:
+        thought = f"thought {control_token(end)}" if budget else control_token(end)
+        reasoning = f"reasoning: {thought}\nthought[max_tokens={max(budget, 1)}]: /(.|\\n)*/"
+    elif isinstance(end, int):
         reasoning = f"reasoning: /(.|\\n)*/ {control_token(end)}"
     else:
         reasoning = f"reasoning[suffix={literal(end)}]: /(.|\\n)*/"
@@ -82,6 +88,11 @@ def after_reasoning(grammar: Grammar, *, begin: str | int | None, end: str | int
         mark = control_token(begin) if isinstance(begin, int) else literal(begin)
         start = f"start: ({mark} reasoning {_SPACE})? answer"
     return Grammar("lark", f"{start}\n{reasoning}\nanswer: {embedded(grammar)}\n")
+
+
+def any_text() -> Grammar:
+    """Every text."""
+    return Grammar("lark", "start: /(.|\\n)*/\n")
 
 
 def _expression(grammar: Grammar) -> str:

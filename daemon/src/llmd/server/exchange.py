@@ -66,7 +66,7 @@ async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationReq
         RequestError: a call is required that cannot be bound.
     """
     conversation = request.conversation
-    if request.grammar is None and (conversation is None or not conversation.callable_tools):
+    if request.grammar is None and (conversation is None or not conversation.binds_answers):
         return request
     try:
         grammar = await asyncio.get_running_loop().run_in_executor(

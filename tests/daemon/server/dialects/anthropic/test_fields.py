@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from llmd.chat.thinking import effort_budget
 from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.errors import BadRequestError
 from llmd.server.request_fields import RequestFields
@@ -49,10 +50,17 @@ def test_an_answer_may_be_bound_to_a_schema_and_its_effort_given() -> None:
 
 
 def test_thinking_may_be_hidden_and_what_is_not_honoured_is_said() -> None:
-    body = {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}
+    body = {"thinking": {"type": "enabled", "odd": 1, "display": "omitted"}}
     thinking = read_thinking(RequestFields(body), None)
     assert not thinking.is_shown
-    assert thinking.ignored == ("thinking.budget_tokens",)
+    assert thinking.ignored == ("thinking.odd",)
+
+
+def test_thinking_has_the_budget_that_is_named_or_that_of_its_effort() -> None:
+    named = RequestFields({"thinking": {"type": "enabled", "budget_tokens": 2000}})
+    assert read_thinking(named, "high").budget == 2000
+    assert read_thinking(RequestFields({}), "high").budget == effort_budget("high")
+    assert read_thinking(RequestFields({}), None).budget is None
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_what_is_ignored_is_named_in_a_header(daemon: RunningDaemon) -> None:
         messages=[*HELLO, redacted, *HELLO],
     )
     assert reply.headers["x-llmd-ignored"] == (
-        "metadata, service_tier, messages.1.content.0.redacted_thinking, thinking.budget_tokens"
+        "metadata, service_tier, messages.1.content.0.redacted_thinking"
     )
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from llmd.api.messages import Grammar
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.chat.thinking import thinking_variables
+from llmd.chat.thinking import effort_budget, thinking_variables
 from llmd.grammar.json_schema import schema_grammar
 from llmd.server.generation import EndChoice
 from llmd.server.request_fields import RequestFields
@@ -21,10 +21,13 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 class Thinking(Struct, frozen=True):
-    """Variables of the template for reasoning, whether its text is shown, and what was ignored of ``thinking``."""
+    """Variables of the template for reasoning, whether its text is shown, how many tokens it may have at most, and what
+    was ignored of ``thinking``.
+    """
 
     variables: dict[str, Any]
     is_shown: bool
+    budget: int | None
     ignored: tuple[str, ...]
 
 
@@ -81,4 +84,7 @@ def read_thinking(fields: RequestFields, effort: str | None) -> Thinking:
         raise thinking.invalid("type", f"one of {', '.join(THINKING)}")
     shown = thinking.text("display") != "omitted"
     variables = thinking_variables(on=None if kind is None else kind != "disabled", effort=effort)
-    return Thinking(variables, shown, thinking.ignored)
+    budget = thinking.integer("budget_tokens", 0, MAX_TOKENS)
+    if budget is None:
+        budget = effort_budget(effort)
+    return Thinking(variables, shown, budget, thinking.ignored)

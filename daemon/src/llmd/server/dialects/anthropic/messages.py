@@ -104,7 +104,11 @@ def read_question(fields: RequestFields) -> Question:
     conversation, tools, output = read_conversation(fields), read_tools(fields), read_output_config(fields)
     thinking = read_thinking(fields, output.effort)
     prompt = structs.replace(
-        conversation.prompt(), variables=thinking.variables, tools=tools.tools, tool_choice=tools.choice
+        conversation.prompt(),
+        variables=thinking.variables,
+        tools=tools.tools,
+        tool_choice=tools.choice,
+        reasoning_budget=thinking.budget,
     )
     ignored = conversation.skipped + tools.ignored + thinking.ignored + output.ignored
     return Question(prompt, output.grammar, thinking.is_shown, ignored)

@@ -8,11 +8,13 @@ from typing import Any
 from aiohttp import web
 
 from llmd.chat.model_text import ChatPrompt
+from llmd.chat.thinking import effort_budget
 from llmd.server.bodies import read_object
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
+    MAX_TOKENS,
     REFUSED,
     read_chat_logprobs,
     read_choices,
@@ -119,6 +121,7 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
         use.tools,
         use.choice,
         splits_reasoning=read_reasoning_format(fields) != "none",
+        reasoning_budget=read_reasoning_budget(fields),
     )
 
 
@@ -145,6 +148,12 @@ def read_variables(fields: RequestFields) -> dict[str, Any]:
     if effort not in EFFORTS:
         raise fields.invalid("reasoning_effort", f"one of {', '.join(EFFORTS)}")
     return {"reasoning_effort": effort} | ({"enable_thinking": False} if effort == "none" else {}) | variables
+
+
+def read_reasoning_budget(fields: RequestFields) -> int | None:
+    """VLLM's field, or what the effort means."""
+    budget = fields.integer("thinking_token_budget", 0, MAX_TOKENS)
+    return effort_budget(fields.text("reasoning_effort")) if budget is None else budget
 
 
 def read_reasoning_format(fields: RequestFields) -> str:
