@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +51,9 @@ def test_an_engine_keeps_its_version_when_the_name_gets_a_new_one(
     files = Repository.of(write_model(tmp_path / "changed", seed=9)).commits["1" * 40]
     hub.repositories["org/name"].add("main", "2" * 40, files)
     send(pulling, "POST", "/llmd/pull", {"model": "org/name"})
+    assert chat(pulling, model="org/name").json["choices"] == old
+    rows = {row["name"]: row for row in send(pulling, "GET", "/llmd/ps").json["models"]}
+    os.kill(rows["org/name"]["engine_pid"], signal.SIGKILL)
     assert chat(pulling, model="org/name").json["choices"] == old
     send(pulling, "POST", "/llmd/stop", {"model": "org/name"})
     assert chat(pulling, model="org/name").json["choices"] != old
