@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from llmd.cli.list import parameters
+from llmd.registry.derived import DerivedModel
+from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
 from tests.serving.model import write_model
 
@@ -31,6 +33,14 @@ def test_lists_the_guide_and_the_directories_below_models(llmd: Llmd, tmp_path: 
     lines = llmd("ls", "--plain", "--columns", "NAME,FORMAT,SOURCE").out.splitlines()
     assert f"tiny\tf32\t{models / 'tiny'}" in lines
     assert any(line.startswith("guide\t") and line.endswith("\tbuilt in") for line in lines)
+
+
+def test_derived_models_are_listed_with_what_they_are_derived_from(llmd: Llmd, tmp_path: Path) -> None:
+    models = tmp_path / "data" / "llmd" / "models"
+    write_model(models / "tiny")
+    Store(models, {}).derived.save("mario", DerivedModel(base="tiny", created=0.0))
+    lines = llmd("list", "--plain", "--columns", "NAME,SOURCE").out.splitlines()
+    assert "mario\tderived from tiny" in lines
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from llmd.registry.derived import DerivedModel
+from llmd.registry.store import Store
 from tests.serving.home import LLMD, Home
 from tests.serving.model import write_model
 from tests.serving.terminal import terminal
@@ -33,6 +35,13 @@ def test_says_how_many_bytes_are_free_again(llmd: Llmd, models: Path) -> None:
         {"name": "two", "freed_bytes": size},
     ]
     assert not (models / "one").exists()
+
+
+def test_a_derived_model_goes_without_its_base(llmd: Llmd, models: Path) -> None:
+    Store(models, {}).derived.save("mario", DerivedModel(base="one", created=0.0))
+    assert json.loads(llmd("rm", "mario", "--json").out)["removed"] == [{"name": "mario", "freed_bytes": 0}]
+    assert (models / "one").exists()
+    assert llmd("rm", "mario").code == 3
 
 
 def test_a_users_own_directory_is_not_deleted(llmd: Llmd, models: Path) -> None:

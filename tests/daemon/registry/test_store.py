@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api import NotFoundError
+from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
 from tests.corrupt import small_model
 
@@ -123,3 +124,13 @@ def test_a_name_comes_before_a_path(store: Store, tmp_path: Path, monkeypatch: p
     (tmp_path / "smol").mkdir()
     monkeypatch.chdir(tmp_path)
     assert store.find("smol", allow_path=True).directory == tmp_path / "models" / "smol"
+
+
+def test_derived_models_are_their_bases_under_another_name(store: Store) -> None:
+    store.derived.save("mario", DerivedModel(base="smol", created=5.0))
+    store.derived.save("orphan", DerivedModel(base="gone", created=5.0))
+    mario, orphan = store.list_derived()
+    (smol,) = (model for model in store.list() if model.name == "smol")
+    assert (mario.name, mario.base, mario.modified.year) == ("mario", "smol", 1970)
+    assert (mario.directory, mario.architecture, mario.reason) == (smol.directory, smol.architecture, "")
+    assert (orphan.name, "gone" in orphan.reason) == ("orphan", True)

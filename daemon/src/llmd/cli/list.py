@@ -23,7 +23,9 @@ def parameters(model: StoredModel) -> str:
 
 
 def source(model: StoredModel) -> str:
-    """Where a model came from: a hub with the version, or a directory of the user's."""
+    """Where a model came from: a hub with the version, or a directory of the user's; or what it is derived from."""
+    if model.base:
+        return f"derived from {model.base}"
     if model.source:
         return f"{model.source}@{model.commit[:8]}"
     return "built in" if model.builtin else str(model.directory)
@@ -47,4 +49,4 @@ COLUMNS = (
 def command(*, config_file: Path | None, **view: Any) -> None:
     """List the models of this machine: the built-in guide, and directories under the data directory's `models/`."""
     store = build_store(read_settings(config_file).directories)
-    show(View(**view), "models", store.list(), COLUMNS)
+    show(View(**view), "models", [*store.list(), *store.list_derived()], COLUMNS)

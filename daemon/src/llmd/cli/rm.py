@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,23 +12,34 @@ from llmd.cli.examples import examples
 from llmd.cli.output import show_json, size
 from llmd.cli.settings import JSON, read_settings
 
+if TYPE_CHECKING:  # `llmd --help` imports no store
+    from llmd.registry.store import Store
+
 
 @click.command(epilog=examples("llmd rm Qwen/Qwen3-0.6B", "llmd rm small org/model@v1.0 --yes"))
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @JSON
 def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Remove models that were pulled or copied, by their whole names.
+    """Remove models that were pulled, copied or derived, by their whole names.
 
     Files that another model needs stay, and a model that is loaded is not removed. What llmd did not fetch it does not
     delete.
     """
-    library = build_store(read_settings(None).directories).library
+    store = build_store(read_settings(None).directories)
     if not yes and not as_json and sys.stdin.isatty():
         click.confirm(f"remove {', '.join(models)}?", abort=True, err=True)
-    freed = {name: library.remove(name) for name in models}
+    freed = {name: remove(store, name) for name in models}
     if as_json:
         show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
         return
     for name, num_bytes in freed.items():
         click.echo(f"removed {name}, {size(num_bytes)} are free again", err=True)
+
+
+def remove(store: Store, name: str) -> int:
+    """Remove one model; returns the bytes that are free again, which for a derived one are next to none."""
+    if name in store.derived.names():
+        store.derived.remove(name)
+        return 0
+    return store.library.remove(name)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from llmd.api.errors import NotFoundError
+from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.models.config_file import CONFIG_FILE
 from llmd.registry.derived import DerivedModels
 from llmd.registry.library import Library
@@ -40,6 +41,22 @@ class Store:
     def list(self) -> list[StoredModel]:
         """Every model by name, broken ones with their reason. Reads headers only."""
         return [self._describe(name, directory) for name, directory in self.directories().items()]
+
+    def list_derived(self) -> tuple[StoredModel, ...]:
+        """Derived models as their bases, under their own names; one whose base is gone has that for its reason."""
+        return tuple(self._derived(name) for name in self.derived.names())
+
+    def _derived(self, name: str) -> StoredModel:
+        try:
+            found = self.derived.find(name)
+            assert found is not None, name
+            record = found[1]
+            known = self.find(record.base, allow_path=True)
+        except (CheckpointError, NotFoundError) as error:
+            return StoredModel(name, Path(), datetime.now(UTC), reason=str(error))
+        return msgspec.structs.replace(
+            known, name=name, modified=record.modified, builtin=False, base=record.base
+        )
 
     def directories(self) -> dict[str, Path]:
         """The directory of each name; a built-in name stays the built-in model's."""

@@ -21,7 +21,7 @@ class StoredModel(msgspec.Struct, frozen=True):
     ``architecture`` is the configuration's own word, ``format`` the one that most of the weights' bytes have,
     ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
     broken model does not tell is empty, 0 or None. ``source`` and ``commit`` are the hub's repository and its version,
-    of a model that was pulled.
+    of a model that was pulled. ``base`` is the model underneath, of a derived one.
     """
 
     name: str
@@ -36,6 +36,7 @@ class StoredModel(msgspec.Struct, frozen=True):
     reason: str = ""
     source: str = ""
     commit: str = ""
+    base: str = ""
 
 
 def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:

@@ -66,3 +66,12 @@ def test_no_client_says_which_host_is_asked(pulling: RunningDaemon, hub: Hub, na
 def test_a_users_own_directory_is_neither_replaced_nor_deleted(pulling: RunningDaemon) -> None:
     assert send(pulling, "POST", "/api/pull", {"model": MODEL}).status == 409
     assert send(pulling, "DELETE", "/api/delete", {"model": MODEL}).status == 400
+
+
+def test_copy_of_a_pulled_model_outlives_it(pulling: RunningDaemon) -> None:
+    send(pulling, "POST", "/api/pull", {"model": "org/name", "stream": False})
+    assert send(pulling, "POST", "/api/copy", {"source": "org/name", "destination": "mine"}).status == 200
+    assert send(pulling, "DELETE", "/api/delete", {"model": "org/name"}).status == 200
+    body = {"model": "mine", "prompt": "Hi", "stream": False, "options": {"num_predict": 2}}
+    assert send(pulling, "POST", "/api/generate", body).json["eval_count"] == 2
+    assert send(pulling, "DELETE", "/api/delete", {"model": "mine"}).status == 200

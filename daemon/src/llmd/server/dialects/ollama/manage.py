@@ -20,7 +20,9 @@ from llmd.server.service import Service
 
 
 async def copy(request: web.Request, service: Service) -> web.Response:
-    """Give a model a second name. Nothing is copied but what a derived model changes."""
+    """Give a model a second name. A version that was pulled is shared; else the name is that of a derived model, which
+    changes nothing.
+    """
     fields = RequestFields(await read_object(request))
     source, destination = fields.text("source"), fields.text("destination")
     if not source or not destination:
@@ -29,8 +31,9 @@ async def copy(request: web.Request, service: Service) -> web.Response:
         )
     check_name(service.models, destination)
     allow_path = peer_of(request).is_unix
-    record = await service.in_thread(_copied, service.models, source, allow_path=allow_path)
-    await service.in_thread(service.models.store.derived.save, destination.removesuffix(":latest"), record)
+    await service.in_thread(
+        _copy, service.models, source, destination.removesuffix(":latest"), allow_path=allow_path
+    )
     return web.Response()
 
 
@@ -54,12 +57,15 @@ async def delete(request: web.Request, service: Service) -> web.Response:
     return web.Response()
 
 
-def _copied(table: ModelTable, source: str, *, allow_path: bool) -> DerivedModel:
+def _copy(table: ModelTable, source: str, destination: str, *, allow_path: bool) -> None:
+    store = table.store
     known = known_model(table, source, allow_path=allow_path)
-    if known.record is not None:
-        return structs.replace(known.record, created=time.time())
-    in_store = known.name in table.store.directories()
-    return DerivedModel(known.name if in_store else str(known.stored.directory), time.time())
+    if known.record is None and store.is_pulled(known.name):
+        store.library.copy(known.stored.directory, destination)
+        return
+    base = known.name if known.name in store.directories() else str(known.stored.directory)
+    record = known.record or DerivedModel(base, 0.0)
+    store.derived.save(destination, structs.replace(record, created=time.time()))
 
 
 def _delete(table: ModelTable, name: str) -> None:
