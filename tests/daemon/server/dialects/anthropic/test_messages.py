@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from anthropic.types import ErrorResponse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from llmd.api.errors import EngineCrashedError
+from llmd.api.errors import EngineCrashedError, RequestError
 from llmd.chat.answer_text import Piece
-from llmd.server.dialects.anthropic.messages import PING
+from llmd.server.dialects.anthropic.messages import PING, read_question
 from llmd.server.generation import Generation
+from llmd.server.request_fields import RequestFields
 from llmd.server.served_model import ServedModel
 from llmd.server.supervisor import Supervisor
 from tests.clients.sse import Event, events
 from tests.clients.strict import check
+from tests.serving.garbage import garbage
 from tests.serving.http import Reply, send
 from tests.serving.model import CONTEXT_LEN
 from tests.serving.running import MODEL, RunningDaemon
@@ -99,6 +104,16 @@ def test_failure_in_a_stream_is_an_event_with_the_request_id(
     assert (reply.status, last.name) == (200, "error")
     assert (body.error.type, body.error.message) == ("api_error", "gone")
     assert body.request_id == reply.headers["request-id"]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    field=st.sampled_from(["messages", "system", "tools", "tool_choice", "thinking", "output_config"]),
+    value=garbage,
+)
+def test_garbage_is_refused_and_never_a_failure(field: str, value: Any) -> None:
+    with contextlib.suppress(RequestError):
+        read_question(RequestFields({"messages": HELLO, field: value}))
 
 
 def test_silence_is_filled_with_an_event() -> None:

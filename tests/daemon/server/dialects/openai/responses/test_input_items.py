@@ -119,6 +119,7 @@ def test_input_is_demanded(value: object) -> None:
         ({"content": "x"}, "input[0].role"),
         ({"role": "user", "content": 5}, "input[0].content"),
         ({"role": "user", "content": ["x"]}, "input[0].content[0]"),
+        ({"role": "user", "content": [{"type": ["input_text"]}]}, "input[0].content[0]"),
         ({"role": "user", "content": [{"type": "input_text"}]}, "input[0].content[0].text"),
         ({"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}, "input[0].content[0]"),
         ({**CALL, "arguments": {}}, "input[0].arguments"),

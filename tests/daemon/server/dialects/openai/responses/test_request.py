@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
 from llmd.server.dialects.openai.responses.request import Asked, read_question, read_request
 from llmd.server.request_fields import RequestFields
+from tests.serving.garbage import garbage
 
 
 def read(earlier: list[Any] | None = None, **fields: Any) -> Asked:
@@ -82,6 +86,28 @@ def test_what_would_change_the_answer_is_refused_by_name(fields: dict[str, Any])
     with pytest.raises(RequestError) as caught:
         read(**fields)
     assert caught.value.param == next(iter(fields))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    field=st.sampled_from(
+        [
+            "input",
+            "tools",
+            "tool_choice",
+            "text",
+            "reasoning",
+            "include",
+            "metadata",
+            "instructions",
+            "truncation",
+        ]
+    ),
+    value=garbage,
+)
+def test_garbage_is_refused_and_never_a_failure(field: str, value: Any) -> None:
+    with contextlib.suppress(RequestError):
+        read(**{field: value})
 
 
 def test_a_question_alone_leaves_the_rest_unread() -> None:

@@ -89,6 +89,7 @@ def test_calls_may_be_limited_to_one() -> None:
     [
         ({"tools": "read"}, "tools"),
         ({"tools": [{"type": "function"}]}, "tools[0].name"),
+        ({"tools": [{"type": "function", "name": ["read"]}]}, "tools[0].name"),
         ({"tools": [function("read")], "tool_choice": "perhaps"}, "tool_choice"),
         ({"tools": [function("read")], "tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"tools": [function("read")], "tool_choice": {"type": "function", "name": "x"}}, "tool_choice"),

@@ -146,7 +146,7 @@ def _joined(content: Any, known: dict[str, str], param: str) -> str:
 
 def _part(part: Any, known: dict[str, str], param: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(part, dict) or kind not in known:
+    if not isinstance(part, dict) or not isinstance(kind, str) or kind not in known:
         raise BadRequestError(
             f"{param} is of type {kind!r}, and this model reads only text",
             code="unsupported_content",

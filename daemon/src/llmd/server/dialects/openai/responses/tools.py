@@ -71,13 +71,14 @@ def read_tools(fields: RequestFields) -> Tools:
     if given is not None and not isinstance(given, list):
         raise fields.invalid("tools", "a list of tools")
     found = list(_flat(given or []))
-    names = Counter(tool["name"] for _, tool in found if isinstance(tool, dict) and "name" in tool)
+    named = (tool.get("name") for _, tool in found if isinstance(tool, dict))
+    names = Counter(name for name in named if isinstance(name, str))
     skipped: list[str] = []
     functions: list[Function] = []
     for (place, namespace), tool in found:
         kind = tool.get("type") if isinstance(tool, dict) else None
         if kind == "function":
-            functions.append(_function(tool, place, namespace, is_unique=names[tool.get("name")] == 1))
+            functions.append(_function(tool, place, namespace, names))
         else:
             skipped.append(f"{place}.{kind}")
     sent = fields.value("tool_choice")
@@ -99,12 +100,12 @@ def _flat(given: list[Any]) -> Iterator[tuple[tuple[str, str | None], Any]]:
             yield (f"tools[{place}]", None), tool
 
 
-def _function(tool: dict[str, Any], place: str, namespace: str | None, *, is_unique: bool) -> Function:
+def _function(tool: dict[str, Any], place: str, namespace: str | None, names: Counter[str]) -> Function:
     name = tool.get("name")
     if not isinstance(name, str):
         raise invalid(f"{place}.name", "a string")
     return Function(
-        shown=name if is_unique or namespace is None else f"{namespace}.{name}",
+        shown=name if names[name] == 1 or namespace is None else f"{namespace}.{name}",
         name=name,
         namespace=namespace,
         description=tool.get("description"),
