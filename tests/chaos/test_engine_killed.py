@@ -20,8 +20,10 @@ OnPiece = Callable[[], None]
 
 
 def fields(stream: int) -> dict[str, Any]:
-    """Greedy and sampled requests, whose answers differ."""
-    sampled = {"temperature": 1.2, "top_k": 40, "seed": stream}
+    """Greedy and sampled requests, whose answers differ; some have samplers with a state or a memory of their own."""
+    sampled: dict[str, Any] = {"temperature": 1.2, "seed": stream}
+    remembering = {"mirostat": 2, "mirostat_tau": 4, "dry_multiplier": 0.8, "frequency_penalty": 0.3}
+    sampled |= remembering if stream % 4 == 3 else {"top_k": 40}
     return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else {"temperature": 0})
 
 
