@@ -111,6 +111,14 @@ def test_dead_engine_starts_at_once_and_gets_every_request_with_its_tokens(ready
     assert ready.receive(token(resubmitted[0].request_id, 4)) == [Deliver(TokenOutput(7, 4))]
 
 
+def test_an_engines_number_of_a_request_leads_to_its_reader(ready: Supervision) -> None:
+    (first,) = sent(ready.submit(request(7)))
+    assert ready.reader_of(first.request_id) == 7
+    (again,) = sent(crash(ready))
+    assert again.request_id != first.request_id
+    assert (ready.reader_of(first.request_id), ready.reader_of(again.request_id)) == (None, 7)
+
+
 def test_state_of_the_last_token_goes_to_the_next_engine_and_back_from_a_pause(ready: Supervision) -> None:
     (first,) = sent(ready.submit(request(7)))
     ready.receive(Output((TokenOutput(first.request_id, 5, state=b"five"),)))

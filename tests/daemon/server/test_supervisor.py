@@ -112,6 +112,23 @@ async def test_killed_engine_is_replaced_and_the_tokens_stay_the_same(supervisor
     assert supervisor.restarts == 1
 
 
+async def test_cached_tokens_are_told_of_the_right_request_after_a_resubmission(
+    supervisor: Supervisor,
+) -> None:
+    stream = supervisor.open([request(400)])
+    await stream.next()
+    (request_id,) = stream._index
+    supervisor.pause(request_id)
+    supervisor.resume(request_id)
+    long = TokenRequest(PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
+    await tokens_of(supervisor, long)
+    other = supervisor.open([long])
+    await other.next()
+    assert other.cached_tokens[0] >= 80
+    for one in (stream, other):
+        one.close()
+
+
 async def test_engine_that_always_dies_is_given_up_with_its_reason(
     model_directory: Path, probes: Path
 ) -> None:

@@ -107,6 +107,10 @@ class Supervision:
         """Keep what every engine must know before its first grammar."""
         self._vocabulary = vocabulary
 
+    def reader_of(self, engine_id: int) -> int | None:
+        """The request that an engine knows by another number since it was resubmitted; None where it has gone."""
+        return self._by_engine_id.get(engine_id)
+
     def submit(self, request: Submit) -> list[Command]:
         """Take a request; it waits here while the engine loads."""
         if self.error is not None:

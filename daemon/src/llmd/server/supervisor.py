@@ -314,9 +314,10 @@ class Supervisor:
 
     def _begin(self, started: Sequence[Started]) -> None:
         for one in started:
-            if stream := self._streams.get(one.request_id):
-                stream.begin(one)
-                self._watch.begun(self._sequences[one.request_id], one)
+            request_id = self._state.reader_of(one.request_id)
+            if request_id is not None and (stream := self._streams.get(request_id)):
+                stream.begin(structs.replace(one, request_id=request_id))
+                self._watch.begun(self._sequences[request_id], one)
 
     def _deliver(self, command: Deliver) -> None:
         request_id = command.output.request_id
