@@ -9,13 +9,25 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import Grammar, SamplingParams, StopParams, Submit, Vocabulary
 from llmd.engine.core import EngineCore
+from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel
 from llmd_backend_cpu.device import CpuDevice
 from tests.serving.cores import make_core
 
 STREAMS = 64
+END = 128
+VOCABULARY = Vocabulary(tuple(bytes([value]) for value in range(128)), (), (END,))
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 30},
+        "ages": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["name", "ages"],
+}
+GRAMMARS = (None, None, schema_grammar(SCHEMA), None, Grammar("regex", "(ab|cd){3,20}[0-9]"), None, None)
 SAMPLINGS = (
     {"temperature": 0.0},
     {"temperature": 0.9, "top_p": 0.9},
@@ -39,9 +51,19 @@ def streams(*, cached: bool) -> list[Submit]:
             prompt = list(requests[-1].prompt)
         sampling = SamplingParams(n, **SAMPLINGS[n % len(SAMPLINGS)], choice=n % 2)
         stop_ids = tuple(generator.integers(0, vocab, 3).tolist()) if n % 4 == 0 else ()
-        stop = StopParams(int(generator.integers(40, 130)), stop_ids, min_tokens=n % 3)
-        salt = "" if cached else str(n)
-        requests.append(Submit(n, tuple(prompt), sampling, stop, (), int(n % 10 == 0), salt))
+        grammar = GRAMMARS[n % len(GRAMMARS)]
+        stop = StopParams(int(generator.integers(40, 130)), (*stop_ids, END) if grammar else stop_ids, n % 3)
+        requests.append(
+            Submit(
+                n,
+                tuple(prompt),
+                sampling,
+                stop,
+                priority=int(n % 10 == 0),
+                cache_salt="" if cached else str(n),
+                grammar=grammar,
+            )
+        )
     return requests
 
 
@@ -59,6 +81,7 @@ def crowd(
     """All at once, a few of them arriving later, some cancelled on the way."""
     tokens: defaultdict[int, list[object]] = defaultdict(list)
     arriving = list(requests)
+    core.learn(VOCABULARY)
     for step in range(10_000):
         for request in arriving[: 5 if step else 40]:
             core.submit(request)
