@@ -151,6 +151,27 @@ def test_penalties_and_grammars_hold_together(make: MakeCore) -> None:
     assert text(run(make(), request)[1]) == "bbbb"
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_request_that_forbids_what_its_grammar_needs_fails_and_gets_no_other_token(
+    make: MakeCore, temperature: float
+) -> None:
+    sampling = SamplingParams(seed=1, temperature=temperature, logit_bias=((ord("b"), -100.0),))
+    request = msgspec.structs.replace(submit(1, Grammar("regex", "aab")), sampling=sampling)
+    core = make()
+    core.submit(request)
+    core.submit(submit(2, Grammar("regex", "aab")))
+    tokens: dict[int, list[int]] = {1: [], 2: []}
+    failed: list[Failed] = []
+    while core.busy:
+        output = core.step()
+        failed += output.failed
+        for token in output.tokens:
+            tokens[token.request_id].append(token.token)
+    assert tokens == {1: [*b"aa"], 2: [*b"aab", END]}
+    assert [one.request_id for one in failed] == [1]
+    assert "forbids every token" in failed[0].message
+
+
 def test_a_complete_answer_ends_whatever_the_request_says_of_ends(make: MakeCore) -> None:
     for stop in ({"stop_ids": ()}, {"min_tokens": 30}):
         answer = run(make(), submit(1, Grammar("regex", "a{5}"), **stop))[1]

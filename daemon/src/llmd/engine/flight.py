@@ -95,7 +95,7 @@ class Departure:
         flight = chain.submit(self._step, selection)
         if masks:
             self._apply(masks, flight)
-        return Arrival(self, self._sampler, flight)
+        return Arrival(self, self._sampler, self._grammars, masks, flight)
 
     def _apply(self, masks: PendingMasks, flight: Flight) -> None:
         try:
@@ -108,12 +108,21 @@ class Departure:
 class Arrival:
     """A step on its way; whoever has it releases its ``flight``. ``output_of`` is the output row of each request."""
 
-    def __init__(self, departure: Departure, sampler: Sampler, flight: Flight) -> None:
+    def __init__(
+        self,
+        departure: Departure,
+        sampler: Sampler,
+        grammars: Grammars,
+        masks: PendingMasks | None,
+        flight: Flight,
+    ) -> None:
         self.plan = departure.plan
         self.copies = departure.copies
         self.drawing = departure.drawing
         self.flight = flight
         self._sampler = sampler
+        self._grammars = grammars
+        self._masks = masks
         self.output_of = {one.request_id: row for row, one in enumerate(departure.drawing)}
 
     def draw(self) -> Drawn:
@@ -123,6 +132,8 @@ class Arrival:
             [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
         )
         result = self.flight.wait()
+        if self._masks is not None:
+            self._grammars.refuse_empty(self._masks, result.edited[:, 0])
         draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
         wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing))
         logprobs = {

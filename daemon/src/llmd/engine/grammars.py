@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from llmd.api.errors import GrammarError, LlmdError
 from llmd.api.messages import Submit, Vocabulary
@@ -143,6 +145,16 @@ class Grammars:
             self._fail(pending.sequences[place].request_id, reason)
         return masks
 
+    def refuse_empty(self, pending: PendingMasks, best: NDArray[np.float32]) -> None:
+        """Fail the requests that forbid, by biases of -100 and the like, all that their grammar allows.
+
+        ``best`` is the largest edited logit of each output row: minus infinity where no token may be drawn.
+        """
+        rows = [row for row, masked in enumerate(pending.masked) if masked]
+        for row, sequence in zip(rows, pending.sequences, strict=True):
+            if np.isneginf(best[row]):
+                self._fail(sequence.request_id, "the request forbids every token that continues it")
+
     def has_failed(self, request_id: int) -> bool:
         return request_id in self._failed
 
@@ -153,6 +165,8 @@ class Grammars:
         return MaskRow(bound.matcher.result(), sequence.stop.stop_ids, new, num_output < bound.min_tokens)
 
     def _fail(self, request_id: int, reason: str) -> None:
+        if request_id not in self._bound:
+            return  # it has ended while a step with it was on its way
         self._failed[request_id] = GrammarError(
             f"the grammar cannot be followed further: {reason}", hint="simplify the grammar"
         )

@@ -90,5 +90,7 @@ def _targets(raw: Float32, targets: Int32) -> Float32:
 def _rowwise_logsumexp(values: NDArray[np.floating]) -> Float32:
     wide = values.astype(np.float64)
     largest = wide.max(axis=1, keepdims=True)
-    total: Float32 = (np.log(np.exp(wide - largest).sum(axis=1)) + largest[:, 0]).astype(np.float32)
+    largest[np.isneginf(largest)] = 0.0  # a row of which nothing is allowed
+    with np.errstate(divide="ignore"):
+        total: Float32 = (np.log(np.exp(wide - largest).sum(axis=1)) + largest[:, 0]).astype(np.float32)
     return total
