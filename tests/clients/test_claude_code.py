@@ -85,7 +85,7 @@ def test_works_in_a_loop_of_calls_and_results(agents: RunningDaemon, monkeypatch
     assert (glob["name"], glob["input"]) == ("Glob", {"file_path": "/src"})
     assert found[-2]["delta"]["stop_reason"] == "tool_use"
     assert found[-2]["usage"]["output_tokens_details"]["thinking_tokens"] > 0
-    assert reply.headers["x-llmd-ignored"] == "context_management, metadata, thinking.budget_tokens"
+    assert reply.headers["x-llmd-ignored"] == "context_management, metadata"
 
     results = [
         {"type": "tool_result", "tool_use_id": read["id"], "content": [{"type": "text", "text": "x = 1"}]},

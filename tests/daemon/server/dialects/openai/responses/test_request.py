@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
+from llmd.chat.thinking import effort_budget
 from llmd.server.dialects.openai.responses.request import Asked, read_question, read_request
 from llmd.server.request_fields import RequestFields
 from tests.serving.garbage import garbage
@@ -31,6 +32,11 @@ def test_an_answer_that_the_client_began_is_continued() -> None:
     assert not read(input=items).template.at_text_start
     prompt = read().question.prompt
     assert (prompt.add_generation_prompt, prompt.continue_final_message) == (True, False)
+
+
+def test_effort_bounds_the_reasoning() -> None:
+    assert read(reasoning={"effort": "low"}).question.prompt.reasoning_budget == effort_budget("low")
+    assert read().question.prompt.reasoning_budget is None
 
 
 def test_sampling_and_end_are_those_of_the_request() -> None:

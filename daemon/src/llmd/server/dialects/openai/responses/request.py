@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.thinking import effort_budget
 from llmd.chat.truncation import fit_messages, prompt_room
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
 from llmd.server.dialects.openai.fields import read_end, read_sampling, refuse
@@ -85,6 +86,7 @@ def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
         variables=reasoning.variables,
         tools=tools.prompt_tools(),
         tool_choice=tools.choice,
+        reasoning_budget=effort_budget(reasoning.effort),
     )
     ignored = given.skipped + tools.skipped + reasoning.ignored
     return Question(prompt, items, tools, reasoning, instructions, ignored)
