@@ -3,7 +3,7 @@
 On a null device, whose steps take a fixed time and whose tokens mean nothing:
 
 * *idle*: how long the device stands still between two steps, as a share of a step; this is the engine's time that the
-  device's does not cover. In this process, the engine's loop alone.
+  device's does not cover. In this process, as `llmd bench engine` measures it.
 * *arrives*: tokens that clients of a daemon get over HTTP (a Unix socket), as a share of what the device makes; the CPU
   time of front, engine and client beside it. The client reads raw sockets in this process.
 """
@@ -18,28 +18,16 @@ import sys
 import time
 from collections.abc import Sequence
 
-import numpy as np
-
 from bench.null_daemon import NullDaemon, null_daemon
-from bench.null_engine import null_device
 from bench.servers import cpu_s, family
-from llmd.api import StageLimits
-from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
-from llmd.engine.chain import Chain
-from llmd.engine.core import EngineCore, Limits
-from llmd.engine.kv_budget import plan_kv
-from llmd.models.lowering import lower
-from llmd.testing.null_device import NullStage
-from llmd.testing.plans import TinyModel
-from llmd.testing.sources import RandomSource
+from llmd.api.messages import SamplingParams
+from llmd.benchmark.engine_loop import measure_loop
 
 STEP_MS = 10.0
 STREAMS = (16, 128)
 KINDS = {"greedy": (0.0, 1.0), "temperature + top-p": (0.8, 0.9)}
 ROUNDS, STEPS = 5, 200
-PROMPT_LEN, ANSWER_LEN = 20, 500
-CONTEXT_LEN = 4096
-VOCAB = 32_000
+ANSWER_LEN = 500
 Address = str | tuple[str, int]
 """A Unix socket's path, or host and port."""
 
@@ -56,7 +44,8 @@ def main() -> None:
 
 def measure(streams: int, temperature: float, top_p: float) -> dict[str, object]:
     """Both figures for one load."""
-    idle = [idle_share(streams, SamplingParams(0, temperature, top_p=top_p)) for _ in range(ROUNDS)]
+    sampling = SamplingParams(0, temperature, top_p=top_p)
+    idle = [measure_loop(streams, sampling, STEP_MS / 1e3, STEPS).idle_share for _ in range(ROUNDS)]
     with null_daemon("guide", slots=streams, step_ms=STEP_MS) as daemon:
         arrives = [over_http(daemon, streams, temperature, top_p) for _ in range(ROUNDS)]
     middle = sorted(arrives, key=lambda one: one["arrives"])[ROUNDS // 2]
@@ -70,39 +59,6 @@ def spread(values: Sequence[float]) -> dict[str, float]:
         "least": round(min(values), 4),
         "most": round(max(values), 4),
     }
-
-
-def idle_share(streams: int, sampling: SamplingParams) -> float:
-    """The share of a step for which the device stands still."""
-    core, stage = null_core(streams)
-    for request_id in range(streams):
-        prompt = tuple((np.arange(PROMPT_LEN) + request_id).tolist())
-        core.submit(Submit(request_id, prompt, sampling, StopParams(CONTEXT_LEN - PROMPT_LEN)))
-    while stage.submitted[-1:] != [(streams, stage.submitted[-1][1] if stage.submitted else ())]:
-        core.step()  # until all are in decode
-    before = stage.idle_s
-    for _ in range(STEPS):
-        core.step()
-    return (stage.idle_s - before) / STEPS / (STEP_MS / 1e3)
-
-
-def null_core(slots: int) -> tuple[EngineCore, NullStage]:
-    """A core on a null device that keeps real time."""
-    plan, device = TinyModel(context_len=CONTEXT_LEN, vocab=VOCAB).plan(), null_device(STEP_MS / 1e3)
-    limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
-    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
-    parts = device.load(program, RandomSource(), lambda _done, _total: None)
-    budget = plan_kv(
-        plan.groups,
-        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
-        slots=slots,
-        context_len=plan.context_len,
-        chunk_len=limits.max_planned,
-        budget_bytes=device.info.memory_bytes,
-    )
-    blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}
-    stage = parts.stage(blocks, StageLimits(slots + CHUNK_LEN, slots + 1, limits.max_outputs, "f32"))
-    return EngineCore(Chain([stage]), plan.groups, budget, limits), stage
 
 
 def over_http(daemon: NullDaemon, streams: int, temperature: float, top_p: float) -> dict[str, float]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from llmd.api.messages import Load, Loading
+from llmd.benchmark.engine_loop import null_device
 from llmd.engine.channel import Channel
 from llmd.engine.composition import make_host
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.process import serve
-from llmd.testing.null_device import NullDevice
-
-SPIN_S = 0.0004
 
 
 def main() -> int:
@@ -34,20 +31,6 @@ def main() -> int:
 
     with socket.socket(fileno=arguments.fd) as sock:
         return serve(Channel(sock), load)
-
-
-def null_device(step_s: float) -> NullDevice:
-    """A null device that keeps real time."""
-    return NullDevice(time.perf_counter, step_s=step_s, pause=pause, memory_bytes=4 << 30)
-
-
-def pause(seconds: float) -> None:
-    """Wait exactly: a sleep ends late by more than the costs that are measured."""
-    end = time.perf_counter() + seconds
-    if seconds > SPIN_S:
-        time.sleep(seconds - SPIN_S)
-    while time.perf_counter() < end:
-        pass
 
 
 if __name__ == "__main__":

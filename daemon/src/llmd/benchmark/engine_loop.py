@@ -1,0 +1,88 @@
+"""What the engine's loop costs by itself: on a null device, whose steps take a fixed time and whose tokens mean nothing."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from llmd.api.device import StageLimits
+from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
+from llmd.engine.chain import Chain
+from llmd.engine.core import EngineCore, Limits
+from llmd.engine.kv_budget import plan_kv
+from llmd.models.lowering import lower
+from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+
+PROMPT_LEN = 20
+VOCAB = 32_000
+SPIN_S = 0.0004
+
+
+class LoopCost(msgspec.Struct, frozen=True):
+    """Of one load: ``idle_share`` is the part of a step's time for which the device stood still between two steps, which
+    is the engine's time that the device's does not cover; ``loop_s`` the processor time of the loop for one step.
+    """
+
+    streams: int
+    step_s: float
+    idle_share: float
+    loop_s: float
+    tokens_per_s: float
+
+
+def measure_loop(streams: int, sampling: SamplingParams, step_s: float, steps: int) -> LoopCost:
+    """Let ``streams`` sequences decode for so many steps, all of them in each."""
+    warm_up = streams * PROMPT_LEN // CHUNK_LEN + 3
+    core, stage = null_core(streams, step_s, PROMPT_LEN + warm_up + steps + 2)
+    for request_id in range(streams):
+        prompt = tuple((request_id + place) % VOCAB for place in range(PROMPT_LEN))
+        core.submit(Submit(request_id, prompt, sampling, StopParams(warm_up + steps + 1)))
+    for _ in range(warm_up):
+        core.step()
+    idle_s, cpu_s, began = stage.idle_s, time.thread_time(), time.perf_counter()
+    for _ in range(steps):
+        core.step()
+    elapsed_s = time.perf_counter() - began
+    return LoopCost(
+        streams,
+        step_s,
+        (stage.idle_s - idle_s) / steps / step_s,
+        (time.thread_time() - cpu_s) / steps,
+        streams * steps / elapsed_s,
+    )
+
+
+def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, NullStage]:
+    """A core on a null device that keeps real time."""
+    plan, device = TinyModel(context_len=context_len, vocab=VOCAB).plan(), null_device(step_s)
+    limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    parts = device.load(program, RandomSource(), lambda _done, _total: None)
+    budget = plan_kv(
+        plan.groups,
+        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
+        slots=slots,
+        context_len=plan.context_len,
+        chunk_len=limits.max_planned,
+        budget_bytes=device.info.memory_bytes,
+    )
+    blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}
+    stage = parts.stage(blocks, StageLimits(slots + CHUNK_LEN, slots + 1, limits.max_outputs, "f32"))
+    return EngineCore(Chain([stage]), plan.groups, budget, limits), stage
+
+
+def null_device(step_s: float) -> NullDevice:
+    """A null device that keeps real time."""
+    return NullDevice(time.perf_counter, step_s=step_s, pause=pause, memory_bytes=4 << 30)
+
+
+def pause(seconds: float) -> None:
+    """Wait exactly: a sleep ends late by more than the costs that are measured."""
+    end = time.perf_counter() + seconds
+    if seconds > SPIN_S:
+        time.sleep(seconds - SPIN_S)
+    while time.perf_counter() < end:
+        pass
