@@ -41,6 +41,14 @@ def test_answer_has_every_field_that_clients_read(daemon: RunningDaemon) -> None
     assert timings["predicted_per_second"] == pytest.approx(8 / timings["predicted_ms"] * 1e3)
 
 
+def test_prompt_that_is_known_is_not_computed_again(daemon: RunningDaemon) -> None:
+    prompt = "a prompt of more than two blocks of tokens, twice"
+    assert ask(daemon, prompt).json["timings"]["cache_n"] in {0, 32, 48}
+    timings = ask(daemon, prompt).json["timings"]
+    assert timings["cache_n"] >= 32
+    assert timings["cache_n"] + timings["prompt_n"] == len(prompt)
+
+
 def test_stream_ends_with_an_event_that_has_the_figures(daemon: RunningDaemon) -> None:
     reply = ask(daemon, stream=True)
     *said, last = reply.chunks

@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from llmd.client import connected
+from tests.serving.engine_state import report, wait_until
 from tests.serving.http import complete
+from tests.serving.model import write_model
 from tests.serving.ndjson import ask_chat, generate, lines_of
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 FIGURES = {
     "total_duration",
@@ -12,6 +23,16 @@ FIGURES = {
     "eval_count",
     "eval_duration",
 }
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
+    """A daemon whose only requests are those of a test."""
+    directories = directories_below(tmp_path_factory.mktemp("own"), cache=probes)
+    write_model(directories.models / MODEL, context_len=8192)
+    # A stream that is merely not read would be paused, which looks the same.
+    with running_daemon(directories, buffer_tokens=1 << 20) as running:
+        yield running
 
 
 def test_stream_is_one_line_for_each_piece_and_the_last_has_the_figures(daemon: RunningDaemon) -> None:
@@ -65,6 +86,20 @@ def test_failure_before_the_first_line_has_a_status_of_its_own(daemon: RunningDa
     long = generate(daemon, "x" * 600, stream=True)
     assert long.status == 400
     assert all(word in long.json["error"] for word in ("num_ctx", "512"))
+
+
+@pytest.mark.parametrize("path", ["/api/generate", "/completion"])
+def test_client_that_leaves_a_stream_frees_its_request(own: RunningDaemon, path: str) -> None:
+    # An answer that may not end before it fills the window, whichever route reads it.
+    endless = {"type": "string", "minLength": 100_000}
+    body = {"model": MODEL, "prompt": "Hello", "stream": True, "format": endless, "json_schema": endless}
+    before = report(own)["output_tokens"]
+    with closing(HTTPConnection("localhost")) as connection:
+        connection.sock = connected(own.tcp)
+        connection.request("POST", path, json.dumps(body))
+        connection.getresponse().readline()
+    wait_until(own, running=0, waiting=0, kv_blocks_used=0)
+    assert report(own)["output_tokens"] - before < 4096  # the window has twice as many
 
 
 def test_cut_prompt_is_said_in_header_and_last_line(daemon: RunningDaemon) -> None:

@@ -61,6 +61,15 @@ def test_created_model_is_listed_and_shown(own: RunningDaemon) -> None:
     assert generate(own, model="mario").json["prompt_eval_count"] == len(b"Be Mario.Who?Hello")
 
 
+def test_words_of_a_created_model_stand_in_a_context_once(own: RunningDaemon) -> None:
+    create(own, system="Be Mario.")
+    first = generate(own, model="mario").json
+    second = generate(own, "More", model="mario", context=first["context"]).json
+    plain = generate(own, "More").json
+    added = second["prompt_eval_count"] - len(first["context"])
+    assert added == plain["prompt_eval_count"] - 1  # BOS stands at the beginning alone
+
+
 def test_model_derived_from_a_derived_one_keeps_what_it_does_not_change(own: RunningDaemon) -> None:
     create(own, system="Be Mario.", parameters={"top_k": 5, "seed": 1})
     create(own, **{"model": "luigi", "from": "mario", "parameters": {"top_k": 6}})

@@ -33,6 +33,7 @@ def test_nothing_leaves_this_machine(daemon: RunningDaemon) -> None:
         ("/api/me", 401),
         ("/api/signout", 401),
         ("/api/push", 501),
+        ("/api/blobs/sha256:00", 501),
         ("/api/embed", 501),
         ("/api/embeddings", 501),
     ],
@@ -44,3 +45,7 @@ def test_what_is_not_done_here_is_said_and_not_tried_again(
     assert reply.status == status
     assert isinstance(reply.json["error"], str)
     assert reply.headers["x-should-retry"] == "false"
+
+
+def test_no_blob_is_ever_there(daemon: RunningDaemon) -> None:
+    assert send(daemon, "HEAD", "/api/blobs/sha256:00").status == 404

@@ -33,6 +33,8 @@ def _routes() -> Sequence[Route]:
         Route("POST", "/api/generate", generate.answer),
         Route("POST", "/api/chat", chat.answer),
         *(Route("POST", path, status.no_account) for path in ("/api/me", "/api/signout")),
+        Route("HEAD", "/api/blobs/{id}", status.no_blob),
+        Route("POST", "/api/blobs/{id}", status.no_blobs, right="manage"),
         Route("POST", "/api/push", status.no_push),
         *(Route("POST", path, status.no_embeddings) for path in ("/api/embed", "/api/embeddings")),
     ]

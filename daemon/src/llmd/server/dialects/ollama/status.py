@@ -36,6 +36,16 @@ async def no_push(_request: web.Request, _service: Service) -> web.Response:
     return _refusal(501, "llmd does not push models: copy the model's directory instead")
 
 
+async def no_blob(_request: web.Request, _service: Service) -> web.Response:
+    """No file of a client is kept, so that none is there."""
+    return _refusal(404, "there is no such blob")
+
+
+async def no_blobs(_request: web.Request, _service: Service) -> web.Response:
+    """Models are made of directories of this machine, not of files that a client sends."""
+    return _refusal(501, "llmd takes no files over HTTP: put the model's directory below its models folder")
+
+
 async def no_embeddings(_request: web.Request, _service: Service) -> web.Response:
     """No model that is served makes them."""
     return _refusal(501, "this version of llmd makes no embeddings, only text")
