@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument(
         "--kill-seconds", type=float, default=120.0, help="how long the engine is killed again and again"
     )
+    parser.add_argument("--only", default="", help="only faults whose name has this in it")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = make_home(Path(folder), Path(folder) / "cache")
@@ -67,7 +68,11 @@ def main() -> None:
             target = Target(UnixAddress(home.socket), MODEL)
             answers(target, 8, 100)
             text = report(
-                [run(target, name, fault) for name, fault in faults(target, arguments.kill_seconds).items()]
+                [
+                    run(target, name, fault)
+                    for name, fault in faults(target, arguments.kill_seconds).items()
+                    if arguments.only in name
+                ]
             )
     print(text)
     (RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-faults.md").write_text(text)
