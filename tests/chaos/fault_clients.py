@@ -33,7 +33,9 @@ GARBAGE = (
 
 
 class Levels(Struct, frozen=True):
-    """What the daemon takes: bytes and descriptors of the front and of the engine (0 while there is none), KV blocks."""
+    """What the daemon takes: bytes and descriptors of the front and of the engine (0 while there is none), and KV blocks
+    (-1 while the engine does not say).
+    """
 
     front_bytes: int
     front_descriptors: int
@@ -64,7 +66,7 @@ class Target(Struct, frozen=True):
             found["llmd_open_descriptors", "front"],
             found.get(("llmd_resident_memory_bytes", engine), 0),
             found.get(("llmd_open_descriptors", engine), 0),
-            found.get(("llmd_kv_blocks_used", ""), 0),
+            found.get(("llmd_kv_blocks_used", ""), -1),
             found["llmd_requests_running", ""],
             found["llmd_requests_waiting", ""],
         )
@@ -82,7 +84,7 @@ class Target(Struct, frozen=True):
         deadline = time.monotonic() + limit_s
         while True:
             now = self.levels()
-            is_free = now.engine_bytes > 0 and (now.running, now.waiting, now.blocks_used) == (0, 0, 0)
+            is_free = (now.running, now.waiting, now.blocks_used) == (0, 0, 0)
             if (is_free and now.front_descriptors <= before.front_descriptors) or time.monotonic() > deadline:
                 return now
             time.sleep(0.05)

@@ -87,10 +87,12 @@ def running_daemon(
         first = events.get(timeout=START_LIMIT_S)
         if isinstance(first, BaseException):
             raise first
-        yield first
-        with contextlib.suppress(RuntimeError):  # it has ended already
-            first.shut_down()
-            first.shut_down()
+        try:
+            yield first
+        finally:  # also where the test fails: it would wait for the daemon for ever
+            with contextlib.suppress(RuntimeError):  # it has ended already
+                first.shut_down()
+                first.shut_down()
     finally:
         thread.join()
 
