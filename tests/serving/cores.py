@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
+
+import numpy as np
 
 from llmd.api import Device, StageLimits
-from llmd.api.messages import CHUNK_LEN
+from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit, TokenOutput
+from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
-from llmd.engine.core import EngineCore, Limits
+from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import SCORED_ROWS
 from llmd.models.lowering import lower
@@ -50,3 +54,40 @@ def make_core(
         for p, program in zip(parts, programs, strict=True)
     ]
     return EngineCore(Chain(stages), plan.groups, budget, limits)
+
+
+def prompt(seed: int, length: int) -> tuple[int, ...]:
+    return tuple(np.random.default_rng(seed).integers(0, TinyModel().vocab, length).tolist())
+
+
+def submit(
+    request_id: int,
+    length: int,
+    max_tokens: int = 12,
+    temperature: float = 0.0,
+    output: tuple[int, ...] = (),
+    logprobs: int | None = None,
+    stop_ids: tuple[int, ...] = (),
+) -> Submit:
+    sampling = SamplingParams(seed=request_id, temperature=temperature, logprobs=logprobs)
+    stop = StopParams(max_tokens=max_tokens, stop_ids=stop_ids)
+    return Submit(request_id, prompt(request_id, length), sampling, stop, output)
+
+
+def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
+    for request in requests:
+        core.submit(request)
+    return finish(core)
+
+
+def finish(core: EngineCore) -> dict[int, list[TokenOutput]]:
+    """The tokens that all requests still get."""
+    tokens: defaultdict[int, list[TokenOutput]] = defaultdict(list)
+    while core.busy:
+        for token in core.step().tokens:
+            tokens[token.request_id].append(token)
+    return tokens
+
+
+def ids(outputs: list[TokenOutput]) -> list[int]:
+    return [output.token for output in outputs]

@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, MemoryBudgetError, RequestError
-from llmd.api.messages import SamplingParams, Started, StopParams, Submit, TokenOutput
+from llmd.api import DeviceError
+from llmd.api.messages import SamplingParams, Started, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
 from llmd.engine.chain import Flight
 from llmd.engine.core import EngineCore
-from llmd.testing.plans import TinyModel
+from tests.serving.cores import finish, ids, prompt, run, submit
 
 MakeCore = Callable[..., EngineCore]
-
-
-def prompt(seed: int, length: int) -> tuple[int, ...]:
-    return tuple(np.random.default_rng(seed).integers(0, TinyModel().vocab, length).tolist())
-
-
-def submit(
-    request_id: int,
-    length: int,
-    max_tokens: int = 12,
-    temperature: float = 0.0,
-    output: tuple[int, ...] = (),
-    logprobs: int | None = None,
-    stop_ids: tuple[int, ...] = (),
-) -> Submit:
-    sampling = SamplingParams(seed=request_id, temperature=temperature, logprobs=logprobs)
-    stop = StopParams(max_tokens=max_tokens, stop_ids=stop_ids)
-    return Submit(request_id, prompt(request_id, length), sampling, stop, output)
-
-
-def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
-    for request in requests:
-        core.submit(request)
-    return finish(core)
-
-
-def finish(core: EngineCore) -> dict[int, list[TokenOutput]]:
-    """The tokens that all requests still get."""
-    tokens: defaultdict[int, list[TokenOutput]] = defaultdict(list)
-    while core.busy:
-        for token in core.step().tokens:
-            tokens[token.request_id].append(token)
-    return tokens
 
 
 def step_until(core: EngineCore, tokens: list[int]) -> None:
     """Step for ever; what was drawn before a failure is in ``tokens``."""
     while True:
         tokens += ids(list(core.step().tokens))
-
-
-def ids(outputs: list[TokenOutput]) -> list[int]:
-    return [output.token for output in outputs]
 
 
 REQUESTS = (
@@ -88,13 +50,6 @@ def test_a_resubmitted_request_goes_on_with_the_same_tokens(make_core: MakeCore)
         tokens = ids(undisturbed[request.request_id])
         again = Submit(request.request_id, request.prompt, request.sampling, request.stop, tuple(tokens[:5]))
         assert ids(run(make_core(), again)[request.request_id]) == tokens[5:]
-
-
-def test_greedy_tokens_are_the_argmax_of_forward(make_core: MakeCore) -> None:
-    core = make_core()
-    tokens = ids(run(core, submit(1, 20, max_tokens=6))[1])
-    logits = core.forward(np.array([*prompt(1, 20), *tokens[:-1]], np.int32))
-    assert logits[19:].argmax(axis=1).tolist() == tokens
 
 
 def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) -> None:
@@ -148,45 +103,6 @@ def test_blocks_are_free_after_every_request_ended(make_core: MakeCore) -> None:
     assert core.report().kv_blocks_used == 0
 
 
-def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None:
-    core = make_core()
-    run(core, submit(1, 300, max_tokens=3))
-    report = core.report()
-    assert (report.steps, report.prompt_tokens, report.output_tokens) == (4, 300, 3)
-    assert report.prefill_s > 0
-    assert report.decode_s > 0
-    core.reset_counters()
-    assert core.report().steps == 0
-
-
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        (submit(1, 0), "no tokens"),
-        (submit(1, 5, max_tokens=0), "0 tokens are asked for"),
-        (submit(1, 5, max_tokens=2, output=(7, 8)), "has as many"),
-        (submit(1, 500, max_tokens=13), "context of 512"),
-        (Submit(1, (131,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
-        (Submit(1, (-1,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
-    ],
-    ids=["empty", "nothing to do", "already complete", "too long", "beyond the vocabulary", "negative"],
-)
-def test_a_request_that_can_never_run_is_refused(make_core: MakeCore, request_: Submit, message: str) -> None:
-    core = make_core()
-    with pytest.raises(RequestError, match=message):
-        core.submit(request_)
-    assert not core.busy
-
-
-def test_a_request_larger_than_the_pool_is_refused(make_core: MakeCore) -> None:
-    core = make_core(slots=1, budget_bytes=200_000)
-    with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
-        core.submit(submit(1, 500))
-    with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
-        core.forward(np.zeros(500, np.int32))
-    assert ids(run(core, submit(2, 20))[2])
-
-
 @pytest.mark.parametrize("cuts", [(), (3,)], ids=["one stage", "two stages"])
 def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int, ...]) -> None:
     """The pool holds little more than one of the requests."""
@@ -217,20 +133,6 @@ def test_penalties_are_the_same_after_a_preemption_and_a_resubmission(make_core:
     assert {n: ids(tokens) for n, tokens in tight.items()} == {n: ids(tokens) for n, tokens in free.items()}
     again = msgspec.structs.replace(requests[0], output=tuple(ids(free[1])[:20]))
     assert ids(run(make_core(), again)[1]) == ids(free[1])[20:]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("logit_bias", ((131, 1.0),)),
-        ("bad_words", ((1, 131),)),
-        ("allowed_ids", (-1, 131)),
-    ],
-)
-def test_ids_beyond_the_vocabulary_are_refused(make_core: MakeCore, field: str, value: object) -> None:
-    sampling = msgspec.structs.replace(SamplingParams(seed=0), **{field: value})
-    with pytest.raises(RequestError, match=r"names ids .*131, the vocabulary has"):
-        make_core().submit(msgspec.structs.replace(submit(1, 5), sampling=sampling))
 
 
 def test_requests_of_another_salt_share_nothing(make_core: MakeCore) -> None:
@@ -333,22 +235,6 @@ def test_only_allowed_tokens_are_drawn(make_core: MakeCore) -> None:
     sampling = SamplingParams(seed=1, temperature=5.0, allowed_ids=(3, 50, 99), frequency_penalty=0.1)
     tokens = run(make_core(), msgspec.structs.replace(submit(1, 20, max_tokens=40), sampling=sampling))[1]
     assert set(ids(tokens)) == {3, 50, 99}
-
-
-def test_forward_keeps_to_the_chunks_that_blocks_were_promised_for(make_core: MakeCore) -> None:
-    tokens = np.array(prompt(1, 400), np.int32)
-    many_slots = make_core(slots=320, budget_bytes=1 << 22)
-    assert np.array_equal(many_slots.forward(tokens), make_core().forward(tokens))
-
-
-def test_forward_refuses_what_does_not_fit(make_core: MakeCore) -> None:
-    core = make_core()
-    with pytest.raises(RequestError, match="no tokens"):
-        core.forward(np.zeros(0, np.int32))
-    with pytest.raises(RequestError, match="513 prompt tokens"):
-        core.forward(np.zeros(513, np.int32))
-    with pytest.raises(RequestError, match="vocabulary has"):
-        core.forward(np.array([1 << 40]))
 
 
 def choices(request: Submit, count: int) -> list[Submit]:

@@ -8,8 +8,9 @@ import msgspec
 
 from llmd.api.device import StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
+from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
-from llmd.engine.core import EngineCore, Limits
+from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage

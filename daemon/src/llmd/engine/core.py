@@ -3,70 +3,37 @@
 from __future__ import annotations
 
 import itertools
-import time
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import LlmdError, MemoryBudgetError, RequestError
+from llmd.api.errors import LlmdError
 from llmd.api.messages import (
-    CHUNK_LEN,
     Failed,
     Output,
     Report,
-    SamplingParams,
     Started,
-    StopParams,
     Submit,
     TokenOutput,
     Vocabulary,
 )
 from llmd.api.plan import KVGroup
-from llmd.engine.batch import build_step, select_rows
+from llmd.engine.admission import Admission, Limits
+from llmd.engine.batch import build_step
 from llmd.engine.chain import Chain
+from llmd.engine.counters import Counters
 from llmd.engine.flight import Arrival, Departure, Drawn
+from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
 from llmd.engine.prompt_scores import PromptScores
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
-from llmd.scheduler.chunk import Chunk
-from llmd.scheduler.scheduler import Scheduler, StepPlan
+from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Finish, Sequence
 
-_FORWARD_ID = -1
 _GRAMMAR_WAIT_S = 0.005
 """How long an engine that has nothing else to do waits for a grammar before it looks for messages."""
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """What the core was built for.
-
-    ``max_outputs`` bounds the rows of one step that return logits, ``chunk_len`` its prefill tokens. ``queues``: the
-    devices take a step while they work on the one before.
-    """
-
-    vocab_size: int
-    context_len: int
-    slots: int
-    max_outputs: int
-    chunk_len: int = CHUNK_LEN
-    queues: bool = False
-
-    @property
-    def max_planned(self) -> int:
-        """The most tokens of one sequence that are on their way at a time."""
-        return self.chunk_len * (2 if self.queues else 1)
-
-
-class _Counters(msgspec.Struct):
-    steps: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    prefill_s: float = 0.0
-    decode_s: float = 0.0
 
 
 class EngineCore:
@@ -74,7 +41,6 @@ class EngineCore:
 
     def __init__(self, chain: Chain, groups: tuple[KVGroup, ...], budget: KVBudget, limits: Limits) -> None:
         self._chain = chain
-        self._budget = budget
         self._limits = limits
         self._pager = Pager(
             groups,
@@ -89,14 +55,16 @@ class EngineCore:
             chunk_len=limits.chunk_len,
             scored_rows=limits.max_outputs - limits.slots,
         )
+        self._admission = Admission(limits, self._pager, budget.max_tokens)
+        forward_len = min(limits.max_outputs, limits.chunk_len)
+        self._forward = Forward(chain, self._pager, self._admission, forward_len)
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None
-        self._counters = _Counters()
-        self._last_done = time.perf_counter()
+        self._counters = Counters()
 
     @property
     def busy(self) -> bool:
@@ -119,7 +87,7 @@ class EngineCore:
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
             GrammarError: it has a grammar, and no vocabulary is known. A bad grammar is told by `step`.
         """
-        self._check(submit)
+        self._admission.check(submit)
         was_idle, arrival = not self.busy, next(self._arrivals)
         if submit.grammar is not None:
             self._grammars.open(submit, arrival)
@@ -128,7 +96,7 @@ class EngineCore:
         self._scores.add(submit)
         self._sampler.add(submit.request_id, submit.sampling, submit.prompt, submit.output, submit.state)
         if was_idle:
-            self._last_done = time.perf_counter()
+            self._counters.begin()
 
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
@@ -227,7 +195,7 @@ class EngineCore:
             outputs.append(TokenOutput(request_id, drawn.tokens[row], *told, self._scores.pop(request_id)))
             if finish is not None:
                 self.cancel(request_id)
-        self._count(arrival.plan, len(outputs))
+        self._counters.count(arrival.plan, len(outputs))
         started = tuple(Started(sequence.request_id, cached) for sequence, cached in arrival.plan.started)
         return Output(tuple(outputs), started, self._failed())
 
@@ -258,20 +226,7 @@ class EngineCore:
             RequestError: no tokens, too many, or one outside the vocabulary.
             MemoryBudgetError: the KV pool is too small, or running requests hold the blocks that this needs.
         """
-        self._check_tokens(token_ids.tolist(), max_new=0)
-        self._check_pool(len(token_ids))
-        if self._pager.open(_FORWARD_ID, token_ids.tolist(), None) is None:
-            raise MemoryBudgetError(
-                f"no {len(token_ids)} tokens of KV are free",
-                hint="wait for running requests, or raise the budget",
-            )
-        try:
-            size = min(self._limits.max_outputs, self._limits.chunk_len)
-            return np.concatenate(
-                [self._forward_chunk(token_ids[at : at + size]) for at in range(0, len(token_ids), size)]
-            )
-        finally:
-            self._pager.free(_FORWARD_ID)
+        return self._forward(token_ids)
 
     def report(self) -> Report:
         counters = self._counters
@@ -291,97 +246,11 @@ class EngineCore:
         )
 
     def reset_counters(self) -> None:
-        self._counters = _Counters()
+        self._counters = Counters()
 
     def close(self) -> None:
         self._grammars.shut_down()
         self._chain.close()
-
-    def _forward_chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
-        start = self._pager.length(_FORWARD_ID)
-        tokens = [0] * start + token_ids.tolist()  # only those from ``start`` on are read
-        sequence = Sequence(
-            _FORWARD_ID, tokens, len(tokens), SamplingParams(seed=0), StopParams(max_tokens=0)
-        )
-        took = self._pager.prepare(_FORWARD_ID, len(token_ids))
-        assert took, "the blocks were free when the sequence was opened"
-        step = build_step(
-            [Chunk(sequence, start, len(token_ids), ends=False)], self._pager.tables([_FORWARD_ID])
-        )
-        rows = np.arange(len(token_ids), dtype=np.int32)
-        with self._chain.submit(step, select_rows(rows)) as flight:
-            flight.wait()
-            self._pager.advance(_FORWARD_ID, len(token_ids))
-            return flight.raw_rows(rows).copy()
-
-    def _check(self, submit: Submit) -> None:
-        tokens = [*submit.prompt, *submit.output]
-        max_new = submit.stop.max_tokens - len(submit.output)
-        scores_alone = submit.prompt_logprobs is not None and not submit.output
-        if max_new < (0 if scores_alone else 1):
-            raise RequestError(
-                f"{submit.stop.max_tokens} tokens are asked for, and the request has as many",
-                param="max_tokens",
-                hint="ask for at least one more token",
-            )
-        self._check_tokens(tokens, max_new)
-        self._check_ids(submit.sampling)
-        self._check_pool(len(tokens) + max_new)
-
-    def _check_ids(self, params: SamplingParams) -> None:
-        """Check the ids of all parameters that name some."""
-        named = {
-            "logit_bias": [token for token, _ in params.logit_bias],
-            "bad_words": [token for run in params.bad_words for token in run],
-            "allowed_token_ids": params.allowed_ids,
-        }
-        for param, ids in named.items():
-            if ids and not 0 <= min(ids) <= max(ids) < self._limits.vocab_size:
-                raise RequestError(
-                    f"{param} names ids {min(ids)}..{max(ids)}, the vocabulary has"
-                    f" 0..{self._limits.vocab_size - 1}",
-                    param=param,
-                    hint="use the tokenizer of this model",
-                )
-
-    def _check_pool(self, total_len: int) -> None:
-        if not self._pager.fits_ever(total_len):
-            raise MemoryBudgetError(
-                f"prompt and max_tokens together are {total_len} tokens, the KV pool holds"
-                f" {self._budget.max_tokens}",
-                hint="lower max_tokens, or serve with a larger --memory-budget",
-            )
-
-    def _check_tokens(self, tokens: list[int], max_new: int) -> None:
-        if not tokens:
-            raise RequestError("the prompt has no tokens", param="prompt", hint="send at least one token")
-        if len(tokens) + max_new > self._limits.context_len:
-            raise RequestError(
-                f"{len(tokens)} prompt tokens and {max_new} new ones do not fit a context of"
-                f" {self._limits.context_len}",
-                param="max_tokens",
-                hint="lower max_tokens, shorten the prompt, or serve with a larger --max-ctx",
-            )
-        if min(tokens) < 0 or max(tokens) >= self._limits.vocab_size:
-            raise RequestError(
-                f"token ids reach {min(tokens)}..{max(tokens)}, the vocabulary has 0..{self._limits.vocab_size - 1}",
-                param="prompt",
-                hint="use the tokenizer of this model",
-            )
-
-    def _count(self, plan: StepPlan, num_tokens: int) -> None:
-        """Count a step; one that carries any prefill counts as prefill time."""
-        counters, now = self._counters, time.perf_counter()
-        prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
-        counters.steps += 1
-        counters.cached_tokens += sum(cached for _, cached in plan.started)
-        counters.prompt_tokens += prefill
-        counters.output_tokens += num_tokens
-        if prefill:
-            counters.prefill_s += now - self._last_done
-        else:
-            counters.decode_s += now - self._last_done
-        self._last_done = now
 
 
 def failure(request_id: int | None, error: LlmdError) -> Failed:

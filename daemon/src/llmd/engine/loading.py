@@ -16,8 +16,9 @@ from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
+from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
-from llmd.engine.core import EngineCore, Limits
+from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model

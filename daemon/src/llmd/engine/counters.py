@@ -1,0 +1,39 @@
+"""What an engine has done since it was loaded."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from llmd.scheduler.scheduler import StepPlan
+
+
+class Counters(msgspec.Struct):
+    """As in `llmd.api.messages.Report`; times in seconds."""
+
+    steps: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    last_done: float = msgspec.field(default_factory=time.perf_counter)
+
+    def begin(self) -> None:
+        """Take that time without work ends here."""
+        self.last_done = time.perf_counter()
+
+    def count(self, plan: StepPlan, num_tokens: int) -> None:
+        """Count a step that was done; one that carries any prefill counts as prefill time."""
+        now = time.perf_counter()
+        prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
+        self.steps += 1
+        self.cached_tokens += sum(cached for _, cached in plan.started)
+        self.prompt_tokens += prefill
+        self.output_tokens += num_tokens
+        if prefill:
+            self.prefill_s += now - self.last_done
+        else:
+            self.decode_s += now - self.last_done
+        self.last_done = now

@@ -1,0 +1,66 @@
+"""Raw logits of given tokens, beside the requests that run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import MemoryBudgetError
+from llmd.api.messages import SamplingParams, StopParams
+from llmd.engine.admission import Admission
+from llmd.engine.batch import build_step, select_rows
+from llmd.engine.chain import Chain
+from llmd.pager.pager import Pager
+from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.sequence import Sequence
+
+FORWARD_ID = -1
+"""Its sequence in the pager, where no request has it."""
+
+
+class Forward:
+    """Teacher forcing: the logits after every token of a text."""
+
+    def __init__(self, chain: Chain, pager: Pager, admission: Admission, chunk_len: int) -> None:
+        """``chunk_len`` bounds the tokens of one step."""
+        self._chain = chain
+        self._pager = pager
+        self._admission = admission
+        self._chunk_len = chunk_len
+
+    def __call__(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
+
+        Raises:
+            RequestError: no tokens, too many, or one outside the vocabulary.
+            MemoryBudgetError: the KV pool is too small, or running requests hold the blocks that this needs.
+        """
+        self._admission.check_tokens(token_ids.tolist(), max_new=0)
+        self._admission.check_pool(len(token_ids))
+        if self._pager.open(FORWARD_ID, token_ids.tolist(), None) is None:
+            raise MemoryBudgetError(
+                f"no {len(token_ids)} tokens of KV are free",
+                hint="wait for running requests, or raise the budget",
+            )
+        try:
+            size = self._chunk_len
+            return np.concatenate(
+                [self._chunk(token_ids[at : at + size]) for at in range(0, len(token_ids), size)]
+            )
+        finally:
+            self._pager.free(FORWARD_ID)
+
+    def _chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
+        start = self._pager.length(FORWARD_ID)
+        tokens = [0] * start + token_ids.tolist()  # only those from ``start`` on are read
+        sequence = Sequence(FORWARD_ID, tokens, len(tokens), SamplingParams(seed=0), StopParams(max_tokens=0))
+        took = self._pager.prepare(FORWARD_ID, len(token_ids))
+        assert took, "the blocks were free when the sequence was opened"
+        step = build_step(
+            [Chunk(sequence, start, len(token_ids), ends=False)], self._pager.tables([FORWARD_ID])
+        )
+        rows = np.arange(len(token_ids), dtype=np.int32)
+        with self._chain.submit(step, select_rows(rows)) as flight:
+            flight.wait()
+            self._pager.advance(FORWARD_ID, len(token_ids))
+            return flight.raw_rows(rows).copy()
