@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.vocabulary import END, merges, tokens, write_tokenizer
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
 SIZE = 4000
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from llmd.api import Architecture, ModelPlan
 from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.chat.tokenizer import check_vocab_size
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import check_vocab_size
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.models.open_model import open_model
 from tests.corrupt import config_cases, index_cases, safetensors_cases, tokenizer_cases
 from tests.corrupt.untouchable import map_untouchable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.api.parts import AnswerPart
-from llmd.chat.answer_text import AnswerToken, Piece
+from llmd.chat.answers.answer_text import AnswerToken, Piece
 
 
 class MadePiece(Piece, frozen=True):

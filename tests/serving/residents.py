@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from llmd.api.errors import LlmdError
 from llmd.engine.memory_need import MemoryNeed
-from llmd.server.derived_model import AnsweringModel
+from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
-from llmd.server.memory import Memory
-from llmd.server.residence import Handle, Residence
-from llmd.server.residents import Loader, Residents
-from llmd.server.served_model import ServedModel
-from llmd.server.supervisor import Admit
+from llmd.server.models.derived_model import AnsweringModel
+from llmd.server.models.memory import Memory
+from llmd.server.models.residence import Handle, Residence
+from llmd.server.models.residents import Loader, Residents
+from llmd.server.models.served_model import ServedModel
 from llmd.server.tasks import unless
 
 KEEP_ALIVE_S = 300.0

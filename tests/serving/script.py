@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from llmd.api.messages import TokenOutput
-from llmd.server.request_record import RequestRecord
-from llmd.server.supervisor import Supervisor, TokenRequest
-from llmd.server.token_stream import TokenStream
+from llmd.server.engines.supervisor import Supervisor, TokenRequest
+from llmd.server.engines.token_stream import TokenStream
+from llmd.server.http.request_record import RequestRecord
 from tests.serving.model import TEMPLATE, TURN_END, write_model
 
 ENOUGH = 1 << 20

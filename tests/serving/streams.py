@@ -11,9 +11,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from llmd.api.errors import RequestError
 from llmd.api.problem import ErrorShape
-from llmd.server.error_shapes import OPENAI, SHAPE, error_response
-from llmd.server.problems import problem_of
-from llmd.server.streamed_reply import StreamedReply
+from llmd.server.http.error_shapes import OPENAI, SHAPE, error_response
+from llmd.server.http.problems import problem_of
+from llmd.server.http.streamed_reply import StreamedReply
 
 OFTEN_S = 0.001
 NEVER_S = 1000.0

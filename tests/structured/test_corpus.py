@@ -15,7 +15,7 @@ from llmd.api.errors import GrammarError
 from llmd.api.messages import Load, SamplingParams, StopParams, Submit, Vocabulary
 from llmd.builtin.guide import guide_directory
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
-from llmd.chat.templates import TemplateRenderer
+from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.engine.composition import loader_for
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel

@@ -9,8 +9,8 @@ import pytest
 
 from llmd.benchmark.data_set import RandomData, ShareGptData
 from llmd.benchmark.random_prompts import RandomShape
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from tests.serving.model import write_model
 
 

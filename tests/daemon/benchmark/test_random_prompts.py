@@ -9,8 +9,8 @@ import pytest
 from llmd.api.errors import ConfigError
 from llmd.benchmark.random_prompts import RandomShape, random_samples
 from llmd.builtin.guide import guide_directory
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
 
 @pytest.fixture(scope="module")

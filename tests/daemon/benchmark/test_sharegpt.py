@@ -9,8 +9,8 @@ import pytest
 
 from llmd.api.errors import ConfigError
 from llmd.benchmark.sharegpt import sharegpt_samples
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from tests.serving.model import write_model
 
 Talk = tuple[str, ...]

@@ -10,10 +10,10 @@ from typing import TypeAlias
 import pytest
 
 from llmd.chat.model_text import ModelText, load_model_text
-from llmd.chat.template_files import ChatTemplate
-from llmd.chat.templates import TemplateRenderer
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.templates.template_files import ChatTemplate
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from tests.serving.model import write_model
 
 GOLDEN = Path(__file__).parents[2] / "golden"

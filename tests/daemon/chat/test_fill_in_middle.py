@@ -6,7 +6,7 @@ import pytest
 
 from llmd.api.errors import RequestError
 from llmd.chat.fill_in_middle import FORMS, PREFIX, SUFFIX, FillInMiddle, form_of
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from tests.serving.model import BOS, write_model
 
 QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>")

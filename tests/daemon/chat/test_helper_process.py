@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from llmd.chat.grammar_checker import WORKER
+from llmd.chat.grammars.grammar_checker import WORKER
 from llmd.chat.helper_process import (
     HEADER_BYTES,
     HelperLostError,

@@ -11,11 +11,11 @@ from msgspec import structs
 from llmd.api.errors import CheckpointError, RequestError, TemplateError, TokenizerError
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.builtin.parsers.plugin import llmd_parsers
-from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
+from llmd.chat.answers.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
-from llmd.chat.template_files import ChatTemplate
-from llmd.chat.templates import TemplateRenderer
-from llmd.chat.tools import ToolChoice, prepare_tools
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.templates.template_files import ChatTemplate
+from llmd.chat.tools.choice import ToolChoice, prepare_tools
 from tests.serving.model import BOS, TURN_END, TURN_START
 
 

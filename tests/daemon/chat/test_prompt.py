@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmd.chat.literals import LiteralSwap, RenderedPrompt, Segment
 from llmd.chat.prompt import encode_prompt
-from llmd.chat.template_files import ChatTemplate
-from llmd.chat.templates import TemplateRenderer
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.templates.literals import LiteralSwap, RenderedPrompt, Segment
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.templates.template_files import ChatTemplate
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 Load = Callable[[str], Tokenizer]
 WORDS = ["hello", " world", "\n", "<|im_end|>", "</s>", "<turn>", "<s>", "é你", "  ", "<", "|>"]

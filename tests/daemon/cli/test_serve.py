@@ -16,7 +16,7 @@ from llmd.cli import serve as module
 from llmd.cli.serve import named_models, read_aliases, typed_arguments
 from llmd.config import Settings
 from llmd.registry.store import Store
-from llmd.server.listeners import EXIT_CONFLICT
+from llmd.server.http.listeners import EXIT_CONFLICT
 from tests.serving.home import Home
 from tests.serving.model import write_model
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.chat.model_text import ModelText, load_model_text
-from llmd.chat.templates import TemplateRenderer
+from llmd.chat.templates.renderer import TemplateRenderer
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 

@@ -14,7 +14,7 @@ from llmd.api.errors import CheckpointError, ConfigError, NotFoundError
 from llmd.config import TcpAddress, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.server.daemon import Serving
-from llmd.server.supervisor import Supervisor
+from llmd.server.engines.supervisor import Supervisor
 from tests.serving.http import chat, open_stream, send
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, directories_below, running_daemon

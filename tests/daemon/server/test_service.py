@@ -11,9 +11,9 @@ from llmd.config import ServerConfig
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
-from llmd.server.model_table import ModelTable
+from llmd.server.models.model_table import ModelTable
+from llmd.server.models.pulls import Pulls
 from llmd.server.plugin_desk import PluginDesk
-from llmd.server.pulls import Pulls
 from llmd.server.service import Service
 from llmd.server.telemetry.ledger import Ledger
 from tests.serving.residents import bare_model, residents_of

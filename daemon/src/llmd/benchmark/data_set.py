@@ -9,7 +9,7 @@ from msgspec import Struct
 from llmd.benchmark.random_prompts import RandomShape, random_samples
 from llmd.benchmark.sample import Sample
 from llmd.benchmark.sharegpt import sharegpt_samples
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class RandomData(Struct, frozen=True):

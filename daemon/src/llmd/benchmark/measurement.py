@@ -20,8 +20,8 @@ from llmd.benchmark.report import Head
 from llmd.benchmark.sample import Sample
 from llmd.benchmark.target import COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.registry.store import Store
 
 

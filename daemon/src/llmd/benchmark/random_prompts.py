@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.benchmark.sample import Sample
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 TRIES = 10
 REPLACEMENT = "\ufffd"

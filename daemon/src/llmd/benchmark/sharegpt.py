@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.benchmark.sample import Sample
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 # What vLLM leaves out, so that results can be compared.
 MIN_LEN = 4

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from llmd.api.errors import ModelError
 from llmd.chat.fill_in_middle import form_of
-from llmd.chat.template_files import template_sources
-from llmd.chat.tokenizer_config import read_tokenizer_config
+from llmd.chat.templates.template_files import template_sources
+from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
 
 # Words of templates that know reasoning, each of some family.
 _REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effort", "[THINK]")

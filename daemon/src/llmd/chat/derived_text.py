@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from llmd.chat.model_text import ModelText
-from llmd.chat.template_files import ChatTemplate, special_variables
+from llmd.chat.templates.template_files import ChatTemplate, special_variables
 from llmd.registry.derived import DerivedModel
 
 # Ollama's names of settings, and those of the makers of models.

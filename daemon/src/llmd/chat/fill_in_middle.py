@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from llmd.api.errors import RequestError
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 PREFIX, SUFFIX = "prefix", "suffix"
 

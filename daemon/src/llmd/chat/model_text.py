@@ -11,23 +11,23 @@ from msgspec import Struct
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.api.parsing import Tool
-from llmd.chat.adapted_messages import adapted_messages
-from llmd.chat.answer_formats import AnswerFormats, ParserChoice, choose_formats
-from llmd.chat.answer_reader import AnswerReader
+from llmd.chat.answers.answer_formats import AnswerFormats, ParserChoice, choose_formats
+from llmd.chat.answers.answer_reader import AnswerReader
+from llmd.chat.answers.reasoning import ReasoningSplitter
+from llmd.chat.answers.stop_tokens import end_of_turn_ids, stop_token_ids
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
-from llmd.chat.grammar_checker import GrammarChecker
-from llmd.chat.grammars import ModelGrammars
-from llmd.chat.literals import RenderedPrompt
+from llmd.chat.grammars.answer_grammar import ModelGrammars
+from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.opening import with_opening
 from llmd.chat.prompt import encode_prompt
-from llmd.chat.reasoning import ReasoningSplitter
-from llmd.chat.stop_tokens import end_of_turn_ids, stop_token_ids
-from llmd.chat.template_files import ChatTemplate, load_chat_template
-from llmd.chat.template_messages import prepare_messages
-from llmd.chat.templates import TemplateRenderer
-from llmd.chat.tokenizer import Tokenizer
-from llmd.chat.tool_binding import ToolBinding
-from llmd.chat.tools import ToolChoice
+from llmd.chat.templates.adapted_messages import adapted_messages
+from llmd.chat.templates.literals import RenderedPrompt
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.templates.template_files import ChatTemplate, load_chat_template
+from llmd.chat.templates.template_messages import prepare_messages
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tools.binding import ToolBinding
+from llmd.chat.tools.choice import ToolChoice
 from llmd.models.config_file import read_config
 
 NO_PARSERS = ParserChoice()
@@ -192,7 +192,7 @@ def load_model_text(
         ModelError: the directory is no model; the tokenizer or ``generation_config.json`` cannot be used.
     """
     # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
-    from llmd.chat.tokenizer_loader import load_tokenizer
+    from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
     read_config(directory)  # a directory without one is no model: said before its tokenizer is missed
     tokenizer = load_tokenizer(directory)

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import msgspec
 
-from llmd.chat.literals import RenderedPrompt
-from llmd.chat.special_tokens import SpecialTokenSplitter
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.templates.literals import RenderedPrompt
+from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class _Part(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from msgspec import Struct
 from llmd.api.messages import SamplingParams
 from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.token_runs import Breakers, Runs, find_bad_words, find_breakers
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.tokenizers.token_runs import Breakers, Runs, find_bad_words, find_breakers
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 SEED_BITS = 64
 ALL_TOKENS = (1 << 31) - 1

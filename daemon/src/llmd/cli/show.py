@@ -69,8 +69,8 @@ def template_text(directory: Path) -> str:
     Raises:
         TemplateError: the model has none.
     """
-    from llmd.chat.template_files import load_chat_template
-    from llmd.chat.tokenizer_loader import load_tokenizer
+    from llmd.chat.templates.template_files import load_chat_template
+    from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
     return load_chat_template(directory, load_tokenizer(directory)).source(with_tools=False)
 
@@ -81,8 +81,8 @@ def token_facts(directory: Path) -> dict[str, Any]:
     Raises:
         TokenizerError: the tokenizer cannot be read.
     """
-    from llmd.chat.stop_tokens import stop_token_ids
-    from llmd.chat.tokenizer_loader import load_tokenizer
+    from llmd.chat.answers.stop_tokens import stop_token_ids
+    from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
     tokenizer = load_tokenizer(directory)
     return {

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from llmd.api import Format, KVDtype
 from llmd.api.messages import Load, Loaded, Report
 from llmd.chat.model_text import ModelText, load_model_text
-from llmd.chat.templates import TemplateRenderer
-from llmd.chat.tokenizer import check_vocab_size
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.tokenizers.tokenizer import check_vocab_size
 from llmd.embedded.generated import (
     Callback,
     Finish,

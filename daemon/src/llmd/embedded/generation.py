@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import SamplingParams, StopParams, TokenOutput
-from llmd.chat.answer_text import AnswerText
+from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt

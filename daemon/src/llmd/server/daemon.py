@@ -16,41 +16,41 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
-from llmd.chat.answer_formats import ParserChoice
-from llmd.chat.grammar_checker import GrammarChecker
+from llmd.chat.answers.answer_formats import ParserChoice
+from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import load_model_text
-from llmd.chat.templates import TemplateRenderer
+from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
-from llmd.server.access import Access
 from llmd.server.activity import shutting_down
-from llmd.server.app import build_app
-from llmd.server.certificate import certificate_for
-from llmd.server.connections import ConnectionLimits, raise_descriptor_limit
 from llmd.server.device_check import DeviceCheck
-from llmd.server.engine_process import engine_command
-from llmd.server.error_shapes import ErrorShapes
-from llmd.server.guards import Guards
-from llmd.server.http_server import http_server
-from llmd.server.listeners import Listener, check_exposure, listen, listening_addresses
-from llmd.server.load_message import load_message
-from llmd.server.memory import Memory
-from llmd.server.model_table import ModelTable
+from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.supervisor import Admit, Supervisor
+from llmd.server.engines.waiting_room import QueueLimits
+from llmd.server.http.access import Access
+from llmd.server.http.app import build_app
+from llmd.server.http.certificate import certificate_for
+from llmd.server.http.connections import ConnectionLimits, raise_descriptor_limit
+from llmd.server.http.error_shapes import ErrorShapes
+from llmd.server.http.guards import Guards
+from llmd.server.http.http_server import http_server
+from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
+from llmd.server.http.routing import RouteTable
+from llmd.server.models.load_message import load_message
+from llmd.server.models.memory import Memory
+from llmd.server.models.model_table import ModelTable
+from llmd.server.models.pulls import Pulls, pull_command
+from llmd.server.models.residence import Residence
+from llmd.server.models.residents import Loader, Measure, Residents
+from llmd.server.models.served_model import ServedModel
 from llmd.server.plugin_desk import PluginDesk
-from llmd.server.pulls import Pulls, pull_command
-from llmd.server.residence import Residence
-from llmd.server.residents import Loader, Measure, Residents
-from llmd.server.routing import RouteTable
-from llmd.server.served_model import ServedModel
 from llmd.server.service import Service
-from llmd.server.supervisor import Admit, Supervisor
 from llmd.server.tasks import unless
 from llmd.server.telemetry.ledger import Ledger
-from llmd.server.waiting_room import QueueLimits
 
 logger = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import ParamSpec, TypeVar
 from llmd.config import ServerConfig
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
-from llmd.server.model_table import ModelTable
+from llmd.server.models.model_table import ModelTable
+from llmd.server.models.pulls import Pulls
 from llmd.server.plugin_desk import PluginDesk
-from llmd.server.pulls import Pulls
 from llmd.server.telemetry.ledger import Ledger
 from llmd.server.telemetry.observatory import Observatory
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.server.request_record import RequestRecord
+from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.ledger import Ledger, outcome
 
 

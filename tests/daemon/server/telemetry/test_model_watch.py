@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from llmd.api.messages import Loading, Started
-from llmd.server.request_record import RequestRecord
+from llmd.server.engines.waiting_room import Place
+from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Feed, Watcher
 from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord
 from llmd.server.telemetry.series import Series
-from llmd.server.waiting_room import Place
 
 
 class Clock:

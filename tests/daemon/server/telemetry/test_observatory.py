@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from llmd.server.request_record import RequestRecord
+from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Event
 from llmd.server.telemetry.ledger import Ledger
 from llmd.server.telemetry.observatory import Observatory

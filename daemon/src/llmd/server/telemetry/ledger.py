@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 
-from llmd.server.request_record import RequestRecord
+from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.model_watch import ModelWatch
 from llmd.server.telemetry.series import Series

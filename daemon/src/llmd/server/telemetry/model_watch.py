@@ -7,10 +7,10 @@ import time
 from msgspec import Struct
 
 from llmd.api.messages import Loaded, Loading, Started
-from llmd.server.request_record import RequestRecord
+from llmd.server.engines.waiting_room import Place
+from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.series import Series
-from llmd.server.waiting_room import Place
 
 
 class SequenceRecord(Struct, eq=False):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from llmd.server.served_model import ServedModel
+from llmd.server.models.served_model import ServedModel
 from llmd.server.tasks import OwnedTask
 from llmd.server.telemetry.feed import Watcher
 from llmd.server.telemetry.ledger import Ledger

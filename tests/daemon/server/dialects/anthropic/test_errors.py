@@ -8,7 +8,7 @@ from anthropic.types import ErrorResponse
 from llmd.api.errors import ContextLengthError
 from llmd.api.problem import Problem
 from llmd.server.dialects.anthropic.errors import write_error
-from llmd.server.problems import problem_of
+from llmd.server.http.problems import problem_of
 from tests.serving.http import Reply, send
 from tests.serving.running import RunningDaemon
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from llmd.chat.thinking import effort_budget
+from llmd.chat.answers.thinking import effort_budget
 from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 def test_sampling_and_end_have_their_own_names() -> None:

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmd.api.errors import EngineCrashedError, RequestError
-from llmd.chat.answer_text import Piece
+from llmd.chat.answers.answer_text import Piece
+from llmd.server.answering.generation import Generation
 from llmd.server.dialects.anthropic.messages import PING, read_question
-from llmd.server.generation import Generation
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ServedModel
-from llmd.server.supervisor import Supervisor
+from llmd.server.engines.supervisor import Supervisor
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ServedModel
 from tests.clients.sse import Event, events
 from tests.clients.strict import check
 from tests.serving.garbage import garbage

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import RequestError
-from llmd.chat.tools import ToolChoice
+from llmd.chat.tools.choice import ToolChoice
 from llmd.server.dialects.anthropic.tools import Tools, read_tools
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 READ = {"name": "read", "description": "Reads.", "input_schema": SCHEMA}

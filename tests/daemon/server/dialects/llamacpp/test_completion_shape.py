@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from llmd.chat.answer_text import Piece
+from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
+from llmd.server.answering.generation import Generation, GenerationRequest
 from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
 from llmd.server.dialects.llamacpp.fields import read_settings
-from llmd.server.generation import Generation, GenerationRequest
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 def shape_of(text: ModelText, *prompts: bytes) -> CompletionShape:

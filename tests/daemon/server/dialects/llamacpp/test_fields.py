@@ -16,7 +16,7 @@ from llmd.server.dialects.llamacpp.fields import (
     settings_of,
 )
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 @pytest.mark.parametrize(

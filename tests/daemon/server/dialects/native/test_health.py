@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from llmd.chat.answer_formats import ParserChoice
-from llmd.chat.grammar_checker import GrammarChecker
+from llmd.chat.answers.answer_formats import ParserChoice
+from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
-from llmd.chat.templates import TemplateRenderer
+from llmd.chat.templates.renderer import TemplateRenderer
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from llmd.api.errors import ContextLengthError, NotFoundError
 from llmd.server.dialects.ollama.errors import write_error
-from llmd.server.problems import problem_of
+from llmd.server.http.problems import problem_of
 from tests.serving.http import send
 from tests.serving.running import RunningDaemon
 

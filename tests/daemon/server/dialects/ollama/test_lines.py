@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from llmd.chat.answer_text import AnswerToken, Piece
+from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
 from llmd.server.dialects.ollama.lines import AnswerLines, joined, said_in_chat, said_in_generate
 

@@ -6,7 +6,7 @@ import pytest
 
 from llmd.server.dialects.ollama.messages import read_messages, refuse_images
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 def read(*messages: Any) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
 from llmd.server.dialects.ollama.names import known_model, known_models, read_name
 from llmd.server.errors import BadRequestError
-from llmd.server.model_table import ModelTable
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.model_table import ModelTable
 from tests.serving.model import write_model
 from tests.serving.residents import residents_of
 

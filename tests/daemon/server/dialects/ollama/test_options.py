@@ -8,7 +8,7 @@ from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import ALL_TOKENS, SamplingChoice
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 def read(**options: Any) -> Options:

@@ -9,11 +9,11 @@ from msgspec import structs
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
-from llmd.chat.template_files import ChatTemplate
+from llmd.chat.templates.template_files import ChatTemplate
 from llmd.registry.derived import DerivedModel, DerivedModels
 from llmd.server.dialects.ollama.request import read_asked, read_format, read_template, think_variables
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 THINKING = "{% if enable_thinking %}<think>{% endif %}"
 

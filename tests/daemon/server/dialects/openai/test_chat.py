@@ -10,7 +10,7 @@ from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_
 from llmd.server.dialects.openai.fields import REFUSED
 from llmd.server.dialects.openai.tools import ToolUse
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import Reply, chat, send
 from tests.serving.model import CONTEXT_LEN, TURN_END
 from tests.serving.running import MODEL, RunningDaemon

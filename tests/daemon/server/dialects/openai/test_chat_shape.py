@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from llmd.api.parts import CallArguments, CallStart, Reasoning, Text
-from llmd.chat.answer_text import AnswerToken, Piece
+from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.answering.generation import EndChoice, GenerationRequest
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_shape import ChatShape
-from llmd.server.generation import EndChoice, GenerationRequest
 
 HEAD = Head("chatcmpl-1", "m", 5, "llmd-0")
 

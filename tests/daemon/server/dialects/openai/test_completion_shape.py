@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from llmd.chat.answer_text import Piece
+from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.answering.generation import EndChoice, GenerationRequest
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.completion_shape import CompletionShape
-from llmd.server.generation import EndChoice, GenerationRequest
 
 HEAD = Head("cmpl-1", "m", 5, "llmd-0")
 

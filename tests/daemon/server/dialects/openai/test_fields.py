@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.answering.generation import EndChoice
 from llmd.server.dialects.openai.fields import (
     REFUSED,
     read_chat_logprobs,
@@ -15,8 +16,7 @@ from llmd.server.dialects.openai.fields import (
     refuse,
 )
 from llmd.server.errors import BadRequestError
-from llmd.server.generation import EndChoice
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 def test_sampling_takes_numbers_however_they_are_written() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from llmd.chat.answer_text import Alternative, AnswerToken
+from llmd.chat.answers.answer_text import Alternative, AnswerToken
 from llmd.chat.model_text import ModelText
 from llmd.server.dialects.openai.logprobs import completion_logprobs
 from tests.serving.http import chat, complete

@@ -9,7 +9,7 @@ import pytest
 from llmd.api.messages import Grammar
 from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import Reply, chat, complete
 from tests.serving.running import RunningDaemon
 

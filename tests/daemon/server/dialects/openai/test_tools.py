@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import RequestError
-from llmd.chat.tools import ToolChoice
+from llmd.chat.tools.choice import ToolChoice
 from llmd.server.dialects.openai.tools import ToolUse, read_tools
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 NOW = {"name": "now", "parameters": {"type": "object", "properties": {}}}
 TODAY = {**NOW, "name": "today"}

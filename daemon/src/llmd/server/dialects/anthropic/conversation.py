@@ -21,7 +21,7 @@ from llmd.server.dialects.anthropic.blocks import (
     texts,
 )
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("user", "assistant", "system")
 FAILED = "Error: "

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.api.messages import Grammar
+from llmd.chat.answers.thinking import effort_budget, thinking_variables
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.chat.thinking import effort_budget, thinking_variables
 from llmd.grammar.json_schema import schema_grammar
-from llmd.server.generation import EndChoice
-from llmd.server.request_fields import RequestFields
+from llmd.server.answering.generation import EndChoice
+from llmd.server.http.request_fields import RequestFields
 
 DEFAULT_MAX_TOKENS = 4096
 MAX_TOKENS = (1 << 31) - 1

@@ -8,9 +8,17 @@ from typing import Any
 
 import msgspec
 
-from llmd.chat.answer_text import Piece
-from llmd.server.answer_items import AnswerItems, Item, ItemClosed, ItemEvent, ItemGrew, ItemKind, ItemOpened
-from llmd.server.generation import EndChoice, Usage
+from llmd.chat.answers.answer_text import Piece
+from llmd.server.answering.answer_items import (
+    AnswerItems,
+    Item,
+    ItemClosed,
+    ItemEvent,
+    ItemGrew,
+    ItemKind,
+    ItemOpened,
+)
+from llmd.server.answering.generation import EndChoice, Usage
 
 SIGNATURE = "llmd"
 """Stands where Anthropic signs reasoning. It is not checked when it comes back."""

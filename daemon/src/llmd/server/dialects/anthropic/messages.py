@@ -7,20 +7,20 @@ from msgspec import Struct, structs
 
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ChatPrompt
-from llmd.server.bodies import read_object
-from llmd.server.counting import count_tokens
+from llmd.server.answering.counting import count_tokens
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.anthropic.conversation import read_conversation
 from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
 from llmd.server.dialects.anthropic.message_shape import MessageShape
 from llmd.server.dialects.anthropic.tools import read_tools
-from llmd.server.event_stream import EventStream
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.json_response import json_response
-from llmd.server.keep_alive import read_keep_alive
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.event_stream import EventStream
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import json_response
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.chat.tools import ToolChoice, check_choice, prepare_tools
-from llmd.server.request_fields import RequestFields
+from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.server.http.request_fields import RequestFields
 
 
 class Tools(Struct, frozen=True):

@@ -7,14 +7,14 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.chat.answer_text import Piece
+from llmd.chat.answers.answer_text import Piece
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import Generation
 from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
 from llmd.server.dialects.llamacpp.fields import Settings
-from llmd.server.event_stream import EventStream
-from llmd.server.exchange import Exchange
-from llmd.server.generation import Generation
-from llmd.server.json_response import json_response
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.event_stream import EventStream
+from llmd.server.http.json_response import json_response
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

@@ -9,15 +9,15 @@ from msgspec import structs
 
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.bodies import read_object
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.llamacpp.answering import Answering, write_answer
 from llmd.server.dialects.llamacpp.fields import Prompt, Settings, read_prompts, read_settings
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.keep_alive import read_keep_alive
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 Prompts = tuple[tuple[int, ...], ...]

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from llmd.chat.answer_text import AnswerToken, Piece
+from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
+from llmd.server.answering.generation import Generation
+from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.llamacpp.fields import Settings
-from llmd.server.generation import Generation
-from llmd.server.logprobs import logprob_entries
 
 MS = 1e6
 _STOP_TYPES = {"length": "limit", "stop": "eos"}

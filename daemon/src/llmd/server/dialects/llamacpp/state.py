@@ -7,11 +7,11 @@ from typing import Any
 from aiohttp import web
 
 from llmd.chat.model_text import ModelText
-from llmd.chat.template_files import ChatTemplate
+from llmd.chat.templates.template_files import ChatTemplate
 from llmd.server.dialects.llamacpp.fields import settings_of
 from llmd.server.errors import UnavailableError
-from llmd.server.guards import peer_of
-from llmd.server.json_response import json_response
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
 
 

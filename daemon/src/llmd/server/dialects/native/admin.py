@@ -1,4 +1,4 @@
-"""What runs, and how it ends. For those who may manage; `llmd.server.app` sees to that."""
+"""What runs, and how it ends. For those who may manage; `llmd.server.http.app` sees to that."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from aiohttp import web
 
 from llmd.host.plugin_host import PluginHost
-from llmd.server.bodies import read_object
 from llmd.server.errors import BadRequestError
-from llmd.server.json_response import json_response
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ServedModel, window_of
+from llmd.server.http.bodies import read_object
+from llmd.server.http.json_response import json_response
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ServedModel, window_of
 from llmd.server.service import Service
 
 SCHEMA = 1

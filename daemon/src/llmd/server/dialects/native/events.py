@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from llmd.server.event_stream import HEADERS, PING
-from llmd.server.json_response import encode_json
+from llmd.server.http.event_stream import HEADERS, PING
+from llmd.server.http.json_response import encode_json
+from llmd.server.http.streamed_reply import StreamedReply
 from llmd.server.service import Service
-from llmd.server.streamed_reply import StreamedReply
 from llmd.server.telemetry.feed import Event
 
 LAST_EVENT = "Last-Event-ID"

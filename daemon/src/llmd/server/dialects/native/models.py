@@ -9,12 +9,12 @@ from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
 from llmd.registry.stored_model import StoredModel
-from llmd.server.bodies import read_object
 from llmd.server.errors import BadRequestError
-from llmd.server.json_response import json_response
-from llmd.server.line_stream import LineStream
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ServedModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.json_response import json_response
+from llmd.server.http.line_stream import LineStream
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
 SCHEMA = 1

@@ -9,12 +9,12 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import Generation
 from llmd.server.dialects.ollama.lines import AnswerLines, Content, joined
-from llmd.server.exchange import Exchange
-from llmd.server.generation import Generation
-from llmd.server.json_response import json_response
-from llmd.server.line_stream import LineStream
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.json_response import json_response
+from llmd.server.http.line_stream import LineStream
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]

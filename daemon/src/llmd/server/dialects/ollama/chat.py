@@ -9,19 +9,19 @@ from aiohttp import web
 from msgspec import structs
 
 from llmd.chat.model_text import ChatPrompt, ModelText
-from llmd.chat.tools import prepare_tools
+from llmd.chat.tools.choice import prepare_tools
 from llmd.chat.truncation import Fitted, fit_messages
-from llmd.server.bodies import read_object
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_chat
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.request import read_asked, think_variables
 from llmd.server.dialects.ollama.residency import load_or_unload
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

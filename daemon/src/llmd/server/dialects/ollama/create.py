@@ -9,16 +9,16 @@ from typing import Any
 from aiohttp import web
 
 from llmd.registry.derived import DerivedModel
-from llmd.server.bodies import read_object
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import read_options
 from llmd.server.dialects.ollama.progress import write_progress
 from llmd.server.dialects.ollama.request import read_template
 from llmd.server.errors import BadRequestError
-from llmd.server.guards import peer_of
-from llmd.server.model_table import ModelTable
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
 STEPS = ("reading model metadata", "writing manifest", "success")

@@ -9,18 +9,18 @@ from llmd.chat.derived_text import with_template
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, fit_tokens
-from llmd.server.bodies import read_object
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_generate
 from llmd.server.dialects.ollama.messages import refuse_images
 from llmd.server.dialects.ollama.request import Asked, read_asked, read_template, think_variables
 from llmd.server.dialects.ollama.residency import load_or_unload
 from llmd.server.errors import BadRequestError
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from llmd.api.parts import Reasoning, Text
-from llmd.chat.answer_text import Piece
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.answers.answer_text import Piece
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.ollama.calls import ToolCalls
 from llmd.server.dialects.ollama.times import rfc3339
-from llmd.server.logprobs import logprob_entries
 
 Content = Callable[[str, str, list[dict[str, Any]]], dict[str, Any]]
 """Text, thinking and calls in the form of one route."""

@@ -13,9 +13,9 @@ from llmd.registry.stored_model import describe
 from llmd.server.dialects.ollama.description import describe_model, digest, parent_of
 from llmd.server.dialects.ollama.names import KnownModel, known_models
 from llmd.server.dialects.ollama.times import rfc3339_of
-from llmd.server.json_response import json_response
-from llmd.server.model_table import ModelTable
-from llmd.server.served_model import ServedModel, window_of
+from llmd.server.http.json_response import json_response
+from llmd.server.models.model_table import ModelTable
+from llmd.server.models.served_model import ServedModel, window_of
 from llmd.server.service import Service
 
 # As Ollama writes that a model stays until it is told to go.

@@ -9,13 +9,13 @@ from msgspec import structs
 
 from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
-from llmd.server.bodies import read_object
 from llmd.server.dialects.ollama.create import check_name
 from llmd.server.dialects.ollama.names import known_model, read_name
 from llmd.server.errors import BadRequestError
-from llmd.server.guards import peer_of
-from llmd.server.model_table import ModelTable
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
 

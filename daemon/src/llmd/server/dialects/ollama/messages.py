@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "user", "assistant", "tool")
 

@@ -10,8 +10,8 @@ from llmd.api.errors import LlmdError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel, describe
 from llmd.server.errors import BadRequestError
-from llmd.server.model_table import ModelTable
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.model_table import ModelTable
 
 
 class KnownModel(Struct, frozen=True):

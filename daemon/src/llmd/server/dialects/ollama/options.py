@@ -6,9 +6,9 @@ from msgspec import Struct, structs
 
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.generation import EndChoice
-from llmd.server.request_fields import RequestFields
-from llmd.server.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
+from llmd.server.answering.generation import EndChoice
+from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
+from llmd.server.http.request_fields import RequestFields
 
 MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64

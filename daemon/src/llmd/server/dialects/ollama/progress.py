@@ -7,8 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
-from llmd.server.json_response import json_response
-from llmd.server.line_stream import LineStream
+from llmd.server.http.json_response import json_response
+from llmd.server.http.line_stream import LineStream
 
 FIRST_LINE_S = 1.0
 

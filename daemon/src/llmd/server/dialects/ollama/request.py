@@ -14,13 +14,13 @@ from llmd.chat.abilities import knows_reasoning
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, prompt_room
 from llmd.registry.derived import DerivedModels
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
 from llmd.server.errors import BadRequestError
-from llmd.server.generation import GenerationRequest
-from llmd.server.keep_alive import read_keep_alive
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.served_model import ReadyModel
 
 MAX_TOP_LOGPROBS = 20
 LEVELS = ("low", "medium", "high", "max")

@@ -11,9 +11,9 @@ from llmd.server.dialects.ollama.lines import Content
 from llmd.server.dialects.ollama.names import known_model
 from llmd.server.dialects.ollama.request import Asked
 from llmd.server.dialects.ollama.times import rfc3339
-from llmd.server.guards import peer_of
-from llmd.server.json_response import json_response
-from llmd.server.request_record import current_record
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import json_response
+from llmd.server.http.request_record import current_record
 from llmd.server.service import Service
 
 

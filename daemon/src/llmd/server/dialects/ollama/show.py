@@ -12,16 +12,16 @@ from aiohttp import web
 from llmd.api.errors import ModelError
 from llmd.chat.abilities import read_abilities
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
-from llmd.chat.template_files import template_sources
+from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
-from llmd.server.bodies import read_object
 from llmd.server.dialects.ollama.description import describe_model, parent_of
 from llmd.server.dialects.ollama.listing import capabilities
 from llmd.server.dialects.ollama.names import KnownModel, known_model, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
-from llmd.server.guards import peer_of
-from llmd.server.json_response import json_response
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import json_response
+from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 MAX_LICENSE_BYTES = 1 << 20

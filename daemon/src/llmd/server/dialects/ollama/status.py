@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from llmd.server.json_response import json_response
+from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
 
 LEVEL = "0.12.11"

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.chat.answer_text import Piece
-from llmd.server.event_stream import EventStream
-from llmd.server.exchange import Exchange
-from llmd.server.generation import Generation, GenerationRequest, Usage
-from llmd.server.json_response import json_response
-from llmd.server.request_fields import RequestFields
-from llmd.server.served_model import ReadyModel
+from llmd.chat.answers.answer_text import Piece
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import Generation, GenerationRequest, Usage
+from llmd.server.http.event_stream import EventStream
+from llmd.server.http.json_response import json_response
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

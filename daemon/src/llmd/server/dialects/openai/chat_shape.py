@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from llmd.api.parts import CallStart
-from llmd.chat.answer_text import AnswerToken, Piece
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.answers.answer_text import AnswerToken, Piece
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.prompt_logprobs import prompt_entries
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_parts import delta_of, finish_of, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
-from llmd.server.generation import GenerationRequest
-from llmd.server.prompt_logprobs import prompt_entries
 
 CHUNK = "chat.completion.chunk"
 

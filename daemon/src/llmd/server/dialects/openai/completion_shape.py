@@ -8,12 +8,12 @@ from typing import Any
 from msgspec import structs
 
 from llmd.api.messages import Logprobs
-from llmd.chat.answer_text import AnswerToken, Piece
-from llmd.chat.tokenizer import Tokenizer
+from llmd.chat.answers.answer_text import AnswerToken, Piece
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.prompt_logprobs import prompt_entries, prompt_tokens
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.logprobs import completion_logprobs
-from llmd.server.generation import GenerationRequest
-from llmd.server.prompt_logprobs import prompt_entries, prompt_tokens
 
 KIND = "text_completion"
 

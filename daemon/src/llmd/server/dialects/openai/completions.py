@@ -11,7 +11,8 @@ from msgspec import structs
 from llmd.api.errors import RequestError
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.bodies import read_object
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
@@ -27,12 +28,11 @@ from llmd.server.dialects.openai.fields import (
 )
 from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.errors import BadRequestError
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.keep_alive import read_keep_alive
-from llmd.server.request_fields import RequestFields, is_token_id
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.request_fields import RequestFields, is_token_id
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 DEFAULT_MAX_TOKENS = 16

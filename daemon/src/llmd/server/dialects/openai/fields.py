@@ -11,10 +11,10 @@ from typing import Any
 from msgspec import structs
 
 from llmd.chat.sampling_choice import SamplingChoice
+from llmd.server.answering.generation import EndChoice
+from llmd.server.answering.sampler_fields import MAX_PENALTY, read_bad_words, read_samplers
 from llmd.server.errors import BadRequestError
-from llmd.server.generation import EndChoice
-from llmd.server.request_fields import RequestFields, is_token_id
-from llmd.server.sampler_fields import MAX_PENALTY, read_bad_words, read_samplers
+from llmd.server.http.request_fields import RequestFields, is_token_id
 
 MAX_CHOICES = 16
 MAX_STOPS = 16

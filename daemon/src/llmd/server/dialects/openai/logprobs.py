@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from llmd.chat.answer_text import AnswerToken
-from llmd.chat.tokenizer import Tokenizer
-from llmd.server.logprobs import finite, logprob_entries
+from llmd.chat.answers.answer_text import AnswerToken
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.server.answering.logprobs import finite, logprob_entries
 
 
 def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from aiohttp import web
 from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModels
 from llmd.registry.stored_model import StoredModel
-from llmd.server.json_response import json_response
-from llmd.server.model_table import matching
-from llmd.server.served_model import ServedModel, window_of
+from llmd.server.http.json_response import json_response
+from llmd.server.models.model_table import matching
+from llmd.server.models.served_model import ServedModel, window_of
 from llmd.server.service import Service
 
 OWNER = "llmd"

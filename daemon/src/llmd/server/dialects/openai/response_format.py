@@ -14,7 +14,7 @@ from msgspec import Struct
 from llmd.api.messages import Grammar
 from llmd.grammar.json_schema import schema_grammar
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 class GrammarChoice(Struct, frozen=True):

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from llmd.chat.tools import ToolChoice, check_choice, prepare_tools
-from llmd.server.request_fields import RequestFields
+from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.server.http.request_fields import RequestFields
 
 _CHOICES = 'auto, none, required, {"type": "function", …} or {"type": "allowed_tools", …}'
 Mode = Literal["auto", "required"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import EngineCrashedError
-from llmd.chat.answer_text import Piece
-from llmd.server.generation import Generation
-from llmd.server.supervisor import Supervisor
+from llmd.chat.answers.answer_text import Piece
+from llmd.server.answering.generation import Generation
+from llmd.server.engines.supervisor import Supervisor
 from tests.clients.sse import Event, events
 from tests.serving.http import Reply, send
 from tests.serving.model import CONTEXT_LEN

@@ -18,7 +18,7 @@ from llmd.server.dialects.openai.responses.fields import (
     read_truncation,
 )
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 from tests.clients.strict import check
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
-from llmd.chat.answer_text import AnswerToken
+from llmd.chat.answers.answer_text import AnswerToken
 from llmd.server.dialects.openai.responses.output import Output
 from tests.clients.strict import check
 from tests.serving.pieces import piece, pieces

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
-from llmd.chat.thinking import effort_budget
+from llmd.chat.answers.thinking import effort_budget
 from llmd.server.dialects.openai.responses.request import Asked, read_question, read_request
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 from tests.serving.garbage import garbage
 
 

@@ -9,9 +9,9 @@ from openai.types.responses import ResponseStreamEvent
 
 from llmd.api.parts import Text
 from llmd.api.problem import Problem
+from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.response import Response, error_event
-from llmd.server.generation import Usage
 from tests.clients.strict import check
 from tests.serving.pieces import pieces
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmd.server.served_model import ServedModel
+from llmd.server.models.served_model import ServedModel
 from tests.serving.http import Reply, send
 from tests.serving.running import MODEL, RunningDaemon
 

@@ -7,9 +7,9 @@ import pytest
 from openai.types.responses import FunctionTool
 
 from llmd.api.errors import RequestError
-from llmd.chat.tools import ToolChoice
+from llmd.chat.tools.choice import ToolChoice
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 from tests.clients.strict import check
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}

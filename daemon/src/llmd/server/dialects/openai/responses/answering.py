@@ -7,16 +7,16 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.problem import Problem
-from llmd.chat.answer_text import AnswerToken
+from llmd.chat.answers.answer_text import AnswerToken
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import Generation
+from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.request import Asked
 from llmd.server.dialects.openai.responses.response import Response, error_event
-from llmd.server.event_stream import EventStream
-from llmd.server.exchange import Exchange
-from llmd.server.generation import Generation
-from llmd.server.json_response import json_response
-from llmd.server.logprobs import logprob_entries
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.event_stream import EventStream
+from llmd.server.http.json_response import json_response
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.api.messages import Grammar
-from llmd.chat.thinking import thinking_variables
+from llmd.chat.answers.thinking import thinking_variables
 from llmd.grammar.json_schema import schema_grammar
 from llmd.server.dialects.openai.fields import MAX_TOKENS, MAX_TOP_LOGPROBS
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 SUMMARIES = ("auto", "concise", "detailed")

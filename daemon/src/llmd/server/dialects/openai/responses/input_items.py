@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.server.errors import BadRequestError
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "developer", "user", "assistant")
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}

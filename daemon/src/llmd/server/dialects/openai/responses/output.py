@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from llmd.api.parts import Text
-from llmd.chat.answer_text import AnswerToken, Piece
-from llmd.server.answer_items import AnswerItems, Item, ItemClosed, ItemEvent, ItemGrew, ItemKind, ItemOpened
+from llmd.chat.answers.answer_text import AnswerToken, Piece
+from llmd.server.answering.answer_items import (
+    AnswerItems,
+    Item,
+    ItemClosed,
+    ItemEvent,
+    ItemGrew,
+    ItemKind,
+    ItemOpened,
+)
 
 Event = dict[str, Any]
 Entry = dict[str, Any]

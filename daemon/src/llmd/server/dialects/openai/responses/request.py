@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt, ModelText
-from llmd.chat.thinking import effort_budget
 from llmd.chat.truncation import fit_messages, prompt_room
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
 from llmd.server.dialects.openai.fields import read_end, read_sampling, refuse
 from llmd.server.dialects.openai.responses.fields import (
@@ -24,8 +25,7 @@ from llmd.server.dialects.openai.responses.fields import (
 )
 from llmd.server.dialects.openai.responses.input_items import given_items, read_items
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
-from llmd.server.generation import GenerationRequest
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 
 class Question(Struct, frozen=True):

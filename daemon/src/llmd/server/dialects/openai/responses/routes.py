@@ -7,23 +7,23 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.problem import Problem
-from llmd.server.bodies import read_object
-from llmd.server.counting import count_tokens
+from llmd.server.answering.counting import count_tokens
+from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.input_tokens import counted
 from llmd.server.dialects.openai.responses.answering import Answering
 from llmd.server.dialects.openai.responses.request import read_question, read_request
 from llmd.server.dialects.openai.responses.store import ResponseStore
-from llmd.server.error_shapes import error_response
 from llmd.server.errors import BadRequestError
-from llmd.server.exchange import Exchange
-from llmd.server.generation import GenerationRequest
-from llmd.server.guards import peer_of
-from llmd.server.json_response import json_response
-from llmd.server.keep_alive import read_keep_alive
-from llmd.server.problems import NOT_FOUND
-from llmd.server.request_fields import RequestFields
-from llmd.server.request_record import current_record
-from llmd.server.served_model import ReadyModel
+from llmd.server.http.bodies import read_object
+from llmd.server.http.error_shapes import error_response
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import json_response
+from llmd.server.http.problems import NOT_FOUND
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.http.request_record import current_record
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.chat.tools import ToolChoice, check_choice, prepare_tools
+from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
 from llmd.server.dialects.openai.responses.input_items import invalid
-from llmd.server.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields
 
 MODES = ("none", "auto", "required")
 

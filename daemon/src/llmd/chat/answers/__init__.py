@@ -1,0 +1,1 @@
+"""Tokens of an answer to its text, its reasoning and its calls."""

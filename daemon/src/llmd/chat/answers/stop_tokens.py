@@ -1,0 +1,58 @@
+"""The tokens that end an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.errors import ModelError, RequestError, TemplateError
+from llmd.chat.generation_defaults import TokenId, listed_ids, read_generation_defaults
+from llmd.chat.json_file import convert_json
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.chat.templates.template_files import ChatTemplate
+from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.models.config_file import CONFIG_FILE, read_config
+
+_ANSWER = "llmd-answer"
+
+
+class _TextConfig(msgspec.Struct, frozen=True):
+    eos_token_id: TokenId | list[TokenId] | None = None
+
+
+class _ModelConfig(msgspec.Struct, frozen=True):
+    eos_token_id: TokenId | list[TokenId] | None = None
+    text_config: _TextConfig | None = None
+
+
+def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """All ids that end an answer, in order: generation_config.json's, config.json's and the tokenizer's own.
+
+    Raises:
+        ModelError: a file cannot be read, or ``eos_token_id`` is neither an id nor a list of ids.
+    """
+    values = read_config(directory)
+    config = convert_json(directory / CONFIG_FILE, values, _ModelConfig, error=ModelError)
+    text = config.text_config or _TextConfig()
+    configured = listed_ids(config.eos_token_id) + listed_ids(text.eos_token_id)
+    ids = read_generation_defaults(directory).eos_ids + configured + tokenizer.eos_ids
+    return tuple(sorted(set(ids)))
+
+
+def end_of_turn_ids(
+    renderer: TemplateRenderer, template: ChatTemplate, tokenizer: Tokenizer
+) -> tuple[int, ...]:
+    """The special token that the template writes after an answer, if any: models end their turn with it.
+
+    A template that cannot render two plain messages tells nothing; the error shows when it is used.
+    """
+    messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
+    try:
+        text = renderer.render(template, messages, add_generation_prompt=False).text
+    except (RequestError, TemplateError):
+        return ()
+    after = text.rpartition(_ANSWER)[2].lstrip()
+    pieces = SpecialTokenSplitter(tokenizer.vocabulary.specials).split(after)
+    return (pieces[0].token.token_id,) if pieces and pieces[0].token else ()

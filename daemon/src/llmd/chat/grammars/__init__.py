@@ -1,0 +1,1 @@
+"""Grammars of answers, tried in a process of their own before an engine gets them."""

@@ -1,0 +1,1 @@
+"""Conversations to prompts: chat templates, rendered in a process of their own."""

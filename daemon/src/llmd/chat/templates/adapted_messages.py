@@ -1,0 +1,33 @@
+"""Messages as one model's template wants them: where tools go, and what ids of calls may look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmd.chat.answers.answer_formats import AnswerFormats
+from llmd.chat.templates.template_messages import prepare_messages
+from llmd.chat.tools.call_ids import with_short_ids
+from llmd.chat.tools.prompt import tell_tools, tools_in_system_message
+
+
+def adapted_messages(
+    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], formats: AnswerFormats
+) -> Sequence[Mapping[str, Any]]:
+    """The messages of a request, changed as far as its template needs it.
+
+    Raises:
+        RequestError: a message is malformed.
+    """
+    if formats.tools_go == "template" and not formats.short_ids:
+        return messages
+    prepared = prepare_messages(messages, keep_developer=True)
+    if formats.short_ids:
+        prepared = with_short_ids(prepared)
+    match formats.tools_go:
+        case "template":
+            return prepared
+        case "system":
+            return tools_in_system_message(prepared, tools)
+        case "text":
+            return tell_tools(prepared, tools)

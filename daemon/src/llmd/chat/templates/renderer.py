@@ -1,0 +1,200 @@
+"""Chat templates: conversations to prompts, in a process of their own.
+
+Templates come with models and are untrusted programs. They render in jinja2's immutable sandbox, in one process that
+is killed when it takes too long or too much memory; the next render starts a new one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from llmd.api.errors import RequestError, TemplateError
+from llmd.chat.templates.literals import LiteralSwap, RenderedPrompt
+from llmd.chat.templates.template_files import ChatTemplate
+from llmd.chat.templates.template_frames import Failed, Rendered, RenderJob, pack
+from llmd.chat.templates.template_messages import Message, foldings, prepare_messages
+from llmd.chat.templates.template_process import TemplateProcess, WorkerLostError
+
+TIME_LIMIT_S = 2.0
+# Address space, not resident memory; the process itself maps about 60 MB.
+MEMORY_LIMIT_BYTES = 512 << 20
+# A template's own words go into an error: no more of them than somebody would read.
+MAX_REASON_LEN = 1000
+
+# Marks the end of an answer that is to be continued. Not a character, so that no text has it.
+_CONTINUE = "\ufdd0"
+_RESERVED = frozenset(
+    {"messages", "tools", "documents", "add_generation_prompt", "strftime_now", "raise_exception"}
+)
+_MENDS = {
+    "syntax": "the model's chat template does not parse; correct it or use /v1/completions",
+    "sandbox": "the model's chat template reaches for what the sandbox forbids; do not trust this model",
+    "memory": "the model's chat template needs more memory than it may have; shorten the messages or correct it",
+    "runtime": "the model's chat template cannot render these messages; correct it or use /v1/completions",
+}
+
+
+class TemplateRefusedError(RequestError):
+    """The template itself refused the conversation, by ``raise_exception``."""
+
+
+class TemplateRenderer:
+    """Renders chat templates in one process, started by the first render. Thread-safe: renders queue.
+
+    ``clock`` gives the local time that templates may write into a prompt.
+    """
+
+    def __init__(
+        self,
+        *,
+        time_limit_s: float = TIME_LIMIT_S,
+        memory_limit_bytes: int = MEMORY_LIMIT_BYTES,
+        clock: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        self._time_limit_s = time_limit_s
+        self._memory_limit_bytes = memory_limit_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._process: TemplateProcess | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process. A later render starts a new one."""
+        with self._lock:
+            self._end()
+
+    def render(
+        self,
+        template: ChatTemplate,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        extra: Mapping[str, Any] | None = None,
+    ) -> RenderedPrompt:
+        """The prompt of a conversation. Blocks for up to the time limit; from asyncio, call it in a thread.
+
+        System messages that the template refuses are folded into the first one, or into the first user message.
+        ``extra`` are further variables (``chat_template_kwargs``). ``continue_final_message`` leaves the last message
+        open, so that the model goes on writing it.
+
+        Raises:
+            RequestError: the messages are malformed (``param`` names the field) or the template refuses them.
+            TemplateError: the template is broken, or broke its time or memory limit.
+        """
+        source = template.source(with_tools=bool(tools))
+        prepared = prepare_messages(messages, keep_developer="developer" in source)
+        if continue_final_message:
+            prepared = [*prepared[:-1], {**prepared[-1], "content": prepared[-1]["content"] + _CONTINUE}]
+        variables = {
+            "tools": list(tools) if tools else None,
+            "documents": list(documents) if documents else None,
+            "add_generation_prompt": add_generation_prompt and not continue_final_message,
+            **_checked(extra or {}),
+        }
+        try:
+            text, swap = self._first_accepted(template, source, foldings(prepared), variables)
+        except RecursionError as exc:
+            raise RequestError(
+                "the messages or variables are nested too deeply",
+                param="messages",
+                hint="send flatter objects",
+            ) from exc
+        return swap.reveal(_up_to_mark(text) if continue_final_message else text)
+
+    def _first_accepted(
+        self, template: ChatTemplate, source: str, forms: Iterator[list[Message]], variables: dict[str, Any]
+    ) -> tuple[str, LiteralSwap]:
+        refusals: list[TemplateRefusedError] = []
+        for messages in forms:
+            inputs = {"messages": messages, **variables}
+            swap = LiteralSwap(template.special_texts, source, inputs)
+            try:
+                return self._render(source, {**template.variables, **swap.hide(inputs)}), swap
+            except TemplateRefusedError as exc:
+                refusals.append(exc)
+        raise refusals[0]
+
+    def _render(self, source: str, variables: dict[str, Any]) -> str:
+        try:
+            frame = pack(RenderJob(source, variables, self._clock().isoformat()))
+        except (OverflowError, UnicodeEncodeError) as exc:
+            raise RequestError(
+                f"the messages hold a value that cannot be rendered: {exc}",
+                param="messages",
+                hint="send valid Unicode and integers of at most 64 bits",
+            ) from exc
+        with self._lock:
+            reply = self._exchange(frame)
+        if not isinstance(reply, Failed):
+            return reply.text
+        reason = reply.message[:MAX_REASON_LEN]
+        if reply.kind == "refused":
+            raise TemplateRefusedError(
+                f"the model's chat template refuses the messages: {reason}",
+                param="messages",
+                hint="order the messages as the template asks",
+            )
+        raise TemplateError(f"the chat template failed: {reason}", hint=_MENDS[reply.kind])
+
+    def _exchange(self, frame: bytes) -> Rendered | Failed:
+        try:
+            if self._process is None or not self._process.is_alive:
+                self._end()
+                self._process = TemplateProcess(memory_bytes=self._memory_limit_bytes)
+            reply = self._process.render(frame, limit_s=self._time_limit_s)
+        except TimeoutError as exc:
+            self._end()
+            raise TemplateError(
+                f"the chat template did not finish within {self._time_limit_s:g} s",
+                hint="correct the model's chat template or use /v1/completions",
+            ) from exc
+        except WorkerLostError as exc:
+            self._end()
+            raise TemplateError(f"the chat template was lost: {exc}", hint=_MENDS["memory"]) from exc
+        except BaseException:
+            self._end()
+            raise
+        if isinstance(reply, Failed) and reply.kind == "memory":
+            self._end()
+        return reply
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+
+def _checked(extra: Mapping[str, Any]) -> dict[str, Any]:
+    taken = sorted(_RESERVED & extra.keys())
+    if taken:
+        raise RequestError(
+            f"chat_template_kwargs may not set {taken[0]!r}",
+            param="chat_template_kwargs",
+            hint="it is set by a field of its own",
+        )
+    return dict(extra)
+
+
+def _up_to_mark(text: str) -> str:
+    kept, mark, _ = text.rpartition(_CONTINUE)
+    if not mark:
+        raise RequestError(
+            "the model's chat template does not show the last message, so it cannot be continued",
+            param="messages",
+            hint="end the messages with a user message",
+        )
+    return kept

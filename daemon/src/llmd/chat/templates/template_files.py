@@ -1,0 +1,111 @@
+"""The chat template of a model directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.errors import TemplateError
+from llmd.chat.json_file import read_file, read_json
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
+from llmd.models.files import is_named
+
+
+class ChatTemplate(msgspec.Struct, frozen=True):
+    """A model's templates by name, and what they need to render.
+
+    ``variables`` are the special tokens by their roles (``bos_token``, …). ``special_texts`` are the texts that must
+    stay plain text where a request brings them.
+    """
+
+    sources: dict[str, str]
+    variables: dict[str, str | list[str]] = {}
+    special_texts: frozenset[str] = frozenset()
+
+    def source(self, *, with_tools: bool) -> str:
+        """The template for a conversation: ``tool_use`` where there are tools and it exists, else ``default``.
+
+        Raises:
+            TemplateError: the model has named templates, none of which is ``default``.
+        """
+        name = "tool_use" if with_tools and "tool_use" in self.sources else "default"
+        if name not in self.sources:
+            raise TemplateError(
+                f"the model has chat templates named {sorted(self.sources)}, but no {name!r}",
+                hint="name one of them 'default' in tokenizer_config.json, or use /v1/completions",
+            )
+        return self.sources[name]
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+    template: str
+
+
+class _File(msgspec.Struct, frozen=True):
+    chat_template: str | list[_Named] | None = None
+
+
+def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
+    """The template from ``chat_template.jinja``, ``tokenizer_config.json`` or ``chat_template.json``.
+
+    Raises:
+        TemplateError: the model has none, or a file cannot be read.
+    """
+    sources = template_sources(directory)
+    if not sources:
+        raise TemplateError(
+            f"{directory} has no chat template",
+            hint="send prompts to /v1/completions, or put a chat_template.jinja into the model directory",
+        )
+    return ChatTemplate(sources, *special_variables(tokenizer, read_tokenizer_config(directory).named))
+
+
+def special_variables(
+    tokenizer: Tokenizer, named: Mapping[str, str | list[str]] | None = None
+) -> tuple[dict[str, str | list[str]], frozenset[str]]:
+    """`ChatTemplate.variables` and ``special_texts``: ``named`` tokens, and BOS and EOS if only the tokenizer knows them."""
+    variables = dict(named or {})
+    if tokenizer.bos_id is not None:
+        variables.setdefault("bos_token", tokenizer.token_text(tokenizer.bos_id))
+    if tokenizer.eos_ids:
+        variables.setdefault("eos_token", tokenizer.token_text(tokenizer.eos_ids[0]))
+    return variables, frozenset(token.text for token in tokenizer.vocabulary.specials)
+
+
+def template_sources(directory: Path) -> dict[str, str]:
+    """The texts of all templates by name; none for a model without.
+
+    Raises:
+        TemplateError: a file cannot be read.
+    """
+    sources = _jinja_files(directory)
+    for name in ("tokenizer_config.json", "chat_template.json"):
+        sources = _json_file(directory / name) | sources if "default" not in sources else sources
+    return sources
+
+
+def _jinja_files(directory: Path) -> dict[str, str]:
+    named = {path.stem: path for path in sorted((directory / "additional_chat_templates").glob("*.jinja"))}
+    path = directory / "chat_template.jinja"
+    paths = {**named, "default": path} if is_named(path) else named
+    return {name: _read_text(path) for name, path in paths.items()}
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_file(path, error=TemplateError).decode()
+    except UnicodeDecodeError as exc:
+        raise TemplateError(f"{path} is not UTF-8: {exc.reason}", hint="copy the file again") from exc
+
+
+def _json_file(path: Path) -> dict[str, str]:
+    if not is_named(path):
+        return {}
+    template = read_json(path, _File, error=TemplateError).chat_template
+    if isinstance(template, str):
+        return {"default": template}
+    return {named.name: named.template for named in template or ()}

@@ -1,0 +1,148 @@
+"""Tokenizers that the tokenizers library runs: ``tokenizer.json``, and what is built in its form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tokenizers
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.special_tokens import SpecialToken
+from llmd.chat.tokenizers.token_bytes import PieceBytes
+from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
+from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
+
+# A character for private use: the boundary before a part that does not begin a text.
+_BOUNDARY = "\U0010fffd"
+
+
+class HFTokenizer(Tokenizer):
+    """Two tokenizers over one model: ``plain`` differs in that it does not see special tokens in text.
+
+    The library's own switch for that is state, and state cannot be shared between threads.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, tokenizer: tokenizers.Tokenizer, piece_bytes: PieceBytes
+    ) -> None:
+        super().__init__(vocabulary)
+        self._tokenizer = tokenizer
+        self._plain = _plain_twin(tokenizer, frozenset(token.text for token in vocabulary.specials))
+        self._boundary_id = self._plain.token_to_id(_BOUNDARY)
+        self._piece_bytes = piece_bytes
+        added = tokenizer.get_added_tokens_decoder()
+        self._added_bytes = {token_id: token.content.encode() for token_id, token in added.items()}
+
+    def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
+        if parse_special:
+            return _run(self._tokenizer, text)
+        # Metaspace prepends its space only where a text begins: a boundary before the part keeps it from doing so.
+        part = text if at_start else _BOUNDARY + text
+        return [token_id for token_id in _run(self._plain, part) if token_id != self._boundary_id]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        if token_id in self._added_bytes:
+            return self._added_bytes[token_id]
+        piece = self._tokenizer.id_to_token(token_id)
+        return b"" if piece is None else self._piece_bytes(piece)
+
+    def token_id(self, text: str) -> int | None:
+        found: int | None = self._tokenizer.token_to_id(text)
+        return found
+
+
+def _run(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
+    # A batch of one, because only batches release the GIL: 600 KB in a thread then hold up the others for 11 ms
+    # instead of 1.3 s. Without offsets, which cost half of the time.
+    return list(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids)
+
+
+def _plain_twin(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) -> tokenizers.Tokenizer:
+    twin = tokenizers.Tokenizer(tokenizer.model)
+    if tokenizer.normalizer is not None:
+        twin.normalizer = tokenizer.normalizer
+    if tokenizer.pre_tokenizer is not None:
+        twin.pre_tokenizer = tokenizer.pre_tokenizer
+    # In the order of their ids, so that those outside the model's vocabulary get the same ids again.
+    for _, token in sorted(tokenizer.get_added_tokens_decoder().items()):
+        if token.content in special_texts:
+            twin.add_special_tokens([token])
+        else:
+            twin.add_tokens([token])
+    twin.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
+    twin.encode_special_tokens = True
+    return twin
+
+
+def add_configured_tokens(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, path: Path) -> None:
+    """Add to ``tokenizer`` what ``config`` lists beside it, and see that every id is the listed one."""
+    special = config.special_texts
+    known = tokenizer.get_added_tokens_decoder()
+    for token_id, token in sorted(config.added.items()):
+        if token_id not in known or known[token_id].content != token.content:
+            flags = {"lstrip": token.lstrip, "rstrip": token.rstrip, "single_word": token.single_word}
+            added = tokenizers.AddedToken(token.content, normalized=token.normalized, **flags)
+            (tokenizer.add_special_tokens if token.content in special else tokenizer.add_tokens)([added])
+        check_token_id(tokenizer, token.content, token_id, path)
+    listed = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    named = [text for text in sorted(special - listed) if tokenizer.token_to_id(text) is not None]
+    tokenizer.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in named])
+
+
+def check_token_id(tokenizer: tokenizers.Tokenizer, text: str, token_id: int, path: Path) -> None:
+    actual = tokenizer.token_to_id(text)
+    if actual != token_id:
+        raise TokenizerError(
+            f"{path}: token {text!r} is listed with id {token_id}, but its place in the vocabulary is {actual}",
+            hint="the tokenizer files contradict each other; copy all of them from the same model",
+        )
+
+
+def describe(
+    tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, path: Path, *, strips_leading_space: bool
+) -> Vocabulary:
+    """The vocabulary of a complete tokenizer; BOS and EOS are those that ``config`` names.
+
+    Raises:
+        TokenizerError: a named BOS or EOS is not in the vocabulary.
+    """
+    added = tokenizer.get_added_tokens_decoder()
+    texts = config.special_texts
+    prefix = _written_prefix(tokenizer)
+    bos_id = _named_id(tokenizer, config, "bos_token", path)
+    if config.add_bos is not None:
+        prefix = (bos_id,) if config.add_bos and bos_id is not None else ()
+    eos_id = _named_id(tokenizer, config, "eos_token", path)
+    return Vocabulary(
+        size=max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1,
+        bos_id=prefix[0] if bos_id is None and prefix else bos_id,
+        eos_ids=() if eos_id is None else (eos_id,),
+        prefix_ids=prefix,
+        specials=tuple(
+            SpecialToken(token.content, token_id, token.lstrip, token.rstrip)
+            for token_id, token in sorted(added.items())
+            if token.special or token.content in texts
+        ),
+        strips_leading_space=strips_leading_space,
+    )
+
+
+def _named_id(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, key: str, path: Path) -> int | None:
+    text = config.name(key)
+    token_id: int | None = tokenizer.token_to_id(text) if text is not None else None
+    if text is not None and token_id is None:
+        raise TokenizerError(
+            f"{path.parent}: {key} is {text!r}, which is not in the vocabulary of {path.name}",
+            hint="correct tokenizer_config.json or copy the tokenizer files from the same model",
+        )
+    return token_id
+
+
+def _written_prefix(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
+    """The ids that the post-processor writes before a text: BOS, or nothing."""
+    marked = tokenizer.encode("a", add_special_tokens=True)
+    return tuple(marked.ids[: _leading_ones(marked.special_tokens_mask)])
+
+
+def _leading_ones(mask: list[int]) -> int:
+    return mask.index(0) if 0 in mask else 0

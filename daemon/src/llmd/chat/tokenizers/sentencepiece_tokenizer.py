@@ -1,0 +1,178 @@
+"""``tokenizer.model`` of SentencePiece: Llama 2, Mistral, Gemma."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sentencepiece
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitter
+from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
+from llmd.chat.tokenizers.tokenizer_config import AddedToken, TokenizerConfig
+
+# Field 3 of ModelProto (normalizer_spec) with field 3 (add_dummy_prefix) false. Protocol buffers that follow one
+# another are merged, so these bytes after a model switch its dummy prefix off.
+_NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """SentencePiece between added and control tokens, which its own library never matches in text.
+
+    Every piece of text has SentencePiece's dummy prefix where ``legacy`` is set, as transformers names it;
+    otherwise only text at the very start has it.
+    """
+
+    def __init__(self, content: bytes, path: Path, config: TokenizerConfig) -> None:
+        self._model = _processor(content, path)
+        has_prefix = self._model.normalize("a") != "a"
+        self._continuing = _processor(content + _NO_DUMMY_PREFIX, path) if has_prefix else self._model
+        self._starting = self._continuing if config.add_prefix_space is False else self._model
+        # transformers: legacy unless the configuration says otherwise.
+        self._legacy = config.legacy is not False
+        self._added = _all_added(self._model, config)
+        super().__init__(_describe(self._model, self._added, config, path, strips=has_prefix))
+        added = [SpecialToken(t.content, i, t.lstrip, t.rstrip) for i, t in self._added.items()]
+        self._splitter = SpecialTokenSplitter(added)
+        self._plain_splitter = SpecialTokenSplitter(t for t in added if not self.is_special(t.token_id))
+        self._ids = {token.text: token.token_id for token in added}
+        self._symbol_splitter = SpecialTokenSplitter(
+            t for t in self.vocabulary.specials if self._is_symbol(t.token_id)
+        )
+
+    def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
+        splitter = self._splitter if parse_special else self._plain_splitter
+        ids: list[int] = []
+        for place, piece in enumerate(splitter.split(text)):
+            starts = self._legacy or (at_start and place == 0)
+            ids += [piece.token.token_id] if piece.token else self._encode_plain(piece.text, starts=starts)
+        return ids
+
+    def _encode_plain(self, text: str, *, starts: bool) -> list[int]:
+        """Text that holds no special tokens: what reads like one is cut in two where the model itself would see it."""
+        ids: list[int] = []
+        kept = ""
+        for piece in self._symbol_splitter.split(text):
+            if piece.token is None:
+                kept += piece.text
+                continue
+            ids += self._run(kept + piece.text[:1], starts=starts and not ids)
+            kept = piece.text[1:]
+        return ids + self._run(kept, starts=starts and not ids)
+
+    def _run(self, text: str, *, starts: bool) -> list[int]:
+        model = self._starting if starts else self._continuing
+        return list(model.encode(text)) if text else []
+
+    def _is_symbol(self, token_id: int) -> bool:
+        """Whether it is a user-defined symbol, which SentencePiece matches in text, as Gemma's special tokens are."""
+        model = self._model
+        inside = token_id < model.get_piece_size()
+        return inside and not (model.is_control(token_id) or model.is_unknown(token_id))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        if token_id in self._added:
+            return self._added[token_id].content.encode()
+        if not 0 <= token_id < self._model.get_piece_size():
+            return b""
+        piece = self._model.id_to_piece(token_id)
+        if self._model.is_byte(token_id):
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace("▁", " ").encode()
+
+    def token_id(self, text: str) -> int | None:
+        if text in self._ids:
+            return self._ids[text]
+        return _piece_id(self._model, text)
+
+
+def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> SentencePieceTokenizer:
+    """The tokenizer of a SentencePiece model.
+
+    Raises:
+        TokenizerError: the content is no model, or ``config`` contradicts it.
+    """
+    return SentencePieceTokenizer(content, path, config)
+
+
+def _processor(content: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_proto=content)
+        # Pieces that are no UTF-8 and a missing unknown piece: the library notices only when it is asked for them.
+        model.id_to_piece([*range(model.get_piece_size()), model.unk_id()])
+    except (RuntimeError, UnicodeDecodeError, IndexError) as exc:
+        raise TokenizerError(
+            f"{path} is not a SentencePiece model: {exc}",
+            hint="the file is damaged or truncated; copy it again from its model",
+        ) from exc
+    return model
+
+
+def _piece_id(model: sentencepiece.SentencePieceProcessor, text: str) -> int | None:
+    """``piece_to_id`` answers with the id of the unknown piece for what it does not hold."""
+    token_id = int(model.piece_to_id(text))
+    return token_id if model.id_to_piece(token_id) == text else None
+
+
+def _all_added(model: sentencepiece.SentencePieceProcessor, config: TokenizerConfig) -> dict[int, AddedToken]:
+    """Tokens that are matched as a whole: the control and unknown pieces, then what ``config`` lists or names."""
+    pieces = range(model.get_piece_size())
+    added = {
+        i: AddedToken(model.id_to_piece(i)) for i in pieces if model.is_control(i) or model.is_unknown(i)
+    }
+    named = {_piece_id(model, text): text for text in config.special_texts}
+    added |= {i: AddedToken(text) for i, text in named.items() if i is not None}
+    return added | config.added
+
+
+def _describe(
+    model: sentencepiece.SentencePieceProcessor,
+    added: dict[int, AddedToken],
+    config: TokenizerConfig,
+    path: Path,
+    *,
+    strips: bool,
+) -> Vocabulary:
+    _check_ids(model, added, path)
+    bos_id = _role_id(config, "bos_token", added, model.bos_id(), path)
+    eos_id = _role_id(config, "eos_token", added, model.eos_id(), path)
+    texts = config.special_texts
+    return Vocabulary(
+        size=max(model.get_piece_size(), *(token_id + 1 for token_id in added)),
+        bos_id=bos_id,
+        eos_ids=() if eos_id is None else (eos_id,),
+        prefix_ids=() if bos_id is None or config.add_bos is False else (bos_id,),
+        specials=tuple(
+            SpecialToken(token.content, token_id, token.lstrip, token.rstrip)
+            for token_id, token in sorted(added.items())
+            if token.special or token.content in texts
+        ),
+        strips_leading_space=strips,
+    )
+
+
+def _check_ids(model: sentencepiece.SentencePieceProcessor, added: dict[int, AddedToken], path: Path) -> None:
+    ids: dict[str, int] = {}
+    for token_id, token in added.items():
+        held = ids.setdefault(token.content, token_id)
+        piece = _piece_id(model, token.content)
+        if token_id < 0 or held != token_id or piece not in {None, token_id}:
+            raise TokenizerError(
+                f"{path}: the configuration gives token {token.content!r} id {token_id}, it has {(held, piece)}",
+                hint="the tokenizer files contradict each other; copy all of them from the same model",
+            )
+
+
+def _role_id(
+    config: TokenizerConfig, key: str, added: dict[int, AddedToken], default: int, path: Path
+) -> int | None:
+    text = config.name(key)
+    if text is None:
+        return default if default >= 0 else None
+    ids = [token_id for token_id, token in added.items() if token.content == text]
+    if not ids:
+        raise TokenizerError(
+            f"{path.parent}: {key} is {text!r}, which is not in {path.name}",
+            hint="correct tokenizer_config.json or copy the tokenizer files from the same model",
+        )
+    return ids[0]

@@ -1,0 +1,162 @@
+"""``tokenizer.model`` in tiktoken's format, as Llama 3 was published: lines of base64 bytes and a rank."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import tiktoken
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.special_tokens import SpecialToken
+from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
+from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
+
+# How Llama 3 cuts text before merging: contractions, words with one leading sign, up to three digits, signs, spaces.
+# The file does not hold it. Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 3.2 (a vocabulary
+# that extends tiktoken's cl100k_base, whose pattern this is).
+PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# The pattern backtracks over a run of signs or spaces and gives up at about a million; longer runs are cut.
+MAX_RUN_LEN = 25_000
+_RUN = re.compile(rf"\s{{1,{MAX_RUN_LEN}}}|\S{{1,{MAX_RUN_LEN}}}")
+
+# Special tokens of Llama 3.1 in id order, from the first id after the ranks; 256 with the reserved ones.
+_LLAMA3_NAMES = (
+    "begin_of_text", "end_of_text", "reserved_special_token_0", "reserved_special_token_1", "finetune_right_pad_id",
+    "reserved_special_token_2", "start_header_id", "end_header_id", "eom_id", "eot_id", "python_tag",
+)  # fmt: skip
+_NUM_LLAMA3_SPECIALS = 256
+
+
+class TiktokenTokenizer(Tokenizer):
+    """Byte-level BPE by rank, run by tiktoken."""
+
+    def __init__(self, vocabulary: Vocabulary, ranks: dict[bytes, int]) -> None:
+        super().__init__(vocabulary)
+        specials = {token.text: token.token_id for token in vocabulary.specials}
+        self._encoding = tiktoken.Encoding(
+            "model", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=specials
+        )
+        self._specials = specials
+        self._special_texts = frozenset(specials)
+        self._ranks = ranks
+
+    def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
+        allowed = self._special_texts if parse_special else frozenset[str]()
+        parts = _cut_long_runs(text) if len(text) > MAX_RUN_LEN else [text]
+        return [
+            token_id
+            for part in parts
+            for token_id in self._encoding.encode(part, allowed_special=allowed, disallowed_special=())
+        ]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        try:
+            return self._encoding.decode_single_token_bytes(token_id)
+        except (KeyError, OverflowError):
+            return b""
+
+    def token_id(self, text: str) -> int | None:
+        return self._specials.get(text, self._ranks.get(text.encode()))
+
+
+def looks_like_tiktoken(content: bytes) -> bool:
+    """Whether the first line is base64 and a number."""
+    return re.match(rb"[A-Za-z0-9+/]+={0,2} \d+(\r?\n|$)", content) is not None
+
+
+def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> TiktokenTokenizer:
+    """The tokenizer of tiktoken's lines; its special tokens are Llama 3's unless ``config`` lists others.
+
+    Raises:
+        TokenizerError: a line is damaged, ranks or tokens occur twice, a byte has no token.
+    """
+    ranks = _read_ranks(path, content)
+    specials = _specials(ranks, config)
+    ids = {token.text: token.token_id for token in specials}
+    _check_ids(path, ranks, ids)
+    bos_id = _role_id(path, config, "bos_token", "<|begin_of_text|>", ids)
+    eos_id = _role_id(path, config, "eos_token", "<|end_of_text|>", ids)
+    vocabulary = Vocabulary(
+        size=max([*ranks.values(), *ids.values()]) + 1,
+        bos_id=bos_id,
+        eos_ids=() if eos_id is None else (eos_id,),
+        prefix_ids=() if bos_id is None or config.add_bos is False else (bos_id,),
+        specials=specials,
+    )
+    return TiktokenTokenizer(vocabulary, ranks)
+
+
+def _read_ranks(path: Path, content: bytes) -> dict[bytes, int]:
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line:
+            continue
+        try:
+            encoded, rank = line.split()
+            token = base64.b64decode(encoded, validate=True)
+            number_of_others = len(ranks)
+            ranks[token] = int(rank)
+        except ValueError as exc:
+            raise TokenizerError(
+                f"{path}, line {number}: {line[:60]!r} is not base64 and a rank",
+                hint="the file is damaged or truncated; copy it again from its model",
+            ) from exc
+        if len(ranks) == number_of_others:
+            raise TokenizerError(f"{path}, line {number}: the token occurs twice", hint="copy the file again")
+    missing = next((byte for byte in range(256) if bytes([byte]) not in ranks), None)
+    if missing is not None:
+        raise TokenizerError(
+            f"{path} has no token for byte {missing:#04x}", hint="the file is truncated; copy it again"
+        )
+    return ranks
+
+
+def _specials(ranks: dict[bytes, int], config: TokenizerConfig) -> tuple[SpecialToken, ...]:
+    if config.added:
+        return tuple(
+            SpecialToken(token.content, token_id) for token_id, token in sorted(config.added.items())
+        )
+    reserved = (f"reserved_special_token_{place}" for place in range(3, _NUM_LLAMA3_SPECIALS))
+    names = [*_LLAMA3_NAMES, *reserved][:_NUM_LLAMA3_SPECIALS]
+    first_id = max(ranks.values()) + 1
+    return tuple(SpecialToken(f"<|{name}|>", first_id + place) for place, name in enumerate(names))
+
+
+def _check_ids(path: Path, ranks: dict[bytes, int], specials: dict[str, int]) -> None:
+    ids = [*ranks.values(), *specials.values()]
+    if len(set(ids)) != len(ids) or min(ids) < 0 or max(ids) >= 1 << 31:
+        raise TokenizerError(
+            f"{path}: {len(ids)} tokens share {len(set(ids))} ids from {min(ids)} to {max(ids)}",
+            hint="ranks and added tokens need ids of their own, from 0 on; copy the tokenizer files again",
+        )
+
+
+def _role_id(path: Path, config: TokenizerConfig, key: str, default: str, ids: dict[str, int]) -> int | None:
+    text = config.name(key)
+    if text is not None and text not in ids:
+        raise TokenizerError(
+            f"{path.parent}: {key} is {text!r}, which is not among the added tokens of {path.name}",
+            hint="correct tokenizer_config.json or copy the tokenizer files from the same model",
+        )
+    return ids.get(text or default)
+
+
+def _cut_long_runs(text: str) -> Iterator[str]:
+    """Parts of ``text``, cut only inside runs of whitespace or of other characters longer than ``MAX_RUN_LEN``."""
+    start = 0
+    for run in _RUN.finditer(text):
+        cut = run.end()
+        if (
+            cut - run.start() == MAX_RUN_LEN
+            and cut < len(text)
+            and text[cut].isspace() == text[cut - 1].isspace()
+        ):
+            yield text[start:cut]
+            start = cut
+    yield text[start:]

@@ -1,0 +1,55 @@
+"""Finds the tokenizer of a model directory, whatever form it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.json_file import read_file
+from llmd.chat.tokenizers.byte_level_bpe import load_vocab_and_merges
+from llmd.chat.tokenizers.panics import panics_refused
+from llmd.chat.tokenizers.sentencepiece_tokenizer import load_sentencepiece
+from llmd.chat.tokenizers.tiktoken_tokenizer import load_tiktoken, looks_like_tiktoken
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig, read_tokenizer_config
+from llmd.chat.tokenizers.tokenizer_json import load_tokenizer_json
+from llmd.models.files import is_named
+
+
+def load_tokenizer(directory: Path) -> Tokenizer:
+    """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``.
+
+    A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
+
+    Raises:
+        TokenizerError: files are missing, damaged or contradict each other; the message names the file.
+    """
+    with panics_refused(f"{directory}: the tokenizer"):
+        return _load(directory)
+
+
+def _load(directory: Path) -> Tokenizer:
+    config = read_tokenizer_config(directory)
+    if is_named(directory / "tokenizer.json"):
+        return load_tokenizer_json(directory / "tokenizer.json", config)
+    if is_named(directory / "vocab.json"):
+        return load_vocab_and_merges(directory / "vocab.json", directory / "merges.txt", config)
+    if is_named(directory / "tokenizer.model"):
+        return _load_model_file(directory / "tokenizer.model", config)
+    raise TokenizerError(
+        f"{directory} has no tokenizer",
+        hint="copy tokenizer.json, vocab.json and merges.txt, or tokenizer.model from the model",
+    )
+
+
+def _load_model_file(path: Path, config: TokenizerConfig) -> Tokenizer:
+    content = read_file(path, error=TokenizerError)
+    if looks_like_tiktoken(content):
+        return load_tiktoken(path, content, config)
+    # A serialized ModelProto begins with its first piece: field 1, of a length.
+    if content[:1] == b"\n":
+        return load_sentencepiece(path, content, config)
+    raise TokenizerError(
+        f"{path} is neither a SentencePiece model nor in tiktoken's format",
+        hint="the file is damaged, or a pointer to a large file that was not fetched; copy it again",
+    )

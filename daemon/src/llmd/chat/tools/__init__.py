@@ -1,0 +1,1 @@
+"""Tools in prompts, and the calls that answers may make."""

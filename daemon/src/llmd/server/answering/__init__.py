@@ -1,0 +1,1 @@
+"""What every dialect runs alike: a request to the tokens and pieces of its answer."""

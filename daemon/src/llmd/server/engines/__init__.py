@@ -1,0 +1,1 @@
+"""Engine processes, and the requests that outlive them."""

@@ -1,0 +1,342 @@
+"""Runs one model's engine: carries out what `Supervision` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import assert_never
+
+from msgspec import Struct, structs
+
+from llmd.api.errors import EngineCrashedError, LlmdError
+from llmd.api.messages import (
+    Ask,
+    FromEngine,
+    Grammar,
+    Load,
+    Loaded,
+    Loading,
+    Output,
+    Report,
+    SamplingParams,
+    Started,
+    StopParams,
+    Submit,
+    Vocabulary,
+)
+from llmd.server.engines.engine_process import EngineProcess
+from llmd.server.engines.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
+from llmd.server.engines.token_stream import TokenStream
+from llmd.server.engines.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
+from llmd.server.errors import UnavailableError
+from llmd.server.http.request_record import RequestRecord
+from llmd.server.tasks import OwnedTask, unless
+from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord, silent_watch
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 2.0
+REPORT_LIMIT_S = 2.0
+Sleep = Callable[[float], Coroutine[None, None, None]]
+Admit = Callable[[], Awaitable[int | None]]
+"""Waits until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice."""
+
+
+async def _at_once() -> int | None:
+    return None
+
+
+class TokenRequest(Struct, frozen=True):
+    """One sequence to run; ``priority``, ``cache_salt`` and ``prompt_logprobs`` are those of `Submit`."""
+
+    prompt: tuple[int, ...]
+    sampling: SamplingParams
+    stop: StopParams
+    grammar: Grammar | None = None
+    priority: int = 0
+    cache_salt: str = ""
+    prompt_logprobs: int | None = None
+
+
+class Supervisor:
+    """Keeps the engine of one model alive. Used on the event loop alone; whoever makes it awaits `close`."""
+
+    def __init__(
+        self,
+        model: str,
+        load: Load,
+        command: Sequence[str],
+        *,
+        buffer_tokens: int = 1024,
+        limits: QueueLimits = DEFAULT_LIMITS,
+        backoff_s: tuple[float, ...] = BACKOFF_S,
+        sleep: Sleep = asyncio.sleep,
+        admit: Admit = _at_once,
+        watch: ModelWatch | None = None,
+    ) -> None:
+        self.model = model
+        self.progress: Loading | None = None
+        self._load = load
+        self._buffer_tokens = buffer_tokens
+        self._command = command
+        self._sleep = sleep
+        self._admit = admit
+        self._state = Supervision(model, backoff_s)
+        self._process: EngineProcess | None = None
+        self._next_start: float | None = 0.0
+        self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
+        self._watch = watch or silent_watch(model)
+        self._sequences: dict[int, SequenceRecord] = {}
+        self._streams: dict[int, TokenStream] = {}
+        self._ids = itertools.count()
+        self._reports: list[asyncio.Future[Report]] = []
+        self._settled = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._task = OwnedTask(self._run(), f"supervisor of {model}")
+
+    @property
+    def phase(self) -> Phase:
+        return self._state.phase
+
+    @property
+    def error(self) -> LlmdError | None:
+        """Why the model has failed or was closed."""
+        return self._state.error
+
+    @property
+    def known(self) -> Loaded | None:
+        """What the engine said when it had loaded, also while it is started again."""
+        return self._state.loaded
+
+    @property
+    def slots(self) -> int:
+        """How many sequences run at once."""
+        return self._load.slots
+
+    @property
+    def restarts(self) -> int:
+        return self._state.restarts
+
+    @property
+    def waiting(self) -> int:
+        """Sequences beyond those that can run at once."""
+        return self._room.waiting
+
+    @property
+    def pid(self) -> int | None:
+        """The engine process, where one runs."""
+        return self._process.pid if self._process else None
+
+    async def loaded(self) -> Loaded:
+        """Wait until the model has been loaded for the first time.
+
+        Raises:
+            LlmdError: it could not be loaded, or was closed before.
+        """
+        await self._settled.wait()
+        if self._state.loaded is None:
+            assert self._state.error is not None
+            raise self._state.error
+        return self._state.loaded
+
+    def learn(self, vocabulary: Vocabulary) -> None:
+        """Take what requests with a grammar need, before the first of them."""
+        self._state.learn(vocabulary)
+
+    @contextmanager
+    def place(self, record: RequestRecord) -> Iterator[None]:
+        """Count a request as one that waits while its model loads and its prompt becomes tokens.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        place = self._room.enter(record.key, 1, 0, time.monotonic())
+        try:
+            yield
+        finally:
+            self._room.leave(place, time.monotonic(), served=False)
+
+    def open(self, requests: Sequence[TokenRequest], record: RequestRecord | None = None) -> TokenStream:
+        """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        record = record or RequestRecord()
+        lengths = [len(request.prompt) for request in requests]
+        self._room.enter(record.key, len(requests), sum(lengths), time.monotonic())
+        submits = [
+            Submit(
+                next(self._ids),
+                r.prompt,
+                r.sampling,
+                r.stop,
+                grammar=r.grammar,
+                priority=r.priority,
+                cache_salt=r.cache_salt,
+                prompt_logprobs=r.prompt_logprobs,
+            )
+            for r in requests
+        ]
+        self._watch.opened(record, len(submits))
+        stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
+        if record.deadline is not None:
+            stream.expire_at(record.deadline, record.too_late())
+        for submit, length in zip(submits, lengths, strict=True):
+            place = Place(record.key, 1, length)
+            sequence = SequenceRecord(record, place, time.monotonic(), leads=submit.sampling.choice == 0)
+            self._sequences[submit.request_id] = sequence
+            self._watch.submitted(sequence)
+        for submit in submits:
+            self._streams[submit.request_id] = stream
+            self._perform(self._state.submit(submit))
+        return stream
+
+    def cancel(self, request_id: int) -> None:
+        self._end_stream(request_id)
+        self._perform(self._state.cancel(request_id))
+
+    def pause(self, request_id: int) -> None:
+        self._perform(self._state.pause(request_id))
+
+    def resume(self, request_id: int) -> None:
+        self._perform(self._state.resume(request_id))
+
+    async def report(self) -> Report | None:
+        """Counters of the engine; None while it does not run, or is too busy with one step to say."""
+        if self._process is None or self.phase is not Phase.READY:
+            return None
+        answer: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+        self._reports.append(answer)
+        self._process.send(Ask())
+        try:
+            return await asyncio.wait_for(answer, REPORT_LIMIT_S)
+        except (EngineCrashedError, TimeoutError):
+            return None
+
+    async def close(self, error: LlmdError | None = None) -> None:
+        """End the engine; requests that still run end with ``error``."""
+        error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
+        self._perform(self._state.close(error))
+        self._settled.set()
+        self._closing.set()
+        if not await self._task.join(GRACE_S):
+            await self._task.close()
+        self._watch.closed()
+
+    async def _run(self) -> None:
+        await unless(self._closing, self._admitted(), "admission")
+        while self._next_start is not None:
+            delay, self._next_start = self._next_start, None
+            await unless(self._closing, self._sleep(delay), "back-off")
+            if self._closing.is_set():
+                return
+            try:
+                how = await self._live()
+            except Exception as error:
+                logger.exception("engine_lost", extra={"model": self.model})
+                how = f"the daemon could not run it: {error}"
+            self._perform(self._state.died(how))
+            if not self._closing.is_set():
+                self._watch.died(how, starts_again=self._next_start is not None)
+            self._fail_reports(how)
+        self._settled.set()
+
+    async def _admitted(self) -> None:
+        """Wait until there is room; requests wait meanwhile, and fail where there will be none."""
+        try:
+            granted = await self._admit()
+        except LlmdError as error:
+            self._next_start = None
+            self._perform(self._state.fail(error))
+            return
+        if self._load.memory_budget is None:
+            self._load = structs.replace(self._load, memory_budget=granted)
+
+    async def _live(self) -> str:
+        """One engine from start to end; returns how it ended."""
+        process = await EngineProcess.start(self.model, self._command)
+        self._process = process
+        try:
+            if not self._closing.is_set():
+                process.send(self._load)
+                async for message in process.messages():
+                    self._receive(message)
+        finally:
+            self._process = None
+            how = await process.end(GRACE_S)
+        if self.phase in {Phase.LOADING, Phase.READY} and not self._closing.is_set():
+            fields = {"model": self.model, "how": how, "last_lines": process.last_lines}
+            logger.error("engine_died", extra=fields)
+        return how
+
+    def _receive(self, message: FromEngine) -> None:
+        if isinstance(message, Loading):
+            self.progress = message
+            self._watch.loading(message)
+        elif isinstance(message, Report):
+            for answer in self._reports:
+                if not answer.done():
+                    answer.set_result(message)
+            self._reports.clear()
+        else:
+            if isinstance(message, Loaded):
+                fields = {"model": self.model, "load_s": message.load_s}
+                logger.info("model_loaded", extra=fields)
+                self._watch.loaded(message)
+                for notice in message.notices:
+                    logger.warning("load_notice", extra={"model": self.model, "notice": notice})
+            elif isinstance(message, Output):
+                self._begin(message.started)
+            self._perform(self._state.receive(message))
+            if self.phase is not Phase.LOADING:
+                self._settled.set()
+
+    def _perform(self, commands: Sequence[Command]) -> None:
+        for command in commands:
+            match command:
+                case Start():
+                    self._next_start = command.after_s
+                case Send():
+                    if self._process is not None:
+                        self._process.send(command.message)
+                case Deliver():
+                    self._deliver(command)
+                case Fail():
+                    if stream := self._end_stream(command.request_id):
+                        stream.fail(command.error)
+                case _:
+                    assert_never(command)
+
+    def _begin(self, started: Sequence[Started]) -> None:
+        for one in started:
+            request_id = self._state.reader_of(one.request_id)
+            if request_id is not None and (stream := self._streams.get(request_id)):
+                stream.begin(structs.replace(one, request_id=request_id))
+                self._watch.begun(self._sequences[request_id], one)
+
+    def _deliver(self, command: Deliver) -> None:
+        request_id = command.output.request_id
+        stream = self._streams.get(request_id)
+        if sequence := self._sequences.get(request_id):
+            self._watch.token(sequence)
+        if command.output.finish is not None:
+            self._end_stream(request_id)
+        if stream is not None:
+            stream.push(command.output)
+
+    def _end_stream(self, request_id: int) -> TokenStream | None:
+        """Let go of a sequence that has ended or is no longer wanted; its place is free."""
+        if sequence := self._sequences.pop(request_id, None):
+            self._room.leave(sequence.place, time.monotonic())
+        return self._streams.pop(request_id, None)
+
+    def _fail_reports(self, how: str) -> None:
+        for answer in self._reports:
+            if not answer.done():
+                answer.set_exception(EngineCrashedError(f"the engine died ({how})"))
+        self._reports.clear()

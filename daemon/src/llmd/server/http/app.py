@@ -1,0 +1,174 @@
+"""The aiohttp application: one door for every request, whatever its dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import nullcontext
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from llmd.api.errors import LlmdError
+from llmd.api.problem import Problem
+from llmd.server.http import problems
+from llmd.server.http.access import Access
+from llmd.server.http.bodies import BODY_TIMEOUT_S
+from llmd.server.http.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_response
+from llmd.server.http.guards import Guards, cors_headers, peer_of, preflight_headers
+from llmd.server.http.problems import problem_of
+from llmd.server.http.request_record import RequestRecord, asked_timeout_s, begin_record, current_record
+from llmd.server.http.routing import RouteTable, match
+from llmd.server.service import Service
+
+logger = logging.getLogger(__name__)
+
+ID_HEADER = "x-request-id"
+MAX_REQUEST_ID_LEN = 128
+CLIENT_GONE = 499
+
+STARTED = web.RequestKey("started", float)
+"""Where a request keeps the time at which it came."""
+
+PREPARED = web.RequestKey("prepared", web.StreamResponse)
+"""Where a request keeps its response once that was begun."""
+
+PROBE = web.RequestKey("probe", bool)
+"""Where a request keeps that it only asks whether somebody answers."""
+
+
+class Door:
+    """Checks a request, finds its handler, and turns what went wrong into a reply."""
+
+    def __init__(
+        self, service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
+    ) -> None:
+        self._service = service
+        self._routes = routes
+        self._shapes = shapes
+        self._guards = guards
+        self._access = access
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request; broad, because one bad request must not end the daemon."""
+        request[STARTED] = time.perf_counter()
+        request[REQUEST_ID] = _request_id(request.headers)
+        request[SHAPE] = self._shapes.of(request.path, request.headers)
+        record = RequestRecord(request[REQUEST_ID], started=time.monotonic())
+        begin_record(record)
+        self._service.ledger.begin(record)
+        try:
+            record.limit(self._service.config.request_timeout_s)
+            record.limit(asked_timeout_s(request.headers))
+            response = await self._answer(request)
+        except asyncio.CancelledError:
+            # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.
+            self._end(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
+            raise
+        except ConnectionError:
+            response = web.Response(status=CLIENT_GONE)
+        except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
+            problem = self._problem(request, error)
+            record.error = problem.code or problem.type
+            response = error_response(request, problem)
+        self._end(request, response)
+        return response
+
+    def _end(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Count the request and log it: sizes and times, never texts."""
+        record = current_record()
+        self._service.ledger.end(record, response.status)
+        if request.get(PROBE, False) and response.status < 400:
+            return
+        fields = {
+            "request_id": record.request_id,
+            "path": request.path,
+            "status": response.status,
+            "ms": round(_elapsed_ms(request[STARTED]), 1),
+        }
+        if record.model:
+            fields |= record.told()
+        logger.info("request", extra=fields)
+
+    def _problem(self, request: web.Request, error: Exception) -> Problem:
+        match error:
+            case LlmdError():
+                return problem_of(error)
+            case web.HTTPRequestEntityTooLarge():
+                return problems.too_large(self._service.config.max_body)
+            case _:
+                fields = {"method": request.method, "path": request.path}
+                logger.error("request_failed", exc_info=error, extra=fields)
+                return problems.INTERNAL
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        peer = peer_of(request)
+        self._guards.check(peer, request.headers)
+        found = match(self._routes, request.method, request.path)
+        if request.method == "OPTIONS":
+            return _options(request, found.allowed)
+        right = found.route.right if found.route else "use"
+        current_record().key = self._access.admit(peer, request.headers, right)
+        if found.route is None:
+            return self._refusal(request, found.allowed)
+        request[PROBE] = found.route.probe
+        current_record().route = found.route.path
+        # Reading never waits for a drain: readiness and lists are asked for until the end.
+        reads = found.route.method in {"GET", "HEAD"}
+        counted = nullcontext() if reads else self._service.activity.request()
+        with counted:
+            response: web.StreamResponse = await found.route.handler(request, self._service)
+        return response
+
+    def _refusal(self, request: web.Request, allowed: frozenset[str]) -> web.Response:
+        if not allowed:
+            return error_response(request, problems.unknown_url(request.path))
+        return error_response(request, problems.wrong_method(request.method, request.path, allowed))
+
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Headers of every reply, streams included."""
+        request[PREPARED] = response
+        response.headers[ID_HEADER] = response.headers["request-id"] = request[REQUEST_ID]
+        response.headers["openai-processing-ms"] = f"{_elapsed_ms(request[STARTED]):.0f}"
+        response.headers["server"] = f"llmd/{self._service.version}"
+        origin = request.headers.get("Origin")
+        if origin is not None and self._guards.origin_allowed(origin):
+            response.headers.update(cors_headers(origin))
+
+
+def _elapsed_ms(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
+
+
+def build_app(
+    service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
+) -> web.Application:
+    """The application that serves ``routes``, with errors in the form of ``shapes``."""
+    door = Door(service, routes, shapes, guards, access)
+
+    @web.middleware
+    async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name
+        return await door(request)
+
+    # Not a route: paths with a line break, `OPTIONS *` and CONNECT would slip past every pattern.
+    app = web.Application(client_max_size=service.config.max_body, middlewares=[every_request])
+    app[BODY_TIMEOUT_S] = service.config.body_timeout_s
+    app.on_response_prepare.append(door.add_headers)
+    return app
+
+
+def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:
+    headers = {"Allow": ", ".join(sorted(allowed or {"OPTIONS"}))}
+    if "Origin" in request.headers:
+        headers |= preflight_headers(request.headers.get("Access-Control-Request-Headers", ""))
+    return web.Response(status=204, headers=headers)
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    given = headers.get(ID_HEADER, "")
+    if given and len(given) <= MAX_REQUEST_ID_LEN and given.isprintable() and given.isascii():
+        return given
+    return f"req_{uuid.uuid4().hex}"

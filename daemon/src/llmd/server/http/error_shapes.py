@@ -1,0 +1,64 @@
+"""Errors in the form that the asker reads: its dialect's own, or OpenAI's on paths that are nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from aiohttp import web
+from msgspec import structs
+
+from llmd.api.problem import ErrorReply, ErrorShape, Problem
+from llmd.server.http.json_response import json_response
+from llmd.server.http.routing import normalized
+
+REQUEST_ID = web.RequestKey("request_id", str)
+"""Where a request keeps its id."""
+
+SHAPE = web.RequestKey("error_shape", ErrorShape)
+"""Where a request keeps the form of its errors."""
+
+
+def openai_error(problem: Problem, _request_id: str) -> ErrorReply:
+    """OpenAI's error object."""
+    error = {
+        "message": problem.message,
+        "type": problem.type,
+        "param": problem.param,
+        "code": problem.code,
+    }
+    return ErrorReply(problem.status, {"error": error | dict(problem.extra)})
+
+
+OPENAI = ErrorShape(openai_error, paths=("/",))
+
+
+class ErrorShapes:
+    """The form of errors by path and header."""
+
+    def __init__(self, shapes: Iterable[ErrorShape]) -> None:
+        self._shapes = tuple(shapes)
+
+    def of(self, path: str, headers: Mapping[str, str]) -> ErrorShape:
+        """A dialect's own paths come first, then the header that tells its clients on shared ones."""
+        path = normalized(path)
+        own = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
+        told = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)
+        return next(own, None) or next(told, OPENAI)
+
+
+def error_reply(request: web.BaseRequest, problem: Problem) -> ErrorReply:
+    """A problem in the form of the request's dialect, for a stream that has begun."""
+    # Bytes of a header that are no text come as surrogates, which JSON cannot hold.
+    message = problem.message.encode(errors="backslashreplace").decode()
+    shape: ErrorShape = request.get(SHAPE, OPENAI)
+    return shape.write(structs.replace(problem, message=message), request.get(REQUEST_ID, ""))
+
+
+def error_response(request: web.BaseRequest, problem: Problem) -> web.Response:
+    """The whole reply to a request that failed."""
+    reply = error_reply(request, problem)
+    return json_response(reply.body, status=reply.status, headers=problem.headers)
+
+
+def _is_below(path: str, start: str) -> bool:
+    return any(known == start or known.startswith(f"{start.rstrip('/')}/") for known in (path, f"/v1{path}"))

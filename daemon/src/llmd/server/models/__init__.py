@@ -1,0 +1,1 @@
+"""Which models there are, which are loaded, and which make room."""

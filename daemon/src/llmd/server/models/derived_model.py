@@ -1,0 +1,60 @@
+"""A derived model as requests see it: the engine of its base, with words and settings of its own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from llmd.chat.derived_text import derived_text
+from llmd.chat.model_text import ModelText
+from llmd.registry.derived import DerivedModel
+from llmd.server.engines.supervisor import Supervisor
+from llmd.server.models.residence import Residence
+from llmd.server.models.served_model import ReadyModel, ServedModel
+
+
+class DerivedServedModel(Struct, frozen=True):
+    """``base`` may answer under its own name, and for other derived models, at the same time."""
+
+    name: str
+    record: DerivedModel
+    base: ServedModel
+
+    @property
+    def directory(self) -> Path:
+        return self.base.directory
+
+    @property
+    def supervisor(self) -> Supervisor:
+        return self.base.supervisor
+
+    @property
+    def residence(self) -> Residence:
+        return self.base.residence
+
+    def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
+        """Hold the base for a request."""
+        return self.base.in_use(keep_alive_s)
+
+    async def text(self) -> ModelText:
+        """Wait until prompts can be made tokens.
+
+        Raises:
+            LlmdError: the base's text files cannot be used.
+        """
+        return derived_text(await self.base.text(), self.record)
+
+    async def ready(self) -> ReadyModel:
+        """Wait until the base can answer.
+
+        Raises:
+            LlmdError: it cannot be loaded, or has failed for good.
+        """
+        ready = await self.base.ready()
+        return structs.replace(ready, text=derived_text(ready.text, self.record))
+
+
+AnsweringModel = ServedModel | DerivedServedModel
+"""What a name in a request means."""

@@ -1,0 +1,159 @@
+"""Which model a name means, and which models are loaded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from llmd.api.errors import LlmdError, NotFoundError, RequestError
+from llmd.registry.store import Store
+from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
+from llmd.server.models.residents import Residents
+from llmd.server.models.served_model import ServedModel
+
+LATEST = ":latest"
+ANY = "*"
+NEAREST = 3
+PATH_STARTS = ("/", "./", "../", "~")
+
+
+class ModelTable:
+    """Models by name and alias. One that lies in the store is loaded when it is first asked for."""
+
+    def __init__(self, store: Store, aliases: Mapping[str, str], residents: Residents) -> None:
+        self.store = store
+        self.aliases = aliases
+        self._residents = residents
+        # Models outside the store, by name: they are found again after they were unloaded.
+        self._elsewhere: dict[str, Path] = {}
+
+    @property
+    def served(self) -> tuple[ServedModel, ...]:
+        """Models that are loaded or being loaded."""
+        return tuple(self._residents.served.values())
+
+    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
+        """The model of a name: derived, exact, alias, without ``:latest``, unique prefix, directory.
+
+        No name is the only loaded model. ``allow_path``: the asker may name any directory of this machine.
+
+        Raises:
+            NotFoundError: there is none; the message has the nearest names.
+            RequestError: no name, and not exactly one model is loaded.
+        """
+        if not asked:
+            return self._only()
+        derived = self.store.derived.find(asked)
+        if derived is not None:
+            name, record = derived
+            return DerivedServedModel(name, record, await self._serve(record.base, allow_path=True))
+        return await self._serve(asked, allow_path=allow_path)
+
+    async def _serve(self, asked: str, *, allow_path: bool) -> ServedModel:
+        name, directory = self.locate(asked, allow_path=allow_path)
+        if name not in self._residents.served and self.store.directories().get(name) != directory:
+            self._elsewhere[name] = directory
+        return await self._residents.serve(name, directory)
+
+    def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
+        """Name and directory of a model, whether or not it is loaded.
+
+        Raises:
+            NotFoundError: there is none; the message has the nearest names.
+        """
+        directories = self.directories()
+        names = matching(asked, self.aliases, directories)
+        if len(names) == 1 and names[0] in directories:
+            return names[0], directories[names[0]]
+        if allow_path and (directory := _directory(asked)) is not None:
+            return self._name_of(directory, directories), directory
+        if asked.startswith(PATH_STARTS):
+            raise _no_directory(asked, allow_path=allow_path)
+        raise _unknown(asked, names, {*directories, *self.aliases})
+
+    def directories(self) -> dict[str, Path]:
+        """Every model that a request may name: those of the store, and those that were given by path."""
+        return {**self._elsewhere, **self.store.directories()}
+
+    async def unload(self, name: str, error: LlmdError | None = None) -> None:
+        """End a model's engine.
+
+        Raises:
+            NotFoundError: it is not loaded.
+        """
+        served = self._residents.served
+        name = next(iter(matching(name, self.aliases, served)), name)
+        if name not in served:
+            loaded = ", ".join(served) or "none"
+            raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
+        await self._residents.unload(name, error)
+
+    def names_of(self, served: AnsweringModel) -> list[str]:
+        """The model's name and its aliases, but for those that stand for many names."""
+        mine = (alias for alias, name in self.aliases.items() if name == served.name and ANY not in alias)
+        return [served.name, *mine]
+
+    def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
+        """The directory's own name, or its path where another model has that name."""
+        return directory.name if taken.get(directory.name, directory) == directory else str(directory)
+
+    def _only(self) -> ServedModel:
+        served = self._residents.served
+        if len(served) == 1:
+            return next(iter(served.values()))
+        loaded = ", ".join(served) or "none"
+        raise RequestError(
+            f"the request names no model, and {len(served)} are loaded: {loaded}",
+            param="model",
+            hint="set model to one of GET /v1/models",
+        )
+
+
+def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Names that ``asked`` may mean; exactly one, or the asker must be told. A ``*`` in an alias stands for any text."""
+    patterns = {alias: name for alias, name in aliases.items() if ANY in alias}
+    known = {name: name for name in names} | {
+        alias: name for alias, name in aliases.items() if alias not in patterns
+    }
+    for exact in (asked, asked.removesuffix(LATEST)):
+        if exact in known:
+            return [known[exact]]
+    meant = [name for pattern, name in patterns.items() if fnmatchcase(asked, pattern)]
+    if meant:
+        return meant[:1]
+    return sorted({target for name, target in known.items() if name.startswith(asked)})
+
+
+def _directory(asked: str) -> Path | None:
+    path = Path(asked)
+    try:
+        return path.resolve() if "/" in asked and path.is_dir() else None
+    except OSError:  # too long for a path, or not for this user to see
+        return None
+
+
+def _no_directory(asked: str, *, allow_path: bool) -> NotFoundError:
+    """Whether it exists is told only to those who may name it."""
+    if allow_path:
+        return NotFoundError(
+            f"there is no directory {asked}", hint="check the path; `llmd list` shows what there is"
+        )
+    return NotFoundError(
+        f"{asked} is a path, and paths may be given only over the Unix socket",
+        hint="serve the directory as `llmd serve DIRECTORY`, or ask through the daemon's socket",
+    )
+
+
+def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundError:
+    if len(names) > 1:
+        return NotFoundError(
+            f"{len(names)} models begin with {asked}: {', '.join(names[:NEAREST])}",
+            hint="give the whole name",
+        )
+    nearest = difflib.get_close_matches(asked, known, n=NEAREST, cutoff=0.0)
+    return NotFoundError(
+        f"there is no model {asked}; the nearest names are {', '.join(nearest) or 'none'}",
+        hint="GET /v1/models lists every model, `llmd pull ORG/NAME` fetches one",
+    )

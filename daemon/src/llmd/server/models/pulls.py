@@ -1,0 +1,174 @@
+"""Pulls that run in the daemon: each in a child process, shared by all who ask for the same model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from llmd.api import errors
+from llmd.api.errors import LlmdError, RequestError
+from llmd.registry.names import HubName
+from llmd.registry.pull import PullStep
+from llmd.server.models.follower import Follower
+from llmd.server.tasks import OwnedTask
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 2.0
+BEGUN = PullStep("pulling manifest")
+"""Told at once: the process needs a moment to start."""
+
+
+class _Failed(msgspec.Struct, frozen=True):
+    error: str
+    message: str
+    hint: str = ""
+    exit_code: int = 1
+
+
+def pull_command(models: Path, hub: str | None, reserved: Sequence[str]) -> tuple[str, ...]:
+    """What starts a pull, but for the name of the model."""
+    named = [word for name in reserved for word in ("--reserved", name)]
+    asked = ["--hub", hub] if hub else []
+    return (sys.executable, "-m", "llmd.registry", "--models", str(models), *asked, *named)
+
+
+class _Pull:
+    """One child process and those who follow it."""
+
+    def __init__(self, name: HubName, command: Sequence[str]) -> None:
+        self.name = name
+        self.followers: set[Follower] = set()
+        self.ended = False
+        self._command = command
+        self._seen = {(BEGUN.status, BEGUN.digest): BEGUN}
+        self._process: asyncio.subprocess.Process | None = None
+        self._error: LlmdError | None = None
+        self._task = OwnedTask(self._run(), f"pull of {name}")
+
+    def follow(self) -> Follower:
+        self.followers.add(follower := Follower(self.seen))
+        return follower
+
+    @property
+    def seen(self) -> tuple[PullStep, ...]:
+        return tuple(self._seen.values())
+
+    async def stop(self, error: LlmdError | None = None) -> None:
+        """End the process; what has come stays on the disk."""
+        self._error = error
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+        if not await self._task.join(GRACE_S):
+            await self._task.close()
+
+    async def _run(self) -> None:
+        error: LlmdError | None = LlmdError(f"the pull of {self.name} failed", hint="see the daemon's log")
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                "--",
+                str(self.name),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+            error = await self._read(self._process)
+        finally:
+            await self._end_process()
+            self.ended = True
+            for follower in self.followers:
+                follower.end(self._error or error)
+
+    async def _read(self, process: asyncio.subprocess.Process) -> LlmdError | None:
+        """Pass every step on; returns why the pull failed."""
+        assert process.stdout is not None
+        async for line in process.stdout:
+            message = msgspec.json.decode(line)
+            if "error" in message:
+                failed = msgspec.convert(message, _Failed)
+                logger.warning("pull_failed", extra={"model": str(self.name), "reason": failed.message})
+                return _error_of(failed)
+            self._pass_on(msgspec.convert(message, PullStep))
+        status = await process.wait()
+        if status == 0:
+            logger.info("model_pulled", extra={"model": str(self.name)})
+            return None
+        return LlmdError(
+            f"the pull of {self.name} ended with {status}", hint="what has come is kept: pull again"
+        )
+
+    def _pass_on(self, step: PullStep) -> None:
+        key = step.status, step.digest
+        before = self._seen.get(key)
+        if before is not None and before.completed > step.completed:
+            return  # begun anew: clients are never told less than before
+        self._seen[key] = step
+        for follower in self.followers:
+            follower.push(step)
+
+    async def _end_process(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        try:
+            await asyncio.wait_for(process.wait(), GRACE_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+class Pulls:
+    """Used on the event loop alone; whoever makes it awaits `close`."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """``command`` starts a pull, but for the name of the model."""
+        self._command = command
+        self._running: dict[HubName, _Pull] = {}
+
+    @property
+    def running(self) -> dict[HubName, tuple[PullStep, ...]]:
+        """The last step of each file, by the model that is pulled."""
+        return {name: pull.seen for name, pull in self._running.items() if not pull.ended}
+
+    @asynccontextmanager
+    async def follow(self, name: HubName) -> AsyncIterator[AsyncIterator[PullStep]]:
+        """Join the pull of a model, which begins where nobody has asked for it yet. It ends when its last follower leaves.
+
+        The steps raise `LlmdError` where the pull fails.
+        """
+        pull = self._running.get(name)
+        if pull is None or pull.ended:
+            pull = self._running[name] = _Pull(name, self._command)
+        follower = pull.follow()
+        try:
+            yield follower.steps()
+        finally:
+            pull.followers.discard(follower)
+            if not pull.followers:
+                if self._running.get(name) is pull:
+                    del self._running[name]
+                await pull.stop()
+
+    async def close(self, error: LlmdError) -> None:
+        """End every pull; its followers are told why."""
+        await asyncio.gather(*(pull.stop(error) for pull in self._running.values()))
+
+
+def _error_of(failed: _Failed) -> LlmdError:
+    kind = getattr(errors, failed.error, LlmdError)
+    if not (isinstance(kind, type) and issubclass(kind, LlmdError)):
+        kind = LlmdError
+    error = (
+        RequestError(failed.message, param="model", hint=failed.hint)
+        if kind is RequestError
+        else kind(failed.message, hint=failed.hint)
+    )
+    error.exit_code = failed.exit_code
+    return error

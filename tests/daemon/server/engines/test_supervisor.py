@@ -1,0 +1,235 @@
+"""A supervisor with real engine processes behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
+from llmd.api.messages import Load, SamplingParams, StopParams
+from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.supervision import Phase
+from llmd.server.engines.supervisor import Supervisor, TokenRequest
+from llmd.server.engines.token_stream import TokenStream
+from llmd.server.errors import UnavailableError
+
+PROMPT = tuple(b"Hello")
+# The real engine, but that its first step kills it.
+FATAL_STEP = """
+import os, signal, sys
+from llmd.engine.core import EngineCore
+EngineCore.step = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+from llmd.engine.__main__ import main
+sys.exit(main())
+"""
+
+
+def request(max_tokens: int = 20, **sampling: Any) -> TokenRequest:
+    return TokenRequest(
+        PROMPT, SamplingParams(**{"seed": 1, "temperature": 0.0, **sampling}), StopParams(max_tokens)
+    )
+
+
+async def tokens_of(supervisor: Supervisor, *requests: TokenRequest) -> list[list[int]]:
+    """The tokens of sequences that run together."""
+    stream = supervisor.open(requests)
+    tokens: list[list[int]] = [[] for _ in requests]
+    running = len(requests)
+    while running:
+        index, token = await stream.next()
+        tokens[index].append(token.token)
+        running -= token.finish is not None
+    return tokens
+
+
+async def read_to_the_end(stream: TokenStream) -> None:
+    while True:
+        await stream.next()
+
+
+class Delays:
+    """Takes the place of the clock: back-offs are noted, not waited for."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    async def __call__(self, delay_s: float) -> None:
+        self.asked.append(delay_s)
+
+
+@asynccontextmanager
+async def supervised(directory: Path, command: tuple[str, ...], **options: Any) -> AsyncIterator[Supervisor]:
+    load = Load(str(directory), device="reference", kv_dtype="f32", memory_budget=64 << 20, slots=4)
+    supervisor = Supervisor("tiny", load, command, **options)
+    try:
+        yield supervisor
+    finally:
+        await supervisor.close()
+
+
+@pytest.fixture
+async def supervisor(model_directory: Path, probes: Path) -> AsyncIterator[Supervisor]:
+    async with supervised(model_directory, engine_command(probes)) as supervisor:
+        yield supervisor
+
+
+async def test_sequences_run_together_each_with_its_own_tokens(supervisor: Supervisor) -> None:
+    loaded = await supervisor.loaded()
+    assert loaded.architecture
+    alone = await tokens_of(supervisor, request())
+    together = await tokens_of(supervisor, request(), request(temperature=1.0), request(7))
+    assert together[0] == alone[0]
+    assert together[1] != alone[0]
+    assert together[2] == alone[0][:7]
+
+
+async def test_requests_may_come_before_the_model_has_loaded(supervisor: Supervisor) -> None:
+    assert supervisor.phase is Phase.LOADING
+    assert len((await tokens_of(supervisor, request(3)))[0]) == 3
+
+
+async def test_killed_engine_is_replaced_and_the_tokens_stay_the_same(supervisor: Supervisor) -> None:
+    undisturbed = await tokens_of(supervisor, request(), request(temperature=1.0))
+    stream = supervisor.open([request(), request(temperature=1.0)])
+    tokens: list[list[int]] = [[], []]
+    finished = 0
+    while finished < 2:
+        index, token = await stream.next()
+        tokens[index].append(token.token)
+        finished += token.finish is not None
+        if len(tokens[0]) == 5 and index == 0:
+            assert supervisor.pid is not None
+            os.kill(supervisor.pid, signal.SIGKILL)
+    assert tokens == undisturbed
+    assert supervisor.restarts == 1
+
+
+async def test_cached_tokens_are_told_of_the_right_request_after_a_resubmission(
+    supervisor: Supervisor,
+) -> None:
+    stream = supervisor.open([request(400)])
+    await stream.next()
+    (request_id,) = stream._index
+    supervisor.pause(request_id)
+    supervisor.resume(request_id)
+    long = TokenRequest(PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
+    await tokens_of(supervisor, long)
+    other = supervisor.open([long])
+    await other.next()
+    assert other.cached_tokens[0] >= 80
+    for one in (stream, other):
+        one.close()
+
+
+async def test_engine_that_always_dies_is_given_up_with_its_reason(
+    model_directory: Path, probes: Path
+) -> None:
+    delays = Delays()
+    command = (sys.executable, "-c", FATAL_STEP, "--cache", str(probes))
+    async with supervised(model_directory, command, backoff_s=(1.0, 4.0), sleep=delays) as supervisor:
+        await supervisor.loaded()
+        with pytest.raises(EngineCrashedError, match="SIGKILL"):
+            await supervisor.open([request()]).next()
+        assert delays.asked == [0.0, 0.0, 1.0, 4.0]
+        assert supervisor.phase is Phase.FAILED
+        with pytest.raises(UnavailableError, match="SIGKILL"):
+            await supervisor.open([request()]).next()
+
+
+async def test_slow_reader_gets_every_token_and_holds_nobody(model_directory: Path, probes: Path) -> None:
+    async with supervised(model_directory, engine_command(probes), buffer_tokens=4) as supervisor:
+        (expected,) = await tokens_of(supervisor, request(60))
+        slow = supervisor.open([request(60)])
+        received = [(await slow.next())[1].token]
+        for _ in range(3):
+            assert (await tokens_of(supervisor, request(60)))[0] == expected
+        report = await supervisor.report()
+        assert report is not None
+        assert (report.running, report.waiting) == (0, 0)
+        while len(received) < len(expected):
+            received.append((await slow.next())[1].token)
+        assert received == expected
+
+
+async def test_closed_stream_frees_its_requests(supervisor: Supervisor) -> None:
+    stream = supervisor.open([request(400), request(400)])
+    await stream.next()
+    stream.close()
+    await tokens_of(supervisor, request(2))
+    report = await supervisor.report()
+    assert report is not None
+    assert (report.running, report.waiting, report.kv_blocks_used) == (0, 0, 0)
+
+
+async def test_engine_that_does_not_answer_holds_nobody_who_asks(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await supervisor.loaded()
+    monkeypatch.setattr("llmd.server.engines.supervisor.REPORT_LIMIT_S", 0.05)
+    assert supervisor.pid is not None
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    assert await supervisor.report() is None
+    os.kill(supervisor.pid, signal.SIGCONT)
+
+
+async def test_request_that_cannot_run_fails_alone(supervisor: Supervisor) -> None:
+    await supervisor.loaded()
+    with pytest.raises(RequestError, match="do not fit"):
+        await supervisor.open([request(100_000)]).next()
+    assert len((await tokens_of(supervisor, request(2)))[0]) == 2
+
+
+async def test_model_that_cannot_be_loaded_tells_its_error(tmp_path: Path, probes: Path) -> None:
+    async with supervised(tmp_path, engine_command(probes)) as supervisor:
+        with pytest.raises(CheckpointError, match=r"config\.json"):
+            await supervisor.loaded()
+        assert isinstance(supervisor.error, CheckpointError)
+        assert await supervisor.report() is None
+
+
+async def test_program_that_cannot_be_started_is_an_error(model_directory: Path) -> None:
+    async with supervised(model_directory, ("/nonexistent/python",)) as supervisor:
+        with pytest.raises(EngineCrashedError, match="could not run it"):
+            await supervisor.loaded()
+
+
+async def test_closing_ends_the_process_and_what_waits_for_it(model_directory: Path, probes: Path) -> None:
+    async with supervised(model_directory, engine_command(probes)) as supervisor:
+        await supervisor.loaded()
+        stream = supervisor.open([request(400)])
+        await stream.next()
+        pid = supervisor.pid
+    assert pid is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(UnavailableError, match="unloaded"):
+        await read_to_the_end(stream)
+
+
+async def test_closing_while_the_engine_starts_leaves_nothing_behind(
+    model_directory: Path, probes: Path
+) -> None:
+    async with supervised(model_directory, engine_command(probes)) as supervisor:
+        pass
+    with pytest.raises(UnavailableError):
+        await supervisor.loaded()
+
+
+async def test_an_ordered_end_while_loading_is_no_failure_of_the_engine(
+    model_directory: Path, probes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with supervised(model_directory, engine_command(probes)) as supervisor:
+        for _ in range(100_000):
+            if supervisor.pid is not None:
+                break
+            await asyncio.sleep(0)
+        assert supervisor.pid is not None
+    assert [record.message for record in caplog.records if record.message == "engine_died"] == []

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.api.plugins import Right
+from llmd.config.keys import KeyFile
+from llmd.server.errors import ForbiddenError, UnauthorizedError
+from llmd.server.http.access import Access
+from llmd.server.http.guards import Peer
+from tests.serving.http import chat, send
+from tests.serving.running import RunningDaemon
+
+UNIX, LOOPBACK, REMOTE = Peer(None, None), Peer("127.0.0.1", "127.0.0.1"), Peer("192.0.2.1", "192.0.2.9")
+OPERATOR, USER = "operator", "user"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> KeyFile:
+    return KeyFile(tmp_path / "keys.json")
+
+
+@pytest.fixture
+def keys(file: KeyFile) -> dict[str, str]:
+    return {USER: file.add(USER), OPERATOR: file.add(OPERATOR, manages=True)}
+
+
+def outcome(access: Access, peer: Peer, secret: str, right: Right) -> str:
+    """The name of the key that was admitted, or the code of the refusal."""
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    try:
+        return access.admit(peer, headers, right)
+    except (UnauthorizedError, ForbiddenError) as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("options", "peer", "name", "use", "manage"),
+    [
+        ({}, UNIX, None, "", ""),
+        ({}, UNIX, "stranger", "", ""),
+        ({}, UNIX, USER, USER, USER),
+        ({}, LOOPBACK, None, "", ""),
+        ({}, LOOPBACK, "stranger", "invalid_api_key", "invalid_api_key"),
+        ({}, LOOPBACK, USER, USER, USER),
+        ({}, REMOTE, None, "missing_api_key", "missing_api_key"),
+        ({}, REMOTE, "stranger", "invalid_api_key", "invalid_api_key"),
+        ({}, REMOTE, USER, USER, "key_lacks_right"),
+        ({}, REMOTE, OPERATOR, OPERATOR, OPERATOR),
+        ({"require_key": True}, UNIX, None, "", ""),
+        ({"require_key": True}, LOOPBACK, None, "missing_api_key", "missing_api_key"),
+        ({"require_key": True}, LOOPBACK, USER, USER, "key_lacks_right"),
+        ({"no_auth": True}, REMOTE, None, "", "local_only"),
+        ({"no_auth": True}, REMOTE, "stranger", "invalid_api_key", "invalid_api_key"),
+        ({"no_auth": True}, REMOTE, OPERATOR, OPERATOR, OPERATOR),
+    ],
+)
+def test_each_sender_may_do_what_its_place_and_key_allow(
+    file: KeyFile,
+    keys: dict[str, str],
+    options: dict[str, bool],
+    peer: Peer,
+    name: str | None,
+    use: str,
+    manage: str,
+) -> None:
+    access = Access(file, **{"no_auth": False, "require_key": False, **options})
+    secret = keys.get(name, name) if name else ""
+    assert outcome(access, peer, secret, "use") == use
+    assert outcome(access, peer, secret, "manage") == manage
+    assert outcome(access, peer, secret, "none") == ""
+
+
+@pytest.mark.parametrize("peer", [UNIX, LOOPBACK])
+def test_without_keys_any_dummy_will_do(file: KeyFile, peer: Peer) -> None:
+    access = Access(file, no_auth=False, require_key=False)
+    assert not access.has_keys
+    assert outcome(access, peer, "ollama", "use") == ""
+    assert outcome(Access(file, no_auth=True, require_key=False), REMOTE, "ollama", "use") == ""
+    assert outcome(access, REMOTE, "ollama", "use") == "missing_api_key"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda key: {"Authorization": f"Bearer {key}"},
+        lambda key: {"Authorization": f"bearer  {key}"},
+        lambda key: {"x-api-key": key},
+        lambda key: {"Authorization": "Basic abc", "x-api-key": key},
+    ],
+)
+def test_keys_come_as_each_client_sends_them(file: KeyFile, keys: dict[str, str], write: Any) -> None:
+    access = Access(file, no_auth=False, require_key=False)
+    assert access.admit(REMOTE, write(keys[USER]), "use") == USER
+
+
+def test_keys_are_read_anew_and_stay_where_the_file_is_damaged(file: KeyFile, keys: dict[str, str]) -> None:
+    access = Access(file, no_auth=False, require_key=False)
+    file.remove(USER)
+    assert outcome(access, REMOTE, keys[USER], "use") == USER
+    access.reload()
+    assert outcome(access, REMOTE, keys[USER], "use") == "invalid_api_key"
+    file.path.write_text("{")
+    with pytest.raises(ConfigError):
+        access.reload()
+    assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
+
+
+@pytest.fixture
+def guarded(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, file: KeyFile) -> RunningDaemon:
+    """The daemon as another machine sees it."""
+    monkeypatch.setattr("llmd.server.http.app.peer_of", lambda _request: REMOTE)
+    monkeypatch.setattr(daemon.daemon._access, "_file", file)
+    monkeypatch.setattr(daemon.daemon._access, "_keys", ())
+    return daemon
+
+
+def test_other_machines_need_a_key_for_all_but_health(guarded: RunningDaemon, file: KeyFile) -> None:
+    for path in ("/v1/models", "/llmd/ps", "/nothing", "/version"):
+        refused = send(guarded, "GET", path)
+        assert (refused.status, refused.error["code"]) == (401, "missing_api_key"), path
+        assert refused.error["type"] == "authentication_error"
+        assert refused.headers["WWW-Authenticate"] == "Bearer"
+    for path in ("/health", "/healthz", "/v1/health", "/ready", "/readyz", "/"):
+        assert send(guarded, "GET", path).status == 200, path
+    assert send(guarded, "HEAD", "/").status == 200
+    key = {"Authorization": f"Bearer {file.add(USER)}"}
+    guarded.daemon.reload()
+    assert send(guarded, "GET", "/v1/models", headers=key).status == 200
+    assert send(guarded, "GET", "/nothing", headers=key).status == 404
+    refused = send(guarded, "GET", "/llmd/ps", headers=key)
+    assert (refused.status, refused.error["code"]) == (403, "key_lacks_right")
+    file.add(OPERATOR, manages=True)
+
+
+def test_key_that_manages_reaches_administration_from_elsewhere(
+    guarded: RunningDaemon, file: KeyFile
+) -> None:
+    key = {"x-api-key": file.add(OPERATOR, manages=True)}
+    guarded.daemon.reload()
+    assert send(guarded, "GET", "/llmd/ps", headers=key).json["models"]
+    file.remove(OPERATOR)
+    assert send(guarded, "POST", "/llmd/reload", {}, key).json["reloaded"] is True
+    assert send(guarded, "GET", "/llmd/ps", headers=key).status == 401
+
+
+def test_refusal_has_the_form_of_the_dialect(guarded: RunningDaemon) -> None:
+    refused = send(guarded, "POST", "/v1/messages", {}, {"anthropic-version": "2023-06-01"})
+    assert refused.status == 401
+    assert json.loads(refused.content)["error"]["type"] == "authentication_error"
+
+
+def test_browsers_may_ask_first_without_a_key(guarded: RunningDaemon) -> None:
+    assert send(guarded, "OPTIONS", "/v1/models", headers={"Origin": "http://localhost"}).status == 204
+
+
+def test_dummy_keys_of_clients_are_taken_where_there_are_none(daemon: RunningDaemon) -> None:
+    assert chat(daemon).status == 200
+    assert send(daemon, "GET", "/v1/models", headers={"x-api-key": "ollama"}).status == 200

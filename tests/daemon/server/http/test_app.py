@@ -1,0 +1,196 @@
+"""Rules that hold for every request, whatever its dialect."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from llmd.server.http.guards import Peer
+from tests.serving.http import Reply, chat, send
+from tests.serving.running import MODEL, RunningDaemon
+
+CHAT = "/v1/chat/completions"
+BODY = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
+
+
+def post(daemon: RunningDaemon, headers: dict[str, str], **options: Any) -> Reply:
+    return send(daemon, "POST", CHAT, BODY, headers, **options)
+
+
+def test_request_ids_are_echoed_or_made(daemon: RunningDaemon) -> None:
+    echoed = post(daemon, {"x-request-id": "mine-1"})
+    assert (echoed.headers["x-request-id"], echoed.headers["request-id"]) == ("mine-1", "mine-1")
+    made = [post(daemon, {}).headers["x-request-id"] for _ in range(2)]
+    assert made[0] != made[1]
+    assert post(daemon, {"x-request-id": "x" * 1000}).headers["x-request-id"].startswith("req_")
+
+
+def records_of(
+    caplog: pytest.LogCaptureFixture, daemon: RunningDaemon, request_id: str
+) -> list[dict[str, object]]:
+    """Log records of a request. A stream is logged after its last byte, so the daemon is given turns to do it."""
+    for _ in range(200):
+        found = [vars(record) for record in caplog.records if vars(record).get("request_id") == request_id]
+        if found:
+            return found
+        send(daemon, "GET", "/health")
+    return []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_each_request_is_logged_with_its_id_and_never_its_text(
+    daemon: RunningDaemon, caplog: pytest.LogCaptureFixture, *, stream: bool
+) -> None:
+    caplog.set_level("INFO")
+    body = {**BODY, "messages": [{"role": "user", "content": "secret"}], "stream": stream}
+    send(daemon, "POST", CHAT, body, {"x-request-id": "mine-2"})
+    (record,) = records_of(caplog, daemon, "mine-2")
+    assert (record["path"], record["status"]) == (CHAT, 200)
+    assert not any("secret" in str(vars(record)) for record in caplog.records)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon, *, stream: bool) -> None:
+    headers = send(daemon, "POST", CHAT, {**BODY, "stream": stream}).headers
+    assert headers["server"] == f"llmd/{daemon.serving.version}"
+    assert int(headers["openai-processing-ms"]) >= 0
+
+
+def test_headers_of_real_clients_are_tolerated(daemon: RunningDaemon) -> None:
+    headers = {
+        "Authorization": "Bearer sk-no-key-required",
+        "x-api-key": "ollama",
+        "x-stainless-os": "Linux",
+        "openai-beta": "x",
+        "traceparent": "00-1-2-01",
+        "idempotency-key": "1",
+    }
+    assert post(daemon, headers).status == 200
+    assert send(daemon, "POST", f"{CHAT}?beta=true", BODY).status == 200
+
+
+@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", ""])
+def test_body_is_json_whatever_its_type_says(daemon: RunningDaemon, content_type: str) -> None:
+    assert post(daemon, {"Content-Type": content_type}).status == 200
+
+
+def test_compressed_bodies_are_read(daemon: RunningDaemon) -> None:
+    body = gzip.compress(json.dumps(BODY).encode())
+    assert send(daemon, "POST", CHAT, body, {"Content-Encoding": "gzip"}).status == 200
+
+
+def test_body_over_the_limit_is_refused(daemon: RunningDaemon) -> None:
+    reply = send(daemon, "POST", CHAT, {**BODY, "user": "x" * 200_000})
+    assert (reply.status, reply.error["code"]) == (413, "request_too_large")
+
+
+def test_body_that_is_no_json_is_refused(daemon: RunningDaemon) -> None:
+    reply = send(daemon, "POST", CHAT, b"{'model'")
+    assert (reply.status, reply.error["code"]) == (400, "invalid_json")
+
+
+def test_unknown_paths_and_methods_are_errors_in_json(daemon: RunningDaemon) -> None:
+    unknown = send(daemon, "GET", "/v1/nothing")
+    assert (unknown.status, unknown.error["code"]) == (404, "unknown_url")
+    wrong = send(daemon, "GET", CHAT)
+    assert (wrong.status, wrong.error["code"]) == (405, "method_not_allowed")
+    assert wrong.headers["Allow"] == "OPTIONS, POST"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/a%0Ab", 404), ("OPTIONS", "*", 204), ("CONNECT", "localhost:80", 405)],
+)
+def test_every_path_goes_through_the_one_door(
+    daemon: RunningDaemon, method: str, path: str, status: int
+) -> None:
+    reply = send(daemon, method, path)
+    assert reply.status == status
+    assert "x-request-id" in reply.headers
+    assert status == 204 or reply.error["type"]
+
+
+@pytest.mark.parametrize("header", ["Host", "Origin"])
+def test_header_that_is_no_text_is_refused_as_any_other(daemon: RunningDaemon, header: str) -> None:
+    reply = post(daemon, {header: "ev\xffil"})
+    assert (reply.status, reply.error["type"]) == (403, "permission_error")
+
+
+@pytest.mark.parametrize(
+    "path", ["/chat/completions", f"{CHAT}/", "//v1//chat/completions", "/v1/v1/chat/completions"]
+)
+def test_paths_are_forgiven(daemon: RunningDaemon, path: str) -> None:
+    assert send(daemon, "POST", path, BODY).status == 200
+
+
+def test_head_is_get_without_a_body(daemon: RunningDaemon) -> None:
+    reply = send(daemon, "HEAD", "/v1/models")
+    assert (reply.status, reply.content) == (200, b"")
+    assert send(daemon, "HEAD", "/").status == 200
+
+
+def test_administration_answers_this_machine_alone_however_it_is_spelt(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("llmd.server.http.app.peer_of", lambda _request: Peer("192.0.2.1", "192.0.2.9"))
+        patch.setattr(daemon.daemon._access, "_no_auth", True)
+        for path in ("/llmd/ps", "//llmd/ps", "/llmd/ps/"):
+            refused = send(daemon, "GET", path)
+            assert (refused.status, refused.error["code"]) == (403, "local_only")
+        assert send(daemon, "GET", "/v1/models").status == 200
+    assert send(daemon, "GET", "/llmd/ps", unix=True).status == 200
+
+
+def test_foreign_hosts_are_refused_on_tcp_and_ignored_on_the_socket(daemon: RunningDaemon) -> None:
+    foreign = {"Host": "evil.example"}
+    refused = post(daemon, foreign)
+    assert (refused.status, refused.error["code"]) == (403, "host_not_allowed")
+    assert post(daemon, foreign, unix=True).status == 200
+
+
+@pytest.mark.parametrize("unix", [False, True])
+def test_foreign_pages_are_refused_and_told_the_flag(daemon: RunningDaemon, *, unix: bool) -> None:
+    reply = post(daemon, {"Origin": "https://evil.example"}, unix=unix)
+    assert (reply.status, reply.error["code"]) == (403, "origin_not_allowed")
+    assert "--allow-origin https://evil.example" in reply.error["message"]
+    assert "Access-Control-Allow-Origin" not in reply.headers
+
+
+def test_pages_of_this_machine_may_read_the_reply(daemon: RunningDaemon) -> None:
+    origin = "http://localhost:3000"
+    reply = post(daemon, {"Origin": origin})
+    assert (reply.status, reply.headers["Access-Control-Allow-Origin"]) == (200, origin)
+    streamed = send(daemon, "POST", CHAT, {**BODY, "stream": True}, {"Origin": origin})
+    assert streamed.headers["Access-Control-Allow-Origin"] == origin
+    assert "x-request-id" in streamed.headers
+
+
+def test_browsers_may_ask_first(daemon: RunningDaemon) -> None:
+    headers = {
+        "Origin": "http://localhost:3000",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "x-stainless-os",
+    }
+    reply = send(daemon, "OPTIONS", CHAT, headers=headers)
+    assert reply.status == 204
+    assert "POST" in reply.headers["Access-Control-Allow-Methods"]
+    assert reply.headers["Access-Control-Allow-Headers"] == "x-stainless-os"
+    assert reply.headers["Access-Control-Max-Age"] == "600"
+    assert send(daemon, "OPTIONS", CHAT).headers["Allow"] == "OPTIONS, POST"
+
+
+def test_handler_that_fails_is_an_error_and_the_daemon_goes_on(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("llmd.registry.store.Store.list", broken)
+        reply = send(daemon, "GET", "/v1/models")
+    assert (reply.status, reply.error["code"]) == (500, "internal_error")
+    assert chat(daemon).status == 200

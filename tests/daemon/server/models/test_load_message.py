@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.api.messages import Load, StageSpec
+from llmd.config import EngineConfig
+from llmd.server.models.load_message import load_message, parse_split
+
+
+def test_every_engine_setting_reaches_the_engine() -> None:
+    config = EngineConfig(
+        device="cpu",
+        split="0-3=cpu,4=reference",
+        max_ctx=99,
+        slots=3,
+        prefill_chunk=7,
+        quant="q8",
+        kv_dtype="f32",
+        memory_budget=5,
+    )
+    assert load_message(Path("/m"), config) == Load(
+        directory="/m",
+        device="cpu",
+        stages=(StageSpec("cpu", 0, 4), StageSpec("reference", 4, 5)),
+        context_len=99,
+        slots=3,
+        chunk_len=7,
+        quant="q8",
+        kv_dtype="f32",
+        memory_budget=5,
+    )
+
+
+def test_device_names_may_hold_colons_and_spaces_may_stand_after_commas() -> None:
+    assert parse_split("0-1=cuda:0, 2-3=cuda:1") == (StageSpec("cuda:0", 0, 2), StageSpec("cuda:1", 2, 4))
+
+
+@pytest.mark.parametrize("text", ["cpu", "0-3", "a-b=cpu", "0-3=", "0-3=cpu,", "-1=cpu"])
+def test_malformed_split_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match="--split") as caught:
+        parse_split(text)
+    assert "0-3=cpu,4-7=reference" in caught.value.hint

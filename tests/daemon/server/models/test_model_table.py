@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import NotFoundError, RequestError
+from llmd.registry.store import Store
+from llmd.server.models.model_table import ModelTable, matching
+from tests.serving.residents import bare, residents_of
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ModelTable:
+    for name in ("alpha", "alphabet", "org/beta"):
+        directory = tmp_path / "models" / name
+        directory.mkdir(parents=True)
+        (directory / "config.json").write_text("{}")
+    store = Store(tmp_path / "models", {})
+    return ModelTable(store, {"gpt-4o": "alpha"}, residents_of())
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("alpha", "alpha"),
+        ("alpha:latest", "alpha"),
+        ("gpt-4o", "alpha"),
+        ("alphab", "alphabet"),
+        ("org/b", "org/beta"),
+        ("gpt", "alpha"),
+    ],
+)
+async def test_names_are_found_exactly_by_alias_and_by_unique_prefix(
+    table: ModelTable, asked: str, name: str
+) -> None:
+    served = await table.resolve(asked)
+    assert served.name == name
+    assert await table.resolve(name) is served
+
+
+@pytest.mark.parametrize("asked", ["alp", "gamma", "ALPHA"])
+async def test_names_that_mean_no_single_model_are_refused(table: ModelTable, asked: str) -> None:
+    with pytest.raises(NotFoundError, match="alpha"):
+        await table.resolve(asked)
+
+
+def test_models_are_located_without_being_loaded(table: ModelTable, tmp_path: Path) -> None:
+    assert table.locate("gpt-4o") == ("alpha", tmp_path / "models" / "alpha")
+    assert sorted(table.directories()) == ["alpha", "alphabet", "org/beta"]
+    assert table.served == ()
+    with pytest.raises(NotFoundError):
+        table.locate("gamma")
+
+
+async def test_no_name_is_the_only_loaded_model(table: ModelTable) -> None:
+    with pytest.raises(RequestError, match="0 are loaded"):
+        await table.resolve("")
+    served = await table.resolve("alpha")
+    assert await table.resolve(None) is served
+    await table.resolve("alphabet")
+    with pytest.raises(RequestError, match="alpha, alphabet"):
+        await table.resolve("")
+
+
+async def test_directories_are_served_only_to_those_who_may_name_them(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    with pytest.raises(NotFoundError):
+        await table.resolve(str(directory))
+    served = await table.resolve(str(directory), allow_path=True)
+    assert (served.name, served.directory) == ("elsewhere", directory)
+    assert await table.resolve("elsewhere") is served
+    await table.unload("elsewhere")
+    assert (await table.resolve("elsewhere")).directory == directory
+
+
+async def test_directory_with_a_name_that_is_taken_is_served_under_its_path(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    stored = await table.resolve("alpha")
+    directory = tmp_path / "alpha"
+    directory.mkdir()
+    other = await table.resolve(str(directory), allow_path=True)
+    assert other is not stored
+    assert (other.name, other.directory) == (str(directory), directory)
+    assert await table.resolve(str(directory), allow_path=True) is other
+
+
+async def test_alias_of_nothing_is_not_found(tmp_path: Path) -> None:
+    table = ModelTable(Store(tmp_path, {}), {"mine": "gone"}, residents_of())
+    with pytest.raises(NotFoundError, match="no model mine"):
+        await table.resolve("mine")
+
+
+async def test_model_that_could_not_be_loaded_is_tried_anew(table: ModelTable) -> None:
+    failed = await table.resolve("alpha")
+    bare(failed).never_loaded = True
+    again = await table.resolve("alpha")
+    assert again is not failed
+    assert bare(failed).closed == [None]
+
+
+async def test_unloaded_model_is_closed_and_forgotten(table: ModelTable) -> None:
+    served = await table.resolve("alpha")
+    await table.unload("gpt-4o")
+    assert bare(served).closed == [None]
+    assert table.served == ()
+    with pytest.raises(NotFoundError, match="not loaded; loaded: none"):
+        await table.unload("alpha")
+
+
+async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> None:
+    assert table.names_of(await table.resolve("alpha")) == ["alpha", "gpt-4o"]
+
+
+def test_an_alias_may_stand_for_many_names() -> None:
+    aliases = {"claude-*": "alpha", "claude-3": "beta", "*": "beta"}
+    assert matching("claude-sonnet-4-5[1m]", aliases, ["alpha", "beta"]) == ["alpha"]
+    assert matching("claude-3", aliases, ["alpha", "beta"]) == ["beta"]
+    assert matching("alpha", aliases, ["alpha", "beta"]) == ["alpha"]
+    assert matching("claude-", {"claude-*": "alpha"}, ["alpha"]) == ["alpha"]
+    assert matching("cl", {"claude-*": "alpha"}, ["alpha"]) == []
+
+
+async def test_an_alias_for_many_names_is_no_name_of_its_model(tmp_path: Path, table: ModelTable) -> None:
+    many = ModelTable(table.store, {"claude-*": "alpha"}, residents_of())
+    assert many.names_of(await many.resolve("claude-x")) == ["alpha"]
+
+
+def test_exact_names_win_over_prefixes() -> None:
+    assert matching("alpha", {}, ["alpha", "alphabet"]) == ["alpha"]
+    assert matching("a", {}, ["alpha", "alphabet"]) == ["alpha", "alphabet"]
+    assert matching("g", {"gpt": "alpha", "gpt-4": "alpha"}, ["alpha"]) == ["alpha"]
+
+
+async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_to_others(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    for path in (str(tmp_path), str(tmp_path / "absent")):
+        with pytest.raises(
+            NotFoundError, match="is a path, and paths may be given only over the Unix socket"
+        ):
+            await table.resolve(path)
+    for absent in ("absent", "x" * 5000):
+        with pytest.raises(NotFoundError, match=rf"there is no directory /.*/{absent}"):
+            await table.resolve(str(tmp_path / absent), allow_path=True)
