@@ -28,8 +28,8 @@ class Server:
     pid: int
 
     def cpu_s(self) -> float:
-        """Processor time of the process and of those that it started, until now."""
-        return sum(cpu_s(pid) for pid in family(self.pid))
+        """Processor time of the process and of those that it started, until now, whether they still run or have ended."""
+        return sum(cpu_s(pid) + reaped_cpu_s(pid) for pid in family(self.pid))
 
     def resident_bytes(self) -> int:
         """Memory of the process and of those that it started; pages that they share count once."""
@@ -112,8 +112,21 @@ def family(pid: int) -> list[int]:
 
 def cpu_s(pid: int) -> float:
     """In user and kernel mode: fields 14 and 15 of proc(5)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return _ticks_s(pid, 11)
+
+
+def reaped_cpu_s(pid: int) -> float:
+    """That of its children which have ended, and of theirs: fields 16 and 17."""
+    return _ticks_s(pid, 13)
+
+
+def _ticks_s(pid: int, first: int) -> float:
+    """Two neighbouring fields in seconds; nothing of a process that has just ended, since its parent has it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[first]) + int(fields[first + 1])) / os.sysconf("SC_CLK_TCK")
 
 
 def _proportional_bytes(pid: int) -> int:
