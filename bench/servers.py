@@ -130,5 +130,8 @@ def _ticks_s(pid: int, first: int) -> float:
 
 
 def _proportional_bytes(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return 0
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

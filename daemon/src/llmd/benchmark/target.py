@@ -17,8 +17,6 @@ from llmd.config import UnixAddress, parse_address
 
 COMPLETIONS, CHAT = "openai", "openai-chat"
 PATHS = {COMPLETIONS: "/v1/completions", CHAT: "/v1/chat/completions"}
-# Many servers close a connection after 5 s of silence; a request that is on its way then would be lost.
-KEEPALIVE_S = 2.0
 _FORMS = "http://HOST:PORT, https://HOST:PORT or unix:PATH"
 
 
@@ -50,14 +48,15 @@ class Target(Struct, frozen=True):
         return cls(url.rstrip("/").removesuffix("/v1"))
 
     def connector(self, ca_file: str | None = None) -> aiohttp.BaseConnector:
-        """Connections without a limit: how many requests run at once is the load's to say.
+        """Connections without a limit: how many requests run at once is the load's to say. Each request has its own, since
+        servers close those that were kept at times of their own, and a request that is on its way then is lost.
 
         ``ca_file`` holds the certificates that vouch for the server, where the system does not know them.
         """
         if self.socket is not None:
-            return aiohttp.UnixConnector(str(self.socket), limit=0, keepalive_timeout=KEEPALIVE_S)
+            return aiohttp.UnixConnector(str(self.socket), limit=0, force_close=True)
         trust = ssl.create_default_context(cafile=ca_file) if ca_file else True
-        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=trust)
+        return aiohttp.TCPConnector(limit=0, force_close=True, ssl=trust)
 
 
 class Endpoint(Struct, frozen=True):
