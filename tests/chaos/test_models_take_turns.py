@@ -34,7 +34,7 @@ def daemon(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
     with running_daemon(
         directories,
         models=(),
-        memory_budget=None,
+        kv_memory=None,
         max_memory=one_and_a_half(directories.models / "one", probes),
     ) as running:
         yield running

@@ -32,5 +32,5 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     write_thinker(directories.models / MODEL, context_len=AGENT_CONTEXT_LEN)
     write_model(directories.models / THOUGHTLESS, context_len=4096)
     aliases = {"claude-*": MODEL, "gpt-*": MODEL}
-    with running_daemon(directories, aliases=aliases, device="cpu", memory_budget=512 << 20) as running:
+    with running_daemon(directories, aliases=aliases, device="cpu", kv_memory=512 << 20) as running:
         yield running

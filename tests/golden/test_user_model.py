@@ -37,7 +37,7 @@ class Computed(Struct, frozen=True):
 def compute(device: str, kv_dtype: KVDtype) -> Computed:
     """Load the model on a device and run the text."""
     directory = os.environ["LLMD_TEST_MODEL"]
-    with Engine.load(directory, device, kv_dtype=kv_dtype, memory_budget=KV_BYTES) as engine:
+    with Engine.load(directory, device, kv_dtype=kv_dtype, kv_memory=KV_BYTES) as engine:
         ids = engine.tokenize(TEXT)
         answer = engine.generate(ids, max_tokens=NUM_GREEDY, temperature=0)
         return Computed(engine.forward(ids), answer.token_ids)
@@ -72,7 +72,7 @@ def test_greedy_tokens_are_those_of_the_reference(expected: Computed, devices: t
 
 def test_answers_a_question_whole_and_streamed_alike() -> None:
     question = "What is the capital of France?"
-    with Engine.load(os.environ["LLMD_TEST_MODEL"], memory_budget=KV_BYTES) as engine:
+    with Engine.load(os.environ["LLMD_TEST_MODEL"], kv_memory=KV_BYTES) as engine:
         try:
             answer = engine.generate(question, max_tokens=16, temperature=0)
         except TemplateError as error:

@@ -98,7 +98,7 @@ def make_home(folder: Path, cache: Path) -> Home:
         {name: value for name, value in os.environ.items() if not name.startswith(("LLMD_", "XDG_"))}
         | {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in kinds}
         | {"XDG_RUNTIME_DIR": str(folder), "XDG_CACHE_HOME": str(cache)}
-        | {"LLMD_ADDR": f"unix:{folder}/llmd/llmd.sock", "LLMD_MEMORY_BUDGET": "64MiB"},
+        | {"LLMD_ADDR": f"unix:{folder}/llmd/llmd.sock", "LLMD_KV_MEMORY": "64MiB"},
     )
     write_model(folder / "data" / "llmd" / "models" / "tiny")
     return home

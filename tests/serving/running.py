@@ -75,7 +75,7 @@ def running_daemon(
     **flags: Any,
 ) -> Iterator[RunningDaemon]:
     """Serve models of ``directories.models`` on the reference backend until the block ends."""
-    defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "memory_budget": 64 << 20}
+    defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "kv_memory": 64 << 20}
     addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
     settings = load_settings({"addr": addr, **defaults, **flags}, environ={}, directories=directories)
     events: SimpleQueue[RunningDaemon | BaseException] = SimpleQueue()

@@ -79,7 +79,7 @@ def _read(core: EngineCore, text: ModelText, count: int) -> Iterator[tuple[str, 
 def _writer(directory: Path, cache: Path, renderer: TemplateRenderer, **style: Any) -> Writer:
     text = load_model_text(directory, renderer)
     load = Load(
-        str(directory), device="cpu", context_len=512, slots=SLOTS, kv_dtype="f32", memory_budget=256 << 20
+        str(directory), device="cpu", context_len=512, slots=SLOTS, kv_dtype="f32", kv_memory=256 << 20
     )
     model = loader_for(cache)(load, lambda _: None)
     model.core.learn(text.grammars.vocabulary)

@@ -92,7 +92,7 @@ def test_flags_say_how_models_are_loaded(home: Home) -> None:
 
 
 def test_a_budget_bounds_keys_and_values_and_a_split_chains_devices(home: Home) -> None:
-    flags = ("--split", "0-0=reference,1-1=reference", "--memory-budget", "64KiB")
+    flags = ("--split", "0-0=reference,1-1=reference", "--kv-memory", "64KiB")
     with home.serve("tiny", *flags) as served:
         row = home.loaded()
         assert served.end() == 0

@@ -22,13 +22,13 @@ def decoded(section: type[Struct], name: str, raw: object) -> object:
     [("8GiB", 8 << 30), ("1.5KiB", 1536), ("500MB", 500_000_000), ("2T", 2 << 40), ("17", 17), (17, 17)],
 )
 def test_reads_byte_sizes_with_their_units(text: object, size: int) -> None:
-    assert decoded(EngineConfig, "memory_budget", text) == size
+    assert decoded(EngineConfig, "kv_memory", text) == size
 
 
 @pytest.mark.parametrize("text", ["8XB", "-1", "GiB", "1e9", "", True])
 def test_refuses_what_is_no_byte_size(text: object) -> None:
     with pytest.raises(ValueError, match=r".*"):
-        decoded(EngineConfig, "memory_budget", text)
+        decoded(EngineConfig, "kv_memory", text)
 
 
 @pytest.mark.parametrize(("raw", "seconds"), [("10m", 600), (90, 90), ("-1", -1)])
@@ -58,7 +58,7 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (EngineConfig, "slots", "an integer of at least 1"),
         (EngineConfig, "max_ctx", "an integer of at least 1"),
         (EngineConfig, "kv_dtype", "one of f16, f32"),
-        (EngineConfig, "memory_budget", "a number of bytes, such as 8GiB"),
+        (EngineConfig, "kv_memory", "a number of bytes, such as 8GiB"),
         (EngineConfig, "device", "text"),
         (ServerConfig, "drain_s", "a number of at least 0"),
         (ServerConfig, "ping_s", "a number above 0"),

@@ -27,5 +27,5 @@ def user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def engine(directory: Path) -> Iterator[Engine]:
-    with Engine.load(directory, "reference", kv_dtype="f32", memory_budget=16 << 20) as engine:
+    with Engine.load(directory, "reference", kv_dtype="f32", kv_memory=16 << 20) as engine:
         yield engine

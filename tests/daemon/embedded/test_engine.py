@@ -112,9 +112,7 @@ def test_statistics_count_until_they_are_reset(engine: Engine) -> None:
 
 
 def test_loading_takes_a_window_a_device_a_format_and_a_budget(directory: Path) -> None:
-    with Engine.load(
-        directory, "cpu", max_ctx=64, quant="q8", kv_dtype="f16", memory_budget=1 << 18
-    ) as engine:
+    with Engine.load(directory, "cpu", max_ctx=64, quant="q8", kv_dtype="f16", kv_memory=1 << 18) as engine:
         assert engine.device_name == "cpu"
         assert engine.loaded.context_len == 64
         assert "q8" in engine.loaded.formats
@@ -123,7 +121,7 @@ def test_loading_takes_a_window_a_device_a_format_and_a_budget(directory: Path) 
         assert engine.loaded.stages[0].kv_bytes == 2 * half
         assert "q8" not in engine.loaded.formats
     with pytest.raises(MemoryBudgetError):
-        Engine.load(directory, "cpu", memory_budget=64)
+        Engine.load(directory, "cpu", kv_memory=64)
 
 
 def test_a_stored_name_is_enough(user: Path) -> None:

@@ -102,13 +102,13 @@ def test_progress_is_reported_for_each_stage(directory: Path) -> None:
     ]
 
 
-def test_the_memory_budget_bounds_the_pool(load: MakeModel) -> None:
-    small = load(memory_budget=1 << 14).loaded
+def test_the_kv_memory_bounds_the_pool(load: MakeModel) -> None:
+    small = load(kv_memory=1 << 14).loaded
     assert small.stages[0].kv_bytes <= 1 << 14
     assert small.kv_tokens <= CASE.context_len
     assert small.stages[0].kv_bytes < load().loaded.stages[0].kv_bytes
     with pytest.raises(MemoryBudgetError, match="the budget is 100"):
-        load(memory_budget=100)
+        load(kv_memory=100)
 
 
 def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel) -> None:
@@ -150,7 +150,7 @@ def test_devices_are_closed_when_loading_fails_and_when_the_model_is_closed(load
             closed.append("device")
 
     with pytest.raises(MemoryBudgetError):
-        load(Watched(), memory_budget=1)
+        load(Watched(), kv_memory=1)
     assert closed == ["device"]
     load(Watched()).close()
     assert closed == ["device", "device"]

@@ -30,7 +30,7 @@ def need_of(load: Load, host: PluginHost) -> MemoryNeed:
 
 
 def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
-    load = structs.replace(load, memory_budget=1 << 40)
+    load = structs.replace(load, kv_memory=1 << 40)
     need = need_of(load, host)
     model = load_model(
         load,
@@ -49,8 +49,8 @@ def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(
 ) -> None:
     need = need_of(load, host)
     assert 0 < need.kv_bytes == need.most_kv_bytes // load.slots
-    assert need_of(structs.replace(load, memory_budget=5000), host).kv_bytes == 5000
-    assert need_of(structs.replace(load, memory_budget=1 << 40), host).kv_bytes == need.most_kv_bytes
+    assert need_of(structs.replace(load, kv_memory=5000), host).kv_bytes == 5000
+    assert need_of(structs.replace(load, kv_memory=1 << 40), host).kv_bytes == need.most_kv_bytes
     assert need_of(structs.replace(load, slots=1 << 60), host).most_kv_bytes == 1 << 62
 
 

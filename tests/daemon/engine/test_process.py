@@ -174,7 +174,7 @@ def test_a_model_that_cannot_be_loaded_is_said(front: Front, tmp_path: Path) -> 
         ({"device": "nowhere"}, "NotFoundError", "nowhere"),
         ({"stages": (StageSpec("reference", 0, 1),)}, "ConfigError", "--split"),
         ({"stages": (StageSpec("reference", 1, 2),)}, "ConfigError", "--split"),
-        ({"memory_budget": 10}, "MemoryBudgetError", "budget is 10"),
+        ({"kv_memory": 10}, "MemoryBudgetError", "budget is 10"),
     ],
 )
 def test_options_that_cannot_be_followed_are_errors(

@@ -167,7 +167,7 @@ from tests.serving.running import directories_below
 
 directories = directories_below(Path(sys.argv[1]), Path(sys.argv[2]))
 settings = load_settings(
-    {"addr": [f"unix:{directories.user_socket}"], "device": "reference", "memory_budget": "64MiB"},
+    {"addr": [f"unix:{directories.user_socket}"], "device": "reference", "kv_memory": "64MiB"},
     environ={},
     directories=directories,
 )

@@ -96,7 +96,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
     ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
     longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
-    checkpoint's formats. ``memory_budget`` is in bytes and bounds the KV pools, None for the default share.
+    checkpoint's formats. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share.
     """
 
     directory: str
@@ -107,7 +107,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     chunk_len: int = CHUNK_LEN
     quant: Format | None = None
     kv_dtype: KVDtype = "f16"
-    memory_budget: int | None = None
+    kv_memory: int | None = None
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):

@@ -43,7 +43,7 @@ ENGINE = (
     ),
     click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
     click.option("--kv-dtype", metavar="f16|f32", help="How keys and values are kept."),
-    click.option("--memory-budget", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
+    click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
 )
 HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")
 SERVER = (

@@ -68,7 +68,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How models are loaded and run.
 
-    ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``memory_budget`` bounds
+    ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
     the KV pools. ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt
     tokens a step carries at most.
     """
@@ -80,7 +80,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prefill_chunk: Count = 256
     quant: str | None = None
     kv_dtype: Literal["f32", "f16"] = "f16"
-    memory_budget: ByteSize | None = None
+    kv_memory: ByteSize | None = None
 
 
 class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,7 +53,7 @@ class Engine:
         device: str = "auto",
         *,
         max_ctx: int | None = None,
-        memory_budget: int | None = None,
+        kv_memory: int | None = None,
         quant: Format | None = None,
         kv_dtype: KVDtype = "f16",
     ) -> Self:
@@ -63,7 +63,7 @@ class Engine:
             path: ``guide``, a stored name, or a directory with a Hugging Face model.
             device: a name that ``llmd devices`` shows; ``auto`` takes the best usable one.
             max_ctx: context window in tokens; None takes the longest that the model states.
-            memory_budget: bytes for keys and values; None takes half of what is free after loading.
+            kv_memory: bytes for keys and values; None takes half of what is free after loading.
             quant: ``q8`` quantises the weights while loading; None keeps the checkpoint's formats.
             kv_dtype: how keys and values are kept, ``f16`` or ``f32``.
 
@@ -80,7 +80,7 @@ class Engine:
             context_len=max_ctx,
             quant=quant,
             kv_dtype=kv_dtype,
-            memory_budget=memory_budget,
+            kv_memory=kv_memory,
         )
         with ExitStack() as stack:
             text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))

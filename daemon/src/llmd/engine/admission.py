@@ -82,7 +82,7 @@ class Admission:
             raise MemoryBudgetError(
                 f"prompt and max_tokens together are {total_len} tokens, the KV pool holds"
                 f" {self._pool_tokens}",
-                hint="lower max_tokens, or serve with a larger --memory-budget",
+                hint="lower max_tokens, or serve with a larger --kv-memory",
             )
 
     def check_tokens(self, tokens: Sequence[int], max_new: int) -> None:

@@ -51,7 +51,7 @@ def plan_kv(
     if most == 0:
         raise MemoryBudgetError(
             f"the smallest KV pool takes {cost(BLOCK_LEN)} bytes ({BLOCK_LEN} tokens), the budget is {budget_bytes}",
-            hint="raise --memory-budget, or free memory",
+            hint="raise --kv-memory, or free memory",
         )
     return KVBudget(blocks(most), cost(most), min(most, context_len))
 

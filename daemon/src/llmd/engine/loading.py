@@ -171,7 +171,7 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
 
 
 def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limits) -> KVBudget:
-    """KV pools within ``memory_budget``, by default half of what is free on the tightest device."""
+    """KV pools within ``kv_memory``, by default half of what is free on the tightest device."""
     block_bytes = [
         sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
         for group in plan.groups
@@ -183,7 +183,7 @@ def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limi
         slots=load.slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
-        budget_bytes=free // 2 if load.memory_budget is None else load.memory_budget,
+        budget_bytes=free // 2 if load.kv_memory is None else load.kv_memory,
     )
 
 

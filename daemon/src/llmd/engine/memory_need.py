@@ -56,7 +56,7 @@ def memory_need(
         model.checkpoint.close()
     most = _kv_bytes(load, model.plan, load.slots, model.plan.context_len)
     least = _kv_bytes(load, model.plan, 1, min(model.plan.context_len, LEAST_KV_TOKENS))
-    asked = least if load.memory_budget is None else min(load.memory_budget, most)
+    asked = least if load.kv_memory is None else min(load.kv_memory, most)
     return MemoryNeed(weights, asked, most)
 
 

@@ -52,14 +52,14 @@ class CpuParts:
         if needed > self.free_bytes():
             raise MemoryBudgetError(
                 f"KV pools of {needed} bytes do not fit the {self.free_bytes()} bytes that are free",
-                hint="lower --memory-budget, --slots or --max-ctx",
+                hint="lower --kv-memory, --slots or --max-ctx",
             )
         try:
             return CpuStage(self._program, self._loaded(), blocks, limits)
         except MemoryError as error:
             raise MemoryBudgetError(
                 f"the system refused memory for KV pools of {needed} bytes and the step buffers",
-                hint="lower --memory-budget, --slots or --max-ctx",
+                hint="lower --kv-memory, --slots or --max-ctx",
             ) from error
 
     def read_factors(self) -> int:

@@ -23,7 +23,7 @@ PROMPT = tuple(b"Hello")
 
 @pytest.fixture
 async def supervisor(model_directory: Path, probes: Path) -> AsyncIterator[Supervisor]:
-    load = Load(str(model_directory), device="reference", kv_dtype="f32", memory_budget=64 << 20)
+    load = Load(str(model_directory), device="reference", kv_dtype="f32", kv_memory=64 << 20)
     supervisor = Supervisor("tiny", load, engine_command(probes))
     yield supervisor
     await supervisor.close()

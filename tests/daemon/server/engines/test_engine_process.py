@@ -17,7 +17,7 @@ async def test_messages_go_both_ways_until_the_engine_is_told_to_end(
     model_directory: Path, probes: Path
 ) -> None:
     process = await EngineProcess.start("tiny", engine_command(probes))
-    process.send(Load(str(model_directory), device="reference", memory_budget=64 << 20))
+    process.send(Load(str(model_directory), device="reference", kv_memory=64 << 20))
     kinds = []
     async for message in process.messages():
         kinds.append(type(message))

@@ -67,7 +67,7 @@ class Delays:
 
 @asynccontextmanager
 async def supervised(directory: Path, command: tuple[str, ...], **options: Any) -> AsyncIterator[Supervisor]:
-    load = Load(str(directory), device="reference", kv_dtype="f32", memory_budget=64 << 20, slots=4)
+    load = Load(str(directory), device="reference", kv_dtype="f32", kv_memory=64 << 20, slots=4)
     supervisor = Supervisor("tiny", load, command, **options)
     try:
         yield supervisor

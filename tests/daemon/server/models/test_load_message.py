@@ -19,7 +19,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         prefill_chunk=7,
         quant="q8",
         kv_dtype="f32",
-        memory_budget=5,
+        kv_memory=5,
     )
     assert load_message(Path("/m"), config) == Load(
         directory="/m",
@@ -30,7 +30,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         chunk_len=7,
         quant="q8",
         kv_dtype="f32",
-        memory_budget=5,
+        kv_memory=5,
     )
 
 

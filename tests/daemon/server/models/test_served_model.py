@@ -21,9 +21,9 @@ from tests.serving.model import CONTEXT_LEN
 
 @asynccontextmanager
 async def served(
-    directory: Path, probes: Path, text: Callable[[], ModelText], *, memory_budget: int = 64 << 20
+    directory: Path, probes: Path, text: Callable[[], ModelText], *, kv_memory: int = 64 << 20
 ) -> AsyncIterator[ServedModel]:
-    load = Load(str(directory), device="reference", kv_dtype="f32", memory_budget=memory_budget)
+    load = Load(str(directory), device="reference", kv_dtype="f32", kv_memory=kv_memory)
     supervisor = Supervisor("tiny", load, engine_command(probes))
     future = asyncio.get_running_loop().run_in_executor(None, text)
     model = ServedModel("tiny", directory, supervisor, future, residence())
@@ -53,7 +53,7 @@ async def test_is_ready_with_engine_text_and_window(
 
 
 async def test_window_is_what_the_kv_pool_holds(model_directory: Path, probes: Path, text: ModelText) -> None:
-    async with served(model_directory, probes, lambda: text, memory_budget=64 << 10) as model:
+    async with served(model_directory, probes, lambda: text, kv_memory=64 << 10) as model:
         ready = await model.ready()
         assert ready.window == ready.loaded.kv_tokens < CONTEXT_LEN
 
@@ -77,7 +77,7 @@ async def test_one_client_that_leaves_does_not_end_the_loading(
     model_directory: Path, probes: Path, text: ModelText
 ) -> None:
     release = asyncio.get_running_loop().create_future()
-    load = Load(str(model_directory), device="reference", memory_budget=64 << 20)
+    load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
     supervisor = Supervisor("tiny", load, engine_command(probes))
     model = ServedModel("tiny", model_directory, supervisor, release, residence())
     leaving = asyncio.Task(model.ready(), name="client that leaves")
@@ -99,7 +99,7 @@ async def test_model_whose_engine_is_started_again_is_loading_meanwhile(
             restarting.set()
             await release.wait()
 
-    load = Load(str(model_directory), device="reference", memory_budget=64 << 20)
+    load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
     supervisor = Supervisor("tiny", load, engine_command(probes), sleep=hold_the_restart)
     future = asyncio.get_running_loop().run_in_executor(None, lambda: text)
     model = ServedModel("tiny", model_directory, supervisor, future, residence())

@@ -82,7 +82,7 @@ class ReferenceParts:
         if needed > self.free_bytes():
             raise MemoryBudgetError(
                 f"KV pools of {needed} bytes do not fit the {self.free_bytes()} bytes that are free",
-                hint="lower --memory-budget, --slots or --max-ctx",
+                hint="lower --kv-memory, --slots or --max-ctx",
             )
         return ReferenceStage(self._program, self._weights, blocks, limits)
 

@@ -254,8 +254,8 @@ class Supervisor:
             self._next_start = None
             self._perform(self._state.fail(error))
             return
-        if self._load.memory_budget is None:
-            self._load = structs.replace(self._load, memory_budget=granted)
+        if self._load.kv_memory is None:
+            self._load = structs.replace(self._load, kv_memory=granted)
 
     async def _live(self) -> str:
         """One engine from start to end; returns how it ended."""

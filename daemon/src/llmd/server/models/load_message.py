@@ -27,7 +27,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         chunk_len=config.prefill_chunk,
         quant=config.quant,
         kv_dtype=config.kv_dtype,
-        memory_budget=config.memory_budget,
+        kv_memory=config.kv_memory,
     )
 
 
