@@ -20,6 +20,7 @@ from llmd.api import (
     TensorRef,
 )
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.testing.conformance import nmse
 from llmd.testing.plans import TinyModel
@@ -117,6 +118,14 @@ def test_hidden_enters_and_leaves_where_the_range_is_cut() -> None:
     assert middle.hidden_in is not None
     assert middle.hidden_out is not None
     assert last.hidden_out is None
+
+
+def test_hidden_leaves_a_whole_plan_that_has_no_head() -> None:
+    plan = without_head(PLAN)
+    program = lower(plan, 0, len(plan.parts), format_of=f32)
+    assert program.hidden_in is None
+    assert program.hidden_out is not None
+    assert not program.has_head
 
 
 def test_groups_keep_their_ids_and_lose_the_layers_of_other_stages() -> None:

@@ -26,6 +26,18 @@ def test_opens_a_model_without_reading_a_weight(model_directory: Path, architect
             opened.checkpoint.view("model.norm.weight")
 
 
+def test_a_model_saved_without_its_head_is_opened_by_its_own_names(model_directory: Path) -> None:
+    builtin = {name: known for known in llmd_architectures() for name in known.names}
+    small_model.write_config(model_directory, architectures=["LlamaModel"])
+    tensors = {name.removeprefix("model."): array for name, array in small_model.tensors().items()}
+    del tensors["lm_head.weight"]
+    small_model.write_weights(model_directory, tensors)
+    opened = open_model(model_directory, builtin)
+    with opened.checkpoint:
+        assert not opened.plan.has_head
+        assert opened.notices == ()
+
+
 def test_the_plan_is_made_for_the_wanted_context(model_directory: Path, architectures: Architectures) -> None:
     opened = open_model(model_directory, architectures, 17)
     with opened.checkpoint:

@@ -12,7 +12,7 @@ from llmd.api.tensors import TensorRef
 HIDDEN = "hidden"
 """The value that enters and leaves every part: the residual stream, float32 ``[rows, hidden_size]``."""
 
-PartKind = Literal["embed", "mixer", "ffn", "head"]
+PartKind = Literal["embed", "mixer", "ffn", "norm", "head"]
 
 
 class KVGroup(msgspec.Struct, frozen=True):
@@ -32,7 +32,8 @@ class KVGroup(msgspec.Struct, frozen=True):
 class Part(msgspec.Struct, frozen=True):
     """The unit of placement: ops over named values, reading and writing `HIDDEN`.
 
-    An ``embed`` part only writes it, a ``head`` part only reads it. ``layer`` is None for these two.
+    An ``embed`` part only writes it, a ``head`` part only reads it. A ``norm`` part stands last in a plan without a head.
+    ``layer`` is None for these three.
     """
 
     name: str
@@ -43,6 +44,9 @@ class Part(msgspec.Struct, frozen=True):
 
 class ModelPlan(msgspec.Struct, frozen=True):
     """Everything that runs a model, without its weights.
+
+    A plan that generates ends with a ``head`` part. One that embeds ends without: the last stage hands out `HIDDEN` of
+    every row, as stages do that are not the last.
 
     ``context_len`` is the window in tokens that this plan is made for (length-dependent RoPE is resolved
     from it); ``max_context_len`` is the longest the checkpoint states.
@@ -55,6 +59,11 @@ class ModelPlan(msgspec.Struct, frozen=True):
     max_context_len: int
     groups: tuple[KVGroup, ...]
     parts: tuple[Part, ...]
+
+    @property
+    def has_head(self) -> bool:
+        """Whether it ends with the head, and so can generate."""
+        return self.parts[-1].kind == "head"
 
     @property
     def num_layers(self) -> int:

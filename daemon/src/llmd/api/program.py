@@ -48,8 +48,8 @@ class Program(msgspec.Struct, frozen=True):
 
     ``slot_widths[s]`` is the number of float32 elements a row has in buffer slot ``s``; an instruction never
     writes a slot that it reads. ``hidden_in`` is the slot that receives the previous stage's rows (None where
-    the program begins with the embedding); ``hidden_out`` the slot that the next stage reads (None where the
-    program ends with the head). ``groups`` are all groups of the plan, with ``layers`` cut to this range:
+    the program begins with the embedding); ``hidden_out`` the slot that the next stage reads, or whoever embeds with a
+    model without a head (None where the program ends with the head). ``groups`` are all groups of the plan, with ``layers`` cut to this range:
     a group that has no layer here has an empty tuple and needs no pool.
     """
 

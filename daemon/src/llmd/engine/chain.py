@@ -27,8 +27,8 @@ class Chain:
         """Whether the stage that embeds tokens is the one that chooses them."""
         return len(self._stages) == 1
 
-    def submit(self, step: Step, selection: Selection) -> Flight:
-        """Queue a step on every stage."""
+    def submit(self, step: Step, selection: Selection | None) -> Flight:
+        """Queue a step on every stage; ``selection`` is None exactly where the model has no head."""
         tickets: list[Ticket] = []
         hidden: HiddenRef | None = None
         try:
@@ -64,6 +64,10 @@ class Flight:
 
     def wait(self) -> StepResult:
         return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
+
+    def hidden(self) -> NDArray[np.float32]:
+        """What a model without a head computed: float32 ``[rows, hidden_size]``, valid until `release`."""
+        return self._stages[-1].hidden(self._tickets[-1]).host()
 
     def edited_row(self, output: int) -> NDArray[np.float32]:
         """Full edited logits float32 ``[vocab]`` of one output row."""

@@ -70,6 +70,7 @@ def load_model(
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
+        _check_head(model)
         _check_context(model.plan)
         placed = _place(load, model, open_device, report, stack)
         limits = _limits(load, model.plan, placed)
@@ -91,6 +92,14 @@ def _check_options(load: Load) -> None:
         raise ConfigError(
             f"--max-ctx {load.context_len}: a window holds at least one token",
             hint="leave it out for the longest that the model states",
+        )
+
+
+def _check_head(model: OpenModel) -> None:
+    if not model.plan.has_head:
+        raise UnsupportedModelError(
+            f"{model.directory} is a model without a head, which cannot generate",
+            hint="take the checkpoint whose architecture ends in ForCausalLM",
         )
 
 

@@ -93,7 +93,8 @@ def _bind(
             outputs = tuple(_new_value(widths, width) for width in _out_widths(op, inputs, widths))
             names.update(zip(op.writes, outputs, strict=True))
             bound.append(_BoundOp(op, index, inputs, outputs))
-    hidden_out = None if last_part == len(plan.parts) else names[HIDDEN]
+    ends_with_head = last_part == len(plan.parts) and plan.has_head
+    hidden_out = None if ends_with_head else names[HIDDEN]
     return bound, widths, hidden_in, hidden_out
 
 

@@ -15,6 +15,7 @@ from llmd.models.checkpoint import Checkpoint
 from llmd.models.config_file import CONFIG_FILE, read_config
 from llmd.models.plan_check import check_plan
 from llmd.models.safetensors import Mapper, map_file
+from llmd.models.stored_names import with_stored_names
 
 
 class OpenModel(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ def open_model(
     plan = _plan(architecture, config, context_len, directory / CONFIG_FILE)
     checkpoint = Checkpoint.open(directory, mapper=mapper)
     try:
+        plan = with_stored_names(plan, checkpoint.tensors)
         notices = checkpoint.notices + check_plan(plan, checkpoint)
     except BaseException:
         checkpoint.close()

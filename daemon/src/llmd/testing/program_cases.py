@@ -1,4 +1,4 @@
-"""Workloads of several ops: each part of the small model, and the whole of it in every format."""
+"""Workloads of several ops: each part of the small model, and the whole of it in every format and without its head."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from llmd.api import Format, KVDtype
+from llmd.models.headless import without_head
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
 
@@ -35,6 +36,8 @@ def program_cases() -> Iterator[Workload]:
             name = f"program/{'window' if window else 'full'}-{fmt}-kv-{kv_dtype}"
             tokens = _tokens(plan.vocab_size)
             yield Workload(name, plan, 0, len(plan.parts), tokens, fmt, kv_dtype, edits=True, max_nmse=bound)
+    plan = without_head(TinyModel().plan())
+    yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
 
 
 def _tokens(vocab_size: int) -> tuple[tuple[int, ...], ...]:

@@ -58,7 +58,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def has_head(self) -> bool:
-        return self.last_part == len(self.plan.parts)
+        return self.last_part == len(self.plan.parts) and self.plan.has_head
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Quantised and 16-bit formats are for matrices; vectors stay f32."""

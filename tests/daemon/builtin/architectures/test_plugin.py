@@ -50,6 +50,18 @@ def test_models_are_known_by_class_and_by_type() -> None:
         assert {*case.config["architectures"], case.config["model_type"]} <= names
 
 
+def test_a_class_named_model_is_the_family_without_its_head() -> None:
+    known = {one: architecture for architecture in llmd_architectures() for one in architecture.names}
+    for case in CASES:
+        (name,) = case.config["architectures"]
+        bare = {"gemma3_text": "Gemma3TextModel"}.get(
+            case.config["model_type"], name.replace("ForCausalLM", "Model")
+        )
+        plan = known[bare].plan({**case.config, "architectures": [bare]}, None)
+        assert not plan.has_head
+        assert plan.num_layers == known[name].plan(case.config, None).num_layers
+
+
 def test_describing_imports_no_family_and_no_numpy() -> None:
     code = (
         "import sys; from llmd.builtin.architectures.plugin import llmd_architectures; llmd_architectures();"

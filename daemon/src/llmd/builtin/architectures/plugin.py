@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 LLMD_API = 1
 
 FAMILIES = {
-    "llama": ("LlamaForCausalLM", "llama"),
-    "mistral": ("MistralForCausalLM", "mistral"),
-    "qwen2": ("Qwen2ForCausalLM", "qwen2"),
-    "qwen3": ("Qwen3ForCausalLM", "qwen3"),
-    "phi3": ("Phi3ForCausalLM", "phi3"),
-    "gemma2": ("Gemma2ForCausalLM", "gemma2"),
-    "gemma3": ("Gemma3ForCausalLM", "gemma3_text"),
-    "granite": ("GraniteForCausalLM", "granite"),
-    "olmo2": ("Olmo2ForCausalLM", "olmo2"),
+    "llama": ("LlamaForCausalLM", "LlamaModel", "llama"),
+    "mistral": ("MistralForCausalLM", "MistralModel", "mistral"),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Model", "qwen2"),
+    "qwen3": ("Qwen3ForCausalLM", "Qwen3Model", "qwen3"),
+    "phi3": ("Phi3ForCausalLM", "Phi3Model", "phi3"),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Model", "gemma2"),
+    "gemma3": ("Gemma3ForCausalLM", "Gemma3TextModel", "gemma3_text"),
+    "granite": ("GraniteForCausalLM", "GraniteModel", "granite"),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Model", "olmo2"),
 }
-"""Module of each family and the names that configurations give it."""
+"""Module of each family and the names that configurations give it; a class named Model has no head."""
 
 
 @hookimpl
@@ -37,4 +37,15 @@ def llmd_architectures() -> Sequence[Architecture]:
 def _plan(family: str, config: Config, context_len: int | None) -> ModelPlan:
     module = import_module(f"llmd.builtin.architectures.{family}")
     plan: ModelPlan = module.plan(config, context_len)
-    return plan
+    return _without_head(plan) if _is_bare(config) else plan
+
+
+def _is_bare(config: Config) -> bool:
+    stated = config.get("architectures")
+    return isinstance(stated, list) and any(str(name).endswith("Model") for name in stated[:1])
+
+
+def _without_head(plan: ModelPlan) -> ModelPlan:
+    from llmd.models.headless import without_head
+
+    return without_head(plan)
