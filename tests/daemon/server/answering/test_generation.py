@@ -121,3 +121,15 @@ async def test_leaving_early_frees_the_engine(text: ModelText, supervisor: Super
     report = await supervisor.report()
     assert report is not None
     assert (report.running, report.waiting) == (0, 0)
+
+
+async def test_cached_tokens_of_a_prompt_count_once_whatever_its_choices(
+    text: ModelText, supervisor: Supervisor
+) -> None:
+    asked = request((1,) * 40, (2,) * 40, n=2, max_tokens=3, ignore_eos=True)
+    counted = []
+    for _ in range(2):
+        generation = Generation(asked, text, WINDOW, VOCAB)
+        await answers(generation, supervisor)
+        counted.append(generation.usage.cached_tokens)
+    assert counted == [0, 2 * 32]

@@ -103,6 +103,7 @@ class Generation:
             index: self._answer(request.prompts[index // request.n])
             for index in range(len(request.prompts) * request.n)
         }
+        self._unbegun = set(range(0, len(self._answers), request.n))
         self._prompts: dict[int, tuple[Logprobs, ...] | None] = {}
         self._stream: TokenStream | None = None
 
@@ -135,7 +136,7 @@ class Generation:
         while self._answers:
             index, token = await self._next(self._stream)
             self.timing.token()
-            self.usage.cached_tokens = self._cached_tokens(self._stream)
+            self._count_cached(self._stream, index)
             if scores:
                 self._prompts.setdefault(index, token.prompt)
             piece = self._feed(index, token)
@@ -154,14 +155,12 @@ class Generation:
             error.param = self.request.grammar_param
             raise
 
-    def _cached_tokens(self, stream: TokenStream) -> int:
-        """Cached tokens of all prompts. The first choice of each counts: the others find what it left."""
-        found = (
-            stream.cached_tokens.get(place * self.request.n, 0) for place in range(len(self.request.prompts))
-        )
-        return sum(
-            min(tokens, len(prompt)) for tokens, prompt in zip(found, self.request.prompts, strict=True)
-        )
+    def _count_cached(self, stream: TokenStream, index: int) -> None:
+        """Count a prompt's cached tokens when its first choice has begun: the other choices find what that left."""
+        if index in self._unbegun:
+            self._unbegun.remove(index)
+            prompt = self.request.prompts[index // self.request.n]
+            self.usage.cached_tokens += min(stream.cached_tokens.get(index, 0), len(prompt))
 
     def _feed(self, index: int, token: TokenOutput) -> Piece | None:
         """The next piece of an answer; the first has the logprobs of its prompt, where they are wanted."""
