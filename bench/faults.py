@@ -21,6 +21,11 @@ from msgspec import Struct
 from bench.machine import describe
 from llmd.config import UnixAddress
 from tests.chaos.fault_clients import (
+    BUFFER_TOKENS,
+    CONTEXT_LEN,
+    LONG,
+    MODEL,
+    WIDE,
     EngineKiller,
     Levels,
     Target,
@@ -35,11 +40,7 @@ from tests.serving.home import make_home
 from tests.serving.model import write_model
 
 RESULTS = Path(__file__).parent / "results"
-MODEL = "long"
-CONTEXT_LEN = 4096
-LONG = {"max_tokens": 1500, "ignore_eos": True}
-WIDE = {"max_tokens": 250, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
-SETTINGS = {"LLMD_BUFFER_TOKENS": "64", "LLMD_SLOTS": "16", "LLMD_MAX_QUEUE": "600"}
+SETTINGS = {"LLMD_BUFFER_TOKENS": BUFFER_TOKENS, "LLMD_SLOTS": "16", "LLMD_MAX_QUEUE": "600"}
 SETTLE_S = 120.0
 
 

@@ -19,6 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from llmd.client import Client, connected
 from llmd.config import Address
 
+MODEL = "long"
+CONTEXT_LEN = 4096
+LONG = {"max_tokens": 1500, "ignore_eos": True}
+# More than a Unix socket and the buffer of a stream (`BUFFER_TOKENS`) hold.
+WIDE = {"max_tokens": 250, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
+BUFFER_TOKENS = "64"
 CHAT = "/v1/chat/completions"
 READ_BYTES = 1 << 16
 GARBAGE = (

@@ -16,6 +16,11 @@ from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.client import Client
 from llmd.config import UnixAddress
 from tests.chaos.fault_clients import (
+    BUFFER_TOKENS,
+    CONTEXT_LEN,
+    LONG,
+    MODEL,
+    WIDE,
     EngineKiller,
     Levels,
     Target,
@@ -29,11 +34,6 @@ from tests.chaos.fault_clients import (
 from tests.serving.home import Home, Served, make_home
 from tests.serving.model import write_model
 
-MODEL = "long"
-CONTEXT_LEN = 4096
-LONG = {"max_tokens": 1500, "ignore_eos": True}
-# More than a Unix socket and the buffer of a stream hold.
-WIDE = {"max_tokens": 250, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
 GROWTH_BYTES = 48 << 20
 """What the allocators of a front may keep after its first hard work."""
 
@@ -42,7 +42,7 @@ GROWTH_BYTES = 48 << 20
 def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
     home = make_home(tmp_path_factory.mktemp("home"), probes)
     write_model(home.folder / "data" / "llmd" / "models" / MODEL, context_len=CONTEXT_LEN)
-    home.environment["LLMD_BUFFER_TOKENS"] = "64"
+    home.environment["LLMD_BUFFER_TOKENS"] = BUFFER_TOKENS
     home.environment["LLMD_DRAIN_S"] = "0.5"
     return home
 

@@ -41,12 +41,6 @@ THOUGHT_AND_CALLS = (
 )
 
 
-@pytest.fixture(params=["tcp", "unix"])
-def base(request: pytest.FixtureRequest, daemon: RunningDaemon) -> tuple[str, str | None]:
-    """Where the client is pointed at: a URL, and the socket where there is one."""
-    return ("http://llmd", str(daemon.socket)) if request.param == "unix" else (daemon.url, None)
-
-
 @pytest.fixture
 def client(base: tuple[str, str | None]) -> Iterator[anthropic.Anthropic]:
     url, uds = base

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import openai
 import pytest
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionUserMessageParam
 
 from tests.serving.model import CONTEXT_LEN
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.running import MODEL
 
 HELLO: list[ChatCompletionUserMessageParam] = [{"role": "user", "content": "Hello"}]
 FIELDS: dict[str, Any] = {"model": MODEL, "temperature": 0, "max_tokens": 12}
-
-
-@pytest.fixture(params=["tcp", "unix"])
-def base(request: pytest.FixtureRequest, daemon: RunningDaemon) -> tuple[str, str | None]:
-    """Where the client is pointed at: a URL, and the socket where there is one."""
-    return ("http://llmd/v1", str(daemon.socket)) if request.param == "unix" else (f"{daemon.url}/v1", None)
-
-
-@pytest.fixture
-def client(base: tuple[str, str | None]) -> Iterator[openai.OpenAI]:
-    url, uds = base
-    http = httpx2.Client(transport=httpx2.HTTPTransport(uds=uds))
-    with openai.OpenAI(base_url=url, api_key="none", http_client=http, max_retries=0) as client:
-        yield client
 
 
 def test_chats(client: openai.OpenAI) -> None:
@@ -122,11 +106,8 @@ def test_extra_fields_and_raw_headers(client: openai.OpenAI) -> None:
     assert len(json.loads(raw.text)["choices"][0]["token_ids"]) == 12
 
 
-async def test_asynchronous_client_streams(base: tuple[str, str | None]) -> None:
-    url, uds = base
-    http = httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=uds))
-    async with openai.AsyncOpenAI(base_url=url, api_key="none", http_client=http, max_retries=0) as client:
-        whole = await client.chat.completions.create(messages=HELLO, **FIELDS)
-        stream = await client.chat.completions.create(messages=HELLO, stream=True, **FIELDS)
-        pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
+async def test_asynchronous_client_streams(async_client: openai.AsyncOpenAI) -> None:
+    whole = await async_client.chat.completions.create(messages=HELLO, **FIELDS)
+    stream = await async_client.chat.completions.create(messages=HELLO, stream=True, **FIELDS)
+    pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert "".join(pieces) == whole.choices[0].message.content

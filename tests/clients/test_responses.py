@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import jsonschema
 import openai
 import pytest
@@ -35,20 +33,6 @@ THOUGHT_AND_CALL = (
     + json.dumps({"name": "read", "arguments": ANSWER})
     + "\n</tool_call>"
 )
-
-
-@pytest.fixture(params=["tcp", "unix"])
-def base(request: pytest.FixtureRequest, daemon: RunningDaemon) -> tuple[str, str | None]:
-    """Where the client is pointed at: a URL, and the socket where there is one."""
-    return ("http://llmd/v1", str(daemon.socket)) if request.param == "unix" else (f"{daemon.url}/v1", None)
-
-
-@pytest.fixture
-def client(base: tuple[str, str | None]) -> Iterator[openai.OpenAI]:
-    url, uds = base
-    http = httpx2.Client(transport=httpx2.HTTPTransport(uds=uds))
-    with openai.OpenAI(base_url=url, api_key="none", http_client=http, max_retries=0) as client:
-        yield client
 
 
 def test_answers_with_nothing_that_its_types_do_not_have(client: openai.OpenAI) -> None:
@@ -172,11 +156,8 @@ def test_errors_arrive_as_the_clients_own(client: openai.OpenAI) -> None:
     assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "background")
 
 
-async def test_asynchronous_client_streams(base: tuple[str, str | None]) -> None:
-    url, uds = base
-    http = httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(uds=uds))
-    async with openai.AsyncOpenAI(base_url=url, api_key="none", http_client=http, max_retries=0) as client:
-        whole = await client.responses.create(**FIELDS)
-        stream = await client.responses.create(**FIELDS, stream=True)
-        pieces = [event.delta async for event in stream if event.type == "response.output_text.delta"]
+async def test_asynchronous_client_streams(async_client: openai.AsyncOpenAI) -> None:
+    whole = await async_client.responses.create(**FIELDS)
+    stream = await async_client.responses.create(**FIELDS, stream=True)
+    pieces = [event.delta async for event in stream if event.type == "response.output_text.delta"]
     assert "".join(pieces) == whole.output_text
