@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence as Listed
 from operator import attrgetter
 
 import msgspec
@@ -11,8 +10,8 @@ import msgspec
 from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
+from llmd.scheduler.waiting_line import BY_RANK, WaitingLine
 
-_BY_RANK = attrgetter("rank")
 _IS_SCORED = attrgetter("scored")
 
 
@@ -50,7 +49,7 @@ class Scheduler:
         self._chunk_len = chunk_len
         self._scored_rows = scored_rows
         self.running: list[Sequence] = []
-        self.waiting: list[Sequence] = []
+        self.waiting = WaitingLine()
         self._joining: list[Sequence] = []  # twins whose first token is on its way
         self._scorable = 0  # scored rows that the step in the making has room for
         self.preemptions = 0
@@ -62,18 +61,20 @@ class Scheduler:
 
     def add(self, sequence: Sequence) -> None:
         """Let a sequence wait for its turn."""
-        insort(self.waiting, sequence, key=_BY_RANK)
+        self.waiting.add(sequence)
 
     def remove(self, request_id: int) -> None:
         """Forget a sequence and free its blocks; an unknown one is ignored."""
-        for sequences in (self.running, self.waiting, self._joining):
-            for index, sequence in enumerate(sequences):
-                if sequence.request_id == request_id:
-                    del sequences[index]
-                    sequence.ended = True
-                    if sequences is self.running:
-                        self._pager.free(request_id)
-                    return
+        if sequence := self.waiting.find(request_id):
+            self.waiting.remove(sequence)
+        elif sequence := _found(self._joining, request_id):
+            self._joining.remove(sequence)
+        elif sequence := _found(self.running, request_id):
+            self.running.remove(sequence)
+            self._pager.free(request_id)
+        else:
+            return
+        sequence.ended = True
 
     def plan(self) -> StepPlan:
         """The next step, empty where nothing can be done before the one on its way. The blocks that it writes to are
@@ -95,17 +96,22 @@ class Scheduler:
                 continue
             self._joining.remove(twin)
             if self._fork(chunk.sequence, twin, chunk.start + chunk.count):
-                insort(self.running, twin, key=_BY_RANK)
+                insort(self.running, twin, key=BY_RANK)
             else:
                 self.add(twin)
 
     def rewind(self) -> None:
         """Take that all steps on their way have failed: their tokens are not drawn."""
         self._pager.rewind()
-        for sequence in (*self.running, *self.waiting, *self._joining):
+        for sequence in self.running:
             sequence.pending = 0
-        while self._joining:
-            self.add(self._joining.pop())
+        back = [one for one in self.waiting if one.pending]
+        for sequence in back:
+            self.waiting.remove(sequence)
+        for sequence in (*back, *self._joining):
+            sequence.pending = 0
+            self.add(sequence)
+        self._joining.clear()
 
     def _fork(self, parent: Sequence, child: Sequence, length: int) -> bool:
         alive = not parent.ended and self._pager.owns(parent.request_id)
@@ -151,7 +157,7 @@ class Scheduler:
             return ()
         free = self._slots - len(self.running) - len(self._joining)
         free -= sequence not in self.running
-        twins = tuple(_twins_among(self.waiting, sequence)[: max(free, 0)])
+        twins = tuple(self.waiting.twins(sequence)[: max(free, 0)])
         for twin in twins:
             self.waiting.remove(twin)
             self._joining.append(twin)
@@ -189,7 +195,7 @@ class Scheduler:
             assert took, "a sequence was opened without the blocks for its tokens"
             left -= count
             chunk = self._chunk(sequence, cached, count)
-            insort(self.running, sequence, key=_BY_RANK)
+            insort(self.running, sequence, key=BY_RANK)
             started.append((sequence, chunk))
         return started
 
@@ -199,12 +205,12 @@ class Scheduler:
         return next(
             (
                 one
-                for one in self.waiting
+                for one in self.waiting.heads
                 if one.twin_key not in in_prefill and (self._scorable or not one.unscored_from)
             ),
             None,
         )
 
 
-def _twins_among(sequences: Listed[Sequence], sequence: Sequence) -> list[Sequence]:
-    return [one for one in sequences if one.twin_key == sequence.twin_key]
+def _found(sequences: list[Sequence], request_id: int) -> Sequence | None:
+    return next((one for one in sequences if one.request_id == request_id), None)

@@ -1,0 +1,73 @@
+"""Sequences that wait for their turn, found by rank, by id and by the prefill that they need."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Hashable, Iterator
+from operator import attrgetter
+
+from llmd.scheduler.sequence import Sequence
+
+BY_RANK = attrgetter("rank")
+_SCORED = "scored"
+
+
+class WaitingLine:
+    """Waiting sequences in groups: twins together, and together those whose prompts are scored; others are alone.
+
+    Where a group must wait, so must all of it. Who looks for the first that may start thus passes over a group, of which
+    there are few that must wait, instead of over thousands of sequences.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Sequence] = {}
+        self._groups: dict[Hashable, list[Sequence]] = {}
+        self._heads: list[Sequence] = []
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Sequence]:
+        """By rank."""
+        return iter(sorted(self._by_id.values(), key=BY_RANK))
+
+    @property
+    def heads(self) -> list[Sequence]:
+        """The first of each group, by rank."""
+        return self._heads
+
+    def find(self, request_id: int) -> Sequence | None:
+        return self._by_id.get(request_id)
+
+    def twins(self, sequence: Sequence) -> list[Sequence]:
+        """Those that need the same prefill, by rank."""
+        return self._groups.get(sequence.twin_key, []) if sequence.twin_key is not None else []
+
+    def add(self, sequence: Sequence) -> None:
+        self._by_id[sequence.request_id] = sequence
+        group = self._groups.setdefault(_group(sequence), [])
+        if group:
+            self._heads.remove(group[0])
+        insort(group, sequence, key=BY_RANK)
+        insort(self._heads, group[0], key=BY_RANK)
+
+    def remove(self, sequence: Sequence) -> None:
+        """Let one go that waits."""
+        del self._by_id[sequence.request_id]
+        key = _group(sequence)
+        group = self._groups[key]
+        self._heads.remove(group[0])
+        group.remove(sequence)
+        if group:
+            insort(self._heads, group[0], key=BY_RANK)
+        else:
+            del self._groups[key]
+
+
+def _group(sequence: Sequence) -> Hashable:
+    """Never changes while a sequence waits: one whose token is on its way is alone already, as it is once it has that."""
+    if sequence.pending:
+        return sequence.request_id
+    if sequence.twin_key is not None:
+        return sequence.twin_key
+    return _SCORED if sequence.unscored_from else sequence.request_id
