@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from llmd.api.device import DeviceInfo
-from llmd.cli.doctor import device_checks, environment_checks, plugin_checks, settings_check
+from llmd.cli.doctor import device_checks, environment_checks, plugin_checks, pulls_check, settings_check
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import PluginState
+from llmd.registry.library import Library
 from tests.plugin_sites import Site
 
 Llmd = Callable[..., Any]
@@ -72,6 +73,17 @@ def test_a_setting_that_ends_every_command_fails_the_check(
     check = settings_check()
     assert (check.status, check.mend) == ("fail", "the nearest name is LLMD_SLOTS")
     assert "LLMD_SLOT" in check.seen
+
+
+def test_what_unfinished_pulls_take_is_told(tmp_path: Path) -> None:
+    assert pulls_check(tmp_path).status == "ok"
+    partial = Library(tmp_path).blobs.partial
+    partial.mkdir(parents=True)
+    for name in ("one", "two", "two.lock"):
+        (partial / name).write_bytes(bytes(1024))
+    check = pulls_check(tmp_path)
+    assert (check.status, check.seen) == ("warn", "2 files of unfinished pulls take 2.0 KiB")
+    assert "pull the model again" in check.mend
 
 
 def test_a_failed_plugin_is_a_failed_check() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from llmd.registry.blobs import Blobs
+from llmd.registry.blobs import ABANDONED_S, Blobs
 
 
 @pytest.fixture
@@ -53,3 +55,14 @@ def test_what_nobody_needs_is_freed_and_parts_of_pulls_stay(blobs: Blobs) -> Non
     assert not blobs.path(other).exists()
     assert [path.name for path in blobs.partial.iterdir()] == ["part"]
     assert blobs.free({needed}) == 0
+
+
+def test_parts_that_nobody_has_gone_on_with_for_a_week_are_freed(blobs: Blobs) -> None:
+    blobs.partial.mkdir()
+    week_ago = time.time() - ABANDONED_S
+    for name, modified in (("old", week_ago - 60), ("young", week_ago + 3600), ("young.lock", week_ago - 60)):
+        (blobs.partial / name).write_bytes(b"part")
+        os.utime(blobs.partial / name, (modified, modified))
+    assert blobs.unfinished() == [len(b"part")] * 2
+    assert blobs.free(()) == 2 * len(b"part")
+    assert [path.name for path in blobs.partial.iterdir()] == ["young"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,10 +14,12 @@ import msgspec
 
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_host, cache_folder
-from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.cli.settings import read_settings
+from llmd.config import Directories
 from llmd.host.devices import DeviceState, best
 from llmd.host.states import PluginState
+from llmd.registry.library import Library
 
 EXIT_CHECK_FAILED = 8
 
@@ -52,6 +55,7 @@ def command(ctx: click.Context, /, **view: Any) -> None:
     checks = [
         *environment_checks(cache_folder()),
         settings_check(),
+        pulls_check(Directories.of(os.environ).models),
         *plugin_checks(states),
         *device_checks(host.devices()),
     ]
@@ -82,6 +86,19 @@ def settings_check() -> Check:
     except ConfigError as error:
         return Check("settings", "fail", error.message, error.hint)
     return Check("settings", "ok", f"from {', '.join(dict.fromkeys(given))}" if given else "all are defaults")
+
+
+def pulls_check(models: Path) -> Check:
+    """What pulls have left that did not end."""
+    parts = Library(models).blobs.unfinished()
+    if not parts:
+        return Check("pulls", "ok", "none is unfinished")
+    return Check(
+        "pulls",
+        "warn",
+        f"{len(parts)} files of unfinished pulls take {size(sum(parts))}",
+        "pull the model again, which goes on there; pull and rm remove what is a week old",
+    )
 
 
 def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Collection
 from pathlib import Path
 
 from llmd.registry.manifest import ManifestFile
 
 READ_BYTES = 1 << 20
+ABANDONED_S = 7 * 24 * 3600.0
+"""A pull that nobody has gone on with for so long is given up."""
 READ_ONLY = 0o444
 """Blobs are shared by versions: nobody is to write into one."""
 
@@ -37,12 +41,24 @@ class Blobs:
         paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name[0] != "."]
         return tuple(self._add(path, path.relative_to(source).as_posix()) for path in paths)
 
+    def unfinished(self) -> list[int]:
+        """The bytes of each part of a file that a pull has left, for the next pull to go on with."""
+        sizes = []
+        for path in self.partial.glob("*"):
+            with contextlib.suppress(FileNotFoundError):  # it has just been finished
+                sizes += [] if _is_leftover(path) else [path.stat().st_size]
+        return sizes
+
     def free(self, needed: Collection[str]) -> int:
-        """Remove every blob but those, and what is left of copies; returns the bytes."""
+        """Remove every blob but those, what is left of copies, and abandoned parts; returns the bytes.
+
+        To be called while no pull is under way.
+        """
         freed = 0
         kept = {self.path(sha256) for sha256 in needed}
-        leftovers = [*self.partial.glob("*.lock"), *self.partial.glob("copy-*")]
-        for path in [*(blob for blob in self.folder.glob("sha256-*") if blob not in kept), *leftovers]:
+        unneeded = [blob for blob in self.folder.glob("sha256-*") if blob not in kept]
+        leftovers = [path for path in self.partial.glob("*") if _is_leftover(path) or _is_abandoned(path)]
+        for path in [*unneeded, *leftovers]:
             freed += path.stat().st_size
             path.unlink()
         return freed
@@ -61,3 +77,11 @@ class Blobs:
         finally:
             copied.unlink(missing_ok=True)
         return ManifestFile(name, size_bytes, digest.hexdigest())
+
+
+def _is_leftover(path: Path) -> bool:
+    return path.name.endswith(".lock") or path.name.startswith("copy-")
+
+
+def _is_abandoned(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > ABANDONED_S
