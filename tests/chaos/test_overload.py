@@ -31,7 +31,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[R
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_full_queue_answers_429_before_any_stream_and_says_when_to_come_back(
+def test_full_queue_answers_503_before_any_stream_and_says_when_to_come_back(
     narrow: RunningDaemon, *, stream: bool
 ) -> None:
     with ExitStack() as stack:
@@ -39,8 +39,8 @@ def test_full_queue_answers_429_before_any_stream_and_says_when_to_come_back(
             stack.enter_context(asked(narrow, LONG))
         wait_until(narrow, running=1, waiting=2)
         refused = chat(narrow, stream=stream)
-        assert (refused.status, refused.error["code"]) == (429, "queue_full")
-        assert refused.error["type"] == "rate_limit_error"
+        assert (refused.status, refused.error["code"]) == (503, "queue_full")
+        assert refused.error["type"] == "unavailable_error"
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert int(refused.headers["retry-after-ms"]) == 1000 * int(refused.headers["retry-after"])
         assert "x-should-retry" not in refused.headers

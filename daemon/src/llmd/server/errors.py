@@ -17,12 +17,16 @@ class UnavailableError(LlmdError):
 
 
 class BusyError(LlmdError):
-    """Too much waits already. ``code`` says which limit refused; ``retry_after_s`` is when there will be room."""
+    """The server has as much to do as it takes. ``code`` says which limit refused; ``retry_after_s`` is when there will be room."""
 
     def __init__(self, message: str, *, code: str, hint: str, retry_after_s: int) -> None:
         super().__init__(message, hint=hint)
         self.code = code
         self.retry_after_s = retry_after_s
+
+
+class RateLimitError(BusyError):
+    """The sender has its share already; others are still served."""
 
 
 class DeadlineError(LlmdError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.server.engines.waiting_room import MAX_SAMPLES, Place, QueueLimits, WaitingRoom
-from llmd.server.errors import BusyError
+from llmd.server.errors import BusyError, RateLimitError
 
 SLOTS = 2
 
@@ -53,6 +53,7 @@ def test_each_key_has_its_own_share() -> None:
     waiting = room(per_key=2)
     fill(waiting, 2, key="ann")
     refused = refusal(waiting, key="ann")
+    assert isinstance(refused, RateLimitError)
     assert (refused.code, "ann" in refused.message) == ("key_limit", True)
     fill(waiting, 2, key="bob")
     fill(waiting, 1)

@@ -20,6 +20,7 @@ from llmd.server.errors import (
     BusyError,
     DeadlineError,
     ForbiddenError,
+    RateLimitError,
     UnauthorizedError,
     UnavailableError,
 )
@@ -42,7 +43,8 @@ from llmd.server.http.problems import problem_of, too_large, unknown_url, wrong_
         (ModelError("no"), 503, "unavailable_error", "model_failed", None),
         (UnavailableError("no", code="c"), 503, "unavailable_error", "c", None),
         (DeadlineError("no"), 408, "timeout_error", "deadline_exceeded", None),
-        (BusyError("no", code="c", hint="", retry_after_s=1), 429, "rate_limit_error", "c", None),
+        (BusyError("no", code="c", hint="", retry_after_s=1), 503, "unavailable_error", "c", None),
+        (RateLimitError("no", code="c", hint="", retry_after_s=1), 429, "rate_limit_error", "c", None),
     ],
 )
 def test_each_error_has_its_place_in_the_table(

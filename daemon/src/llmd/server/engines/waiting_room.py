@@ -7,7 +7,7 @@ from collections import Counter, deque
 
 from msgspec import Struct
 
-from llmd.server.errors import BusyError
+from llmd.server.errors import BusyError, RateLimitError
 
 WINDOW_S = 60.0
 MAX_SAMPLES = 1024
@@ -65,12 +65,14 @@ class WaitingRoom:
 
         Raises:
             BusyError: there is no room.
+            RateLimitError: there is none for this key.
         """
         if key and self._limits.per_key is not None:
             self._check_key(key, sequences, self._limits.per_key, now)
         room = self._slots + self._limits.sequences
         if self._sequences >= self._slots and self._sequences + sequences > room:
-            raise self._busy(
+            raise self._refusal(
+                BusyError,
                 f"{self._limits.sequences} sequences wait for {self._model} already",
                 "queue_full",
                 self._sequences + sequences - room,
@@ -78,7 +80,8 @@ class WaitingRoom:
             )
         most = self._limits.tokens
         if self._sequences and most is not None and self._tokens + tokens > most:
-            raise self._busy(
+            raise self._refusal(
+                BusyError,
                 f"requests for {self._model} have {self._tokens} prompt tokens, at most {most} may wait",
                 "queue_full",
                 sequences,
@@ -111,13 +114,13 @@ class WaitingRoom:
         held = self._of_key[key]
         if held and held + sequences > most:
             message = f"the key {key} has {held} sequences at {self._model}, at most {most} are allowed"
-            raise self._busy(message, "key_limit", held + sequences - most, now)
+            raise self._refusal(RateLimitError, message, "key_limit", held + sequences - most, now)
 
-    def _busy(self, message: str, code: str, wanted: int, now: float) -> BusyError:
+    def _refusal(self, kind: type[BusyError], message: str, code: str, wanted: int, now: float) -> BusyError:
         shortest, longest = RETRY_S
         self._promised = max(self._promised, now) + wanted / self.rate(now)
         self._promised = min(self._promised, now + longest)
-        return BusyError(
+        return kind(
             message,
             code=code,
             hint="send the request again after the time in retry-after",

@@ -22,6 +22,7 @@ from llmd.server.errors import (
     BusyError,
     DeadlineError,
     ForbiddenError,
+    RateLimitError,
     UnauthorizedError,
     UnavailableError,
 )
@@ -64,11 +65,11 @@ def _request_problem(error: RequestError, text: str) -> Problem:
 
 def _later_problem(error: BusyError | DeadlineError | UnavailableError, text: str) -> Problem:
     match error:
-        case BusyError():
+        case RateLimitError():
             return Problem(429, "rate_limit_error", error.code, text, headers=_retry(error.retry_after_s))
         case DeadlineError():
             return Problem(408, "timeout_error", "deadline_exceeded", text)
-        case UnavailableError():
+        case BusyError() | UnavailableError():
             return Problem(503, UNAVAILABLE, error.code, text, headers=_retry(error.retry_after_s))
 
 
