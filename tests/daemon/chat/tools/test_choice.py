@@ -31,7 +31,7 @@ def test_tool_without_parameters_takes_an_empty_object() -> None:
     [
         ("weather", "tools[1]"),
         ({"type": "web_search"}, "tools[1]"),
-        ({"type": "custom", "function": {"name": "x"}}, "tools[1]"),
+        ({"type": "custom", "custom": {"name": "x"}}, "tools[1]"),
         (function(""), "tools[1].function.name"),
         (function(None), "tools[1].function.name"),
         (function("two words"), "tools[1].function.name"),
@@ -43,6 +43,12 @@ def test_what_is_no_tool_is_refused_with_its_place(tool: Any, param: str) -> Non
     with pytest.raises(RequestError) as refused:
         prepare_tools([WEATHER, tool])
     assert refused.value.param == param
+
+
+def test_custom_tool_is_refused_with_what_to_send_instead() -> None:
+    with pytest.raises(RequestError, match="custom tool") as refused:
+        prepare_tools([{"type": "custom", "custom": {"name": "patch", "format": {"type": "text"}}}])
+    assert "a function with one parameter" in refused.value.hint
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
