@@ -140,13 +140,14 @@ void add_ticket(llmd::Stage& stage, const Out<float, 2>& hidden, const Out<float
 void submit(llmd::Stage& stage, size_t ticket, const In<int32_t, 1>& token_ids,
             const In<int32_t, 1>& positions, const In<int32_t, 1>& row_offsets,
             const std::vector<In<int32_t, 2>>& block_tables, const In<int32_t, 2>& copies, int64_t feed,
-            const std::optional<In<float, 2>>& hidden, const SelectionArrays* selection) {
+            const std::optional<In<float, 2>>& hidden, const SelectionArrays* selection,
+            const std::optional<In<int32_t, 1>>& token_types) {
     require(length(row_offsets) >= 1, "row_offsets has at least one entry");
-    llmd::Step step{length(token_ids),  length(row_offsets) - 1,
-                    token_ids.data(),   positions.data(),
-                    row_offsets.data(), {},
-                    length(copies),     copies.data()};
+    llmd::Step step{length(token_ids), length(row_offsets) - 1, token_ids.data(),
+                    positions.data(),  row_offsets.data(),      {},
+                    length(copies),    copies.data(),           token_types ? token_types->data() : nullptr};
     require(length(positions) == step.rows, "positions has the length of token_ids");
+    require(!token_types || length(*token_types) == step.rows, "token_types has the length of token_ids");
     require(length(copies) == 0 || length(copies, 1) == 3, "copies are triples");
     for (const auto& table : block_tables) {
         require(length(table) == step.sequences, "block_tables have a row for each sequence");
@@ -246,7 +247,8 @@ void bind_stage(nb::module_& module) {
              "Add a ticket, numbered from 0: the places of its results, which the caller keeps alive.")
         .def("submit", submit, "ticket"_a, "token_ids"_a.noconvert(), "positions"_a.noconvert(),
              "row_offsets"_a.noconvert(), "block_tables"_a.noconvert(), "copies"_a.noconvert(), "feed"_a,
-             "hidden"_a.noconvert().none(), "selection"_a.none(), "Run a whole step on all threads.")
+             "hidden"_a.noconvert().none(), "selection"_a.none(),
+             "token_types"_a.noconvert().none() = nb::none(), "Run a whole step on all threads.")
         .def("apply_masks", apply_masks, "ticket"_a, "masks"_a.noconvert(),
              "Finish the masked rows of a ticket.");
 }

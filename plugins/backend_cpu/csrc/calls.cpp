@@ -35,12 +35,25 @@ class Operands {
     const Bindings& to_;
 };
 
-Call bind_embed(const Operands& of, const Bindings& to) {
+EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.rows >= to.parts.program.vocab_size, "the embedding has a row for each token");
     require(table.format != Format::kQ8, "an embedding table is in a plain format");
     require(table.cols == of.output_width(0), "the embedding's width is that of its output");
-    return EmbedArgs{&table, nullptr, 0, of.number(0), of.output(0)};
+    return {&table, nullptr, 0, scale, of.output(0)};
+}
+
+Call bind_embed(const Operands& of, const Bindings& to) {
+    require(of.matrix(0).rows >= to.parts.program.vocab_size, "the embedding has a row for each token");
+    return bind_look_up(of, of.number(0));
+}
+
+Call bind_embed_position(const Operands& of, const Bindings& to) {
+    require(of.matrix(0).rows >= to.parts.program.context_len, "there is a row for each position");
+    return PositionCall{bind_look_up(of, 1.0F)};
+}
+
+Call bind_embed_token_type(const Operands& of, const Bindings& to) {
+    return TokenTypeCall{bind_look_up(of, 1.0F), to.first_types};
 }
 
 Call bind_norm(const Operands& of) {
@@ -99,6 +112,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.kv_heads = of.integer(3);
     args.head_dim = of.integer(4);
     args.window = of.integer(5);
+    args.causal = true;
     require(args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
             "an attention op has the shape of its KV group");
     require(of.integer(1) >= 0 && of.integer(1) < group.layers,
@@ -121,10 +135,41 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     return call;
 }
 
+Call bind_encoder_attention(const Operands& of, const Bindings& to) {
+    EncoderAttentionCall call{};
+    AttentionArgs& args = call.args;
+    call.scratch = &to.encoder;
+    args.heads = args.kv_heads = of.integer(0);
+    args.head_dim = of.integer(1);
+    const int64_t width = args.heads * args.head_dim;
+    require(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
+                of.input_width(2) == width && of.output_width(0) == width,
+            "heads make up queries, keys, values and output of an attention");
+    args.q = of.input(0);
+    args.k = of.input(1);
+    args.v = of.input(2);
+    args.out = of.output(0);
+    args.pool = to.encoder.blocks();
+    args.scale = of.number(0);
+    args.scratch = to.attention_scratch;
+    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    return call;
+}
+
+Activation activation_of(const Operands& of) {
+    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "an activation is one of those known");
+    return static_cast<Activation>(of.integer(0));
+}
+
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
     require(of.input_width(0) == width && of.input_width(1) == width, "gate, up and output have one width");
-    return GluArgs{of.input(0), of.input(1), of.output(0), width, static_cast<int>(of.integer(0))};
+    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of)};
+}
+
+Call bind_activate(const Operands& of) {
+    require(of.input_width(0) == of.output_width(0), "an activation keeps the width");
+    return ActivateArgs{of.input(0), of.output(0), of.output_width(0), activation_of(of)};
 }
 
 Call bind_add(const Operands& of) {
@@ -154,10 +199,10 @@ struct Execution {
     const Outputs* outputs;
     Crew& crew;
 
-    void operator()(EmbedArgs args) const {
-        args.ids = step.token_ids;
-        args.rows = step.rows;
-        crew.run_small(kernels.embed, args);
+    void operator()(const EmbedArgs& args) const { look_up(args, step.token_ids); }
+    void operator()(const PositionCall& call) const { look_up(call.args, step.positions); }
+    void operator()(const TokenTypeCall& call) const {
+        look_up(call.args, step.token_types != nullptr ? step.token_types : call.first_types);
     }
     void operator()(NormArgs args) const {
         args.pieces *= step.rows;
@@ -176,17 +221,20 @@ struct Execution {
     void operator()(const AttentionCall& call) const {
         AttentionArgs args = call.args;
         args.positions = step.positions;
-        args.row_offsets = step.row_offsets;
-        args.rows = step.rows;
-        args.sequences = step.sequences;
-        args.block_table = step.tables[call.group].blocks;
-        args.table_width = step.tables[call.group].width;
-        crew.run_small(kernels.write_kv, args);
-        crew.share(kernels.attention, args);
+        attend(args, step.tables[call.group]);
+    }
+    void operator()(const EncoderAttentionCall& call) const {
+        AttentionArgs args = call.args;
+        args.positions = call.scratch->positions();
+        attend(args, call.scratch->table());
     }
     void operator()(GluArgs args) const {
         args.count *= step.rows;
         crew.run_small(kernels.glu, args);
+    }
+    void operator()(ActivateArgs args) const {
+        args.count *= step.rows;
+        crew.run_small(kernels.activate, args);
     }
     void operator()(AddArgs args) const {
         args.count *= step.rows;
@@ -203,6 +251,22 @@ struct Execution {
         candidates.selection = selection;
         candidates.outputs = outputs;
         crew.share(kernels.candidates, candidates);
+    }
+
+    void look_up(EmbedArgs args, const int32_t* rows) const {
+        args.ids = rows;
+        args.rows = step.rows;
+        crew.run_small(kernels.embed, args);
+    }
+
+    void attend(AttentionArgs& args, const BlockTable& table) const {
+        args.row_offsets = step.row_offsets;
+        args.rows = step.rows;
+        args.sequences = step.sequences;
+        args.block_table = table.blocks;
+        args.table_width = table.width;
+        crew.run_small(kernels.write_kv, args);
+        crew.share(kernels.attention, args);
     }
 
     void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
@@ -233,6 +297,14 @@ Call bind(const Op& op, const Bindings& to) {
             return bind_add(of);
         case OpKind::kHead:
             return bind_head(of, to);
+        case OpKind::kEmbedPosition:
+            return bind_embed_position(of, to);
+        case OpKind::kEmbedTokenType:
+            return bind_embed_token_type(of, to);
+        case OpKind::kEncoderAttention:
+            return bind_encoder_attention(of, to);
+        case OpKind::kActivate:
+            return bind_activate(of);
     }
     throw std::invalid_argument("unknown op");
 }

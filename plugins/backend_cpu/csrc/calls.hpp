@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crew.hpp"
+#include "encoder_scratch.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "parts.hpp"
@@ -31,6 +32,19 @@ struct AttentionCall {
     size_t group;
     AttentionArgs args;
 };
+struct EncoderAttentionCall {
+    const EncoderScratch* scratch;
+    AttentionArgs args;
+};
+
+// A look-up by something else than the token.
+struct PositionCall {
+    EmbedArgs args;
+};
+struct TokenTypeCall {
+    EmbedArgs args;
+    const int32_t* first_types;  // zeros, for a step that gives none
+};
 
 // The head: a linear over the selected rows, then their candidates.
 struct HeadCall {
@@ -41,9 +55,10 @@ struct HeadCall {
 };
 
 // Arguments hold everything that the stage fixes; `rows`, pointers into the step and counts that follow from
-// its rows are filled in by `execute`. Counts of `NormArgs`, `GluArgs` and `AddArgs` are those of one row.
-using Call =
-    std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs, HeadCall>;
+// its rows are filled in by `execute`. Counts of `NormArgs`, `GluArgs`, `AddArgs` and `ActivateArgs` are
+// those of one row.
+using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
+                          HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs>;
 
 // What calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -51,6 +66,8 @@ struct Bindings {
     const std::vector<float*>& slots;
     const KvPools& pools;
     const std::vector<RopeAngles>& angles;
+    const EncoderScratch& encoder;
+    const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
     Int8Rows int8_scratch;
     float* attention_scratch;
     float* gathered;

@@ -115,18 +115,29 @@ struct AttentionArgs {
     int64_t kv_heads;
     int64_t head_dim;
     int64_t window;  // 0: none
+    bool causal;     // false: a row sees every row of its sequence in the step
     float scale;
     float softcap;  // 0: none
     float* scratch;
     int64_t scratch_per_thread;  // floats, `attention_scratch`
 };
 
+// The order is that of llmd.api.encoding.ACTIVATIONS.
+enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh };
+
 struct GluArgs {
     const float* gate;
     const float* up;
     float* out;
     int64_t count;
-    int activation;  // 0 silu, 1 gelu, 2 gelu_tanh, 3 relu2
+    Activation activation;
+};
+
+struct ActivateArgs {
+    const float* x;
+    float* out;
+    int64_t count;
+    Activation activation;
 };
 
 struct AddArgs {
@@ -204,6 +215,7 @@ struct Kernels {
     void (*write_kv)(const AttentionArgs&, Worker&);
     void (*attention)(const AttentionArgs&, Worker&);
     void (*glu)(const GluArgs&, Worker&);
+    void (*activate)(const ActivateArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);

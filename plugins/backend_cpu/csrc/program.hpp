@@ -8,7 +8,20 @@
 namespace llmd {
 
 // The order is that of OP_KINDS.
-enum class OpKind : int64_t { kEmbed, kNorm, kLinear, kRope, kAttention, kGlu, kAdd, kHead };
+enum class OpKind : int64_t {
+    kEmbed,
+    kNorm,
+    kLinear,
+    kRope,
+    kAttention,
+    kGlu,
+    kAdd,
+    kHead,
+    kEmbedPosition,
+    kEmbedTokenType,
+    kEncoderAttention,
+    kActivate,
+};
 
 struct Op {
     OpKind kind;

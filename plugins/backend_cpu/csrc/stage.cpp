@@ -33,8 +33,20 @@ Int8Sizes int8_sizes(const Parts& parts, const StageLimits& limits) {
     return most;
 }
 
+// 1 where the program's embedding tells none apart.
+int64_t num_token_types(const Parts& parts) {
+    for (const Op& op : parts.program.ops) {
+        if (op.kind == OpKind::kEmbedTokenType) return parts.matrix(op.weights.at(0)).rows;
+    }
+    return 1;
+}
+
 int64_t attention_scratch(const Parts& parts) {
     int64_t most = 0;
+    for (const Op& op : parts.program.ops) {
+        if (op.kind != OpKind::kEncoderAttention) continue;
+        most = std::max(most, parts.kernels.attention_scratch(op.ints.at(1)));
+    }
     for (const KvGroup& group : parts.program.groups) {
         most = std::max(most, parts.kernels.attention_scratch(group.head_dim));
     }
@@ -46,7 +58,9 @@ int64_t attention_scratch(const Parts& parts) {
 Stage::Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits)
     : parts_(parts),
       limits_(limits),
-      pools_(parts.program.groups, std::move(blocks), limits.half_precision_kv) {
+      pools_(parts.program.groups, std::move(blocks), limits.half_precision_kv),
+      encoder_(parts.program, limits),
+      num_token_types_(num_token_types(parts)) {
     make_buffers();
 }
 
@@ -64,7 +78,9 @@ void Stage::make_buffers() {
     token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
     float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
     float* gathered = floats(limits_.max_outputs * program.hidden_size);
-    const Bindings bindings{parts_, slots_, pools_, angles_, int8_rows, scratch, gathered, limits_};
+    const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
+    const Bindings bindings{parts_,      slots_,    pools_,  angles_,  encoder_,
+                            first_types, int8_rows, scratch, gathered, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 
@@ -76,6 +92,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
     if (program.hidden_in < 0) {
         resolve_feed(step, feed);
         check_tokens(step, program.vocab_size);
+        check_token_types(step, num_token_types_);
     }
     if (selection != nullptr) check_selection(*selection, edits, step, limits_, program.vocab_size);
 
@@ -87,6 +104,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
     const auto hidden_bytes = sizeof(float) * static_cast<size_t>(step.rows * program.hidden_size);
     if (hidden != nullptr)
         std::memcpy(slots_.at(static_cast<size_t>(program.hidden_in)), hidden, hidden_bytes);
+    encoder_.arrange(step);
     struct Job {
         Stage& stage;
         const Step& step;
@@ -98,7 +116,9 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
     };
     parts_.pool.run(run, &job);
     if (program.hidden_out >= 0) {
-        std::memcpy(target.outputs.hidden, slots_[static_cast<size_t>(program.hidden_out)], hidden_bytes);
+        const auto slot = static_cast<size_t>(program.hidden_out);
+        std::memcpy(target.outputs.hidden, slots_[slot],
+                    sizeof(float) * static_cast<size_t>(step.rows * program.slot_widths[slot]));
     }
 }
 
@@ -150,7 +170,7 @@ void Stage::apply_masks(size_t ticket, const uint32_t* masks, int64_t words) {
 int64_t Stage::buffer_bytes() const {
     size_t total = 0;
     for (const Buffer& buffer : memory_) total += buffer.size();
-    return static_cast<int64_t>(total);
+    return static_cast<int64_t>(total) + encoder_.bytes();
 }
 
 }  // namespace llmd

@@ -44,6 +44,8 @@ class Stage {
     const Parts& parts_;
     StageLimits limits_;
     KvPools pools_;
+    EncoderScratch encoder_;
+    int64_t num_token_types_;
     std::vector<Ticket> tickets_;
     std::vector<Buffer> memory_;
     std::vector<float*> slots_;

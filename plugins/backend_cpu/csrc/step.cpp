@@ -94,6 +94,14 @@ void check_tokens(const Step& step, int64_t vocab_size) {
     }
 }
 
+void check_token_types(const Step& step, int64_t num_token_types) {
+    if (step.token_types == nullptr) return;
+    for (int64_t r = 0; r < step.rows; ++r) {
+        require(step.token_types[r] >= 0 && step.token_types[r] < num_token_types,
+                "token_types lie outside of what the model tells apart", r, step.token_types[r]);
+    }
+}
+
 void check_selection(const Selection& selection, int64_t edits, const Step& step, const StageLimits& limits,
                      int64_t vocab_size) {
     check_count("output rows", selection.rows, 0, limits.max_outputs);

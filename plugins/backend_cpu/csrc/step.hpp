@@ -30,7 +30,8 @@ struct Step {
     const int32_t* row_offsets;
     std::vector<BlockTable> tables;  // one for each group
     int64_t num_copies;
-    const int32_t* copies;  // [copies, 3]: group, source, target
+    const int32_t* copies;       // [copies, 3]: group, source, target
+    const int32_t* token_types;  // null: 0 everywhere
 };
 
 // They throw std::invalid_argument that names the array, the place and the value. `blocks[g]` is the size of
@@ -38,6 +39,7 @@ struct Step {
 void check_rows(const Step& step, const StageLimits& limits, int64_t context_len);
 void check_blocks(const Step& step, const Program& program, const std::vector<int64_t>& blocks);
 void check_tokens(const Step& step, int64_t vocab_size);
+void check_token_types(const Step& step, int64_t num_token_types);
 void check_selection(const Selection& selection, int64_t edits, const Step& step, const StageLimits& limits,
                      int64_t vocab_size);
 

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from llmd.api import Program, Selection, StageLimits, Step, Ticket
-from llmd.api.checks import check_hidden, check_selection, check_step
+from llmd.api.checks import check_hidden, check_selection, check_step, missing_ops
+from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
+from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 
 LIMITS = StageLimits(max_rows=8, max_sequences=2, max_outputs=3)
@@ -76,6 +78,8 @@ def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
         ({"copies": np.zeros((1, 2), np.int32)}, "copies are"),
         ({"copies": np.array([[0, 0, 4]], np.int32)}, "copy of block 0 to 4"),
         ({"copies": np.array([[2, 0, 1]], np.int32)}, "KV group 2 of 2"),
+        ({"token_types": i32(0, 0, 1)}, "token_types reach"),
+        ({"token_types": i32(0, 0)}, "token_types is"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -139,3 +143,20 @@ def test_copies_of_a_group_whose_layers_are_elsewhere_are_no_concern_of_this_sta
     check_step(program, {0: 4}, LIMITS, make_step(copies=np.array([[1, 90, 91]], np.int32)))
     with pytest.raises(ValueError, match="in KV group 0 is out of range"):
         check_step(program, {0: 4}, LIMITS, make_step(copies=np.array([[0, 90, 91]], np.int32)))
+
+
+def test_token_types_are_those_of_the_embedding_and_pass_later_stages_by() -> None:
+    plan = TinyEncoder().plan()
+    first, last = (lower(plan, a, b, format_of=lambda _kind, _ref: "f32") for a, b in ((0, 3), (3, 5)))
+    no_tables = {"block_tables": (), "copies": np.zeros((0, 3), np.int32)}
+    check_step(first, {}, LIMITS, make_step(**no_tables, token_types=i32(0, 1, 0)))
+    with pytest.raises(ValueError, match="token_types reach"):
+        check_step(first, {}, LIMITS, make_step(**no_tables, token_types=i32(0, 2, 0)))
+    check_step(last, {}, LIMITS, make_step(**no_tables, token_types=i32(0, 1, 0)))
+
+
+def test_every_op_that_a_device_lacks_is_named(program: Program) -> None:
+    info = ReferenceDevice().info
+    assert missing_ops(info, program) == []
+    older = msgspec.structs.replace(info, ops=tuple(kind for kind in info.ops if kind not in {"rope", "glu"}))
+    assert [refusal.what for refusal in missing_ops(older, program)] == ["op glu", "op rope"]

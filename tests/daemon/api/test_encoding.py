@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
-from llmd.api import OP_KINDS, Attention, Head, Norm, Program, Rope, encode
-from llmd.api.encoding import ACTIVATIONS, EncodedProgram
+import pytest
+
+from llmd.api import (
+    HIDDEN,
+    OP_KINDS,
+    Activate,
+    Attention,
+    EmbedPosition,
+    EmbedTokenType,
+    EncoderAttention,
+    Glu,
+    Head,
+    ModelPlan,
+    Norm,
+    Op,
+    Part,
+    Program,
+    Rope,
+    TensorRef,
+    encode,
+)
+from llmd.api.encoding import EncodedProgram
+from llmd.api.ops import Activation
+from llmd.models.lowering import lower
 
 
 class Reader:
@@ -70,15 +93,37 @@ def test_options_stand_in_the_documented_places(program: Program) -> None:
                     assert len(integers) <= 1
 
 
-def test_each_activation_has_its_own_number(program: Program) -> None:
-    reader = Reader(encode(program))
-    seen = [
-        integers[0]
-        for instruction in program.instructions
-        for (kind, *_, integers, _) in reader.ops()
-        if kind == "glu"
+@pytest.mark.parametrize("kind", ["glu", "activate"])
+def test_each_activation_has_its_own_number(kind: str) -> None:
+    ops = [
+        Glu(HIDDEN, HIDDEN, HIDDEN, name) if kind == "glu" else Activate(HIDDEN, HIDDEN, name)
+        for name in get_args(Activation)
     ]
-    assert seen == list(range(len(ACTIVATIONS)))
+    assert [integers for _, integers, _ in read_back(ops)] == [[i] for i in range(len(ops))]
+
+
+def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:
+    table = TensorRef("t", (16, 8))
+    ops: list[Op] = [
+        EmbedPosition(HIDDEN, table),
+        EmbedTokenType(HIDDEN, table),
+        EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 2, 4, 0.25),
+    ]
+    assert read_back(ops) == [
+        ("embed_position", [], []),
+        ("embed_token_type", [], []),
+        ("encoder_attention", [2, 4], [0.25]),
+    ]
+
+
+def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:
+    """Kind, integers and floats of each op of a program with these ops alone."""
+    part = Part("tested", "ffn", 0, tuple(ops))
+    plan = ModelPlan("t", 8, 5, 16, 16, (), (Part("before", "ffn", 0, ()), part))
+    program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    reader = Reader(encode(program))
+    found = [op for _ in program.instructions for op in reader.ops()]
+    return [(kind, integers, floats) for kind, *_, integers, floats in found]
 
 
 def test_arrays_have_the_dtypes_that_native_code_expects(program: Program) -> None:

@@ -1,12 +1,30 @@
 from __future__ import annotations
 
-from llmd.api import OP_KINDS, Add, Attention, Embed, Glu, Head, Linear, Norm, Rope, RopeTable, TensorRef
+from llmd.api import (
+    OP_KINDS,
+    Activate,
+    Add,
+    Attention,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    EncoderAttention,
+    Glu,
+    Head,
+    Linear,
+    Norm,
+    Rope,
+    RopeTable,
+    TensorRef,
+)
 
 A, B = TensorRef("a", (4, 4)), TensorRef("b", (4,))
 
 
 def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
-    assert OP_KINDS == ("embed", "norm", "linear", "rope", "attention", "glu", "add", "head")
+    decoders = ("embed", "norm", "linear", "rope", "attention", "glu", "add", "head")
+    encoders = ("embed_position", "embed_token_type", "encoder_attention", "activate")
+    assert decoders + encoders == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -19,6 +37,10 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         Glu("g", "u", "y", "silu"),
         Add("a", "b", "c"),
         Head("x", A),
+        EmbedPosition("p", A),
+        EmbedTokenType("t", A),
+        EncoderAttention("q", "k", "v", "o", 1, 4, 0.5),
+        Activate("x", "y", "gelu"),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -29,6 +51,10 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("glu", ("g", "u"), ("y",)),
         ("add", ("a", "b"), ("c",)),
         ("head", ("x",), ()),
+        ("embed_position", (), ("p",)),
+        ("embed_token_type", (), ("t",)),
+        ("encoder_attention", ("q", "k", "v"), ("o",)),
+        ("activate", ("x",), ("y",)),
     ]
 
 
@@ -36,6 +62,7 @@ def test_tensors_follow_the_documented_order() -> None:
     assert Linear("x", ("q", "k"), (A, A), (B, None)).tensors == (A, B, A, None)
     assert Norm("x", "y", None, 1e-5, bias=B).tensors == (None, B)
     assert Head("x", A).tensors == (A, None)
+    assert EmbedPosition("p", A).tensors == EmbedTokenType("t", A).tensors == (A,)
 
 
 def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:

@@ -22,11 +22,10 @@ def test_what_the_head_would_read_leaves_instead() -> None:
 
 
 def test_the_head_of_what_leaves_gives_the_logits() -> None:
-    tokens = ((5, 9, 2, 7),)
-    logits, hidden = (
-        run(ReferenceDevice(), Workload("w", plan, 0, len(plan.parts), tokens), all_at_once(tokens)).rows
-        for plan in (PLAN, without_head(PLAN))
+    workloads = (
+        Workload("w", plan, 0, len(plan.parts), ((5, 9, 2, 7),)) for plan in (PLAN, without_head(PLAN))
     )
+    logits, hidden = (run(ReferenceDevice(), w, all_at_once(w)).rows for w in workloads)
     weight = np.asarray(RandomSource().read(Weight(TensorRef("head", (131, 40)), "f32")).data, np.float64)
     for place, row in hidden.items():
         expected = 30 * np.tanh(row @ weight.T * 0.5 / 30)

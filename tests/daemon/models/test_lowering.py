@@ -104,10 +104,10 @@ def test_a_value_with_a_second_reader_is_not_fused_away() -> None:
 def test_fused_and_split_programs_compute_the_same(cuts: tuple[int, ...]) -> None:
     device = ReferenceDevice()
     workload = Workload("w", PLAN, 0, len(PLAN.parts), ((1, 2, 3) * 9, (4, 5)))
-    expected = run(device, workload, ragged(workload.tokens))
+    expected = run(device, workload, ragged(workload))
     info = device.info
     device.info = type(info)(**{f: getattr(info, f) for f in info.__struct_fields__} | {"patterns": PATTERNS})
-    assert nmse(run(device, workload, ragged(workload.tokens, cuts=cuts)), expected) == 0.0
+    assert nmse(run(device, workload, ragged(workload, cuts=cuts)), expected) == 0.0
 
 
 def test_hidden_enters_and_leaves_where_the_range_is_cut() -> None:

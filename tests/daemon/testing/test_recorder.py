@@ -12,7 +12,7 @@ from llmd.testing.workload import one_by_one, ragged, run
 def test_records_every_step_with_its_selection_and_masks() -> None:
     case = next(case for case in all_cases() if case.name == "head/plain-edits-masks")
     recorder = Recorder()
-    schedule = ragged(case.tokens)
+    schedule = ragged(case)
     run(recorder, case, schedule)
     assert len(recorder.steps) == len(schedule.steps)
     assert sum(recorded.step.num_rows for recorded in recorder.steps) == sum(len(ids) for ids in case.tokens)
@@ -27,7 +27,7 @@ def test_records_every_step_with_its_selection_and_masks() -> None:
 def test_records_program_weights_and_limits() -> None:
     case = next(case for case in all_cases() if case.name == "linear/q8")
     recorder = Recorder()
-    run(recorder, case, one_by_one(case.tokens))
+    run(recorder, case, one_by_one(case))
     assert [weight.format for weight in recorder.weights] == [w.format for w in recorder.program.weights]
     assert recorder.weights[0].data.dtype == np.int8
     assert recorder.limits.max_rows == 1

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import msgspec
+
+from llmd.api import HIDDEN, EncoderAttention, Part
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload, all_at_once, one_by_one, ragged, run
 
+PLAN = TinyModel().plan()
 TOKENS = ((1, 2, 3, 4, 5) * 8, (6,), (7, 8))
+WORKLOAD = Workload("w", PLAN, 0, len(PLAN.parts), TOKENS)
 
 
 def test_schedules_run_every_row_once() -> None:
-    for schedule in (one_by_one(TOKENS), all_at_once(TOKENS), ragged(TOKENS)):
+    for schedule in (one_by_one(WORKLOAD), all_at_once(WORKLOAD), ragged(WORKLOAD)):
         rows = [0, 0, 0]
         for step in schedule.steps:
             assert len({s for s, _ in step}) == len(step)
@@ -18,12 +23,20 @@ def test_schedules_run_every_row_once() -> None:
 
 
 def test_a_ragged_schedule_mixes_prefill_and_decode() -> None:
-    steps = ragged(TOKENS).steps
+    steps = ragged(WORKLOAD).steps
     assert any({count for _, count in step} > {1} for step in steps)
 
 
 def test_outcomes_are_known_by_sequence_and_position() -> None:
-    plan = TinyModel().plan()
-    outcome = run(ReferenceDevice(), Workload("w", plan, 0, len(plan.parts), TOKENS), ragged(TOKENS))
+    outcome = run(ReferenceDevice(), WORKLOAD, ragged(WORKLOAD))
     places = {(s, p) for s, ids in enumerate(TOKENS) for p in range(len(ids))}
     assert set(outcome.rows) == set(outcome.picked) == places
+
+
+def test_sequences_that_look_both_ways_are_never_cut() -> None:
+    ops = (EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 4, 10, 0.3),)
+    plan = msgspec.structs.replace(PLAN, parts=(Part("encoder", "mixer", 0, ops), *PLAN.parts[1:]))
+    workload = msgspec.structs.replace(WORKLOAD, plan=plan)
+    assert sorted(one_by_one(workload).steps) == [((0, 40),), ((1, 1),), ((2, 2),)]
+    assert all_at_once(workload).steps == (((0, 40), (1, 1), (2, 2)),)
+    assert len(ragged(workload).steps) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ from llmd.api import (
     HIDDEN,
     DeviceError,
     Embed,
+    EncoderAttention,
     KVDtype,
     KVGroup,
     ModelPlan,
@@ -182,6 +184,20 @@ def test_what_a_block_held_before_reaches_nobody(device: CpuDevice) -> None:
     stage = open_stage(device, program, weights, blocks=1)
     run_rows(stage, np.full((16, 32), np.nan, np.float32), one_sequence(16, 0, [0]))
     np.testing.assert_array_equal(run_rows(stage, x, one_sequence(5, 0, [0])), clean)
+
+
+def test_what_a_text_left_behind_reaches_no_text_of_a_later_step(device: CpuDevice) -> None:
+    program = middle_program(
+        (EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 2, 10, 0.3),), 20, {}, group=None
+    )
+    texts = [random_rows(rows, 20, rows) for rows in (3, 17, 40)]
+    step = msgspec.structs.replace(one_sequence(60), row_offsets=np.array([0, 3, 20, 60], np.int32))
+    step.positions[:] = np.concatenate([np.arange(len(text)) for text in texts])
+    stage = open_stage(device, program, {})
+    run_rows(stage, np.full((300, 20), np.nan, np.float32))
+    together = run_rows(stage, np.concatenate(texts), step)
+    alone = [run_rows(open_stage(device, program, {}), text) for text in texts]
+    np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
 def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice) -> None:

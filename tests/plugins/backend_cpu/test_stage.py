@@ -12,6 +12,7 @@ from llmd.api import (
     HIDDEN,
     DeviceError,
     Embed,
+    EmbedTokenType,
     Head,
     HostHidden,
     KVGroup,
@@ -255,6 +256,24 @@ def test_refuses_a_step_that_contradicts_the_contract(layer: CpuStage, name: str
     step = msgspec.structs.replace(one_sequence(2, 0, [0]), **changes)
     with pytest.raises(ValueError, match=message):
         layer.submit(step, HostHidden(random_rows(2, 32)), None)
+
+
+def test_token_types_that_the_model_does_not_tell_apart_are_refused(cpu: CpuDevice) -> None:
+    parts = (
+        Part("embed", "embed", None, (EmbedTokenType(HIDDEN, TensorRef("w", (2, WIDTH))),)),
+        Part("x", "ffn", 0, ()),
+    )
+    plan = ModelPlan("test", WIDTH, VOCAB, 64, 64, (), parts)
+    program = lower(plan, 0, 1, format_of=lambda _kind, _ref: "f32")
+    stage = open_stage(cpu, program, {"w": plain(random_rows(2, WIDTH))})
+    for types, message in (
+        ([0, 2], "token_types lie outside"),
+        ([0, -1], "token_types"),
+        ([0], "token_types"),
+    ):
+        step = msgspec.structs.replace(one_sequence(2), token_types=np.array(types, np.int32))
+        with pytest.raises(ValueError, match=message):
+            stage.submit(step, None, None)
 
 
 def test_refuses_more_rows_than_the_stage_was_made_for(layer: CpuStage) -> None:

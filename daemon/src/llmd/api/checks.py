@@ -7,9 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.device import StageLimits
+from llmd.api.device import DeviceInfo, Refusal, StageLimits
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
+
+
+def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
+    """A refusal for each kind of op that the program has and the device does not."""
+    kinds = {slotted.op.kind for instruction in program.instructions for slotted in instruction.ops}
+    return [Refusal(f"op {kind}", "the device does not compute it") for kind in sorted(kinds - set(info.ops))]
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:
@@ -37,6 +43,10 @@ def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits,
             raise ValueError("a negative token id needs a ticket to feed from")
     _check_consecutive(step)
     _check_tables(program, blocks, step)
+    if step.token_types is not None:
+        _check_array("token_types", step.token_types, np.int32, (rows,))
+        if program.hidden_in is None:
+            _check_range("token_types", step.token_types, 0, program.num_token_types)
 
 
 def check_hidden(program: Program, step: Step, hidden: Float32) -> None:

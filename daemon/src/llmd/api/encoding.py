@@ -16,9 +16,12 @@ Integers and floats of each op, in order:
     rope       ints heads, head_dim, rope index, interleaved      floats -
     attention  ints group, kv_layer, heads, kv_heads, head_dim,
                     window (0 none)                               floats scale, softcap (0 none)
-    glu        ints activation (0 silu, 1 gelu, 2 gelu_tanh, 3 relu2)   floats -
+    glu        ints activation (index in `ACTIVATIONS`)           floats -
     add        ints -                                             floats scale
     head       ints -                                             floats scale, softcap (0 none)
+    embed_position, embed_token_type   neither
+    encoder_attention                  ints heads, head_dim       floats scale
+    activate   ints activation (index in `ACTIVATIONS`)           floats -
 """
 
 from __future__ import annotations
@@ -29,11 +32,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.ops import OP_KINDS, Add, Attention, Embed, Glu, Head, Norm, Op, Rope
+from llmd.api.ops import (
+    OP_KINDS,
+    Activate,
+    Activation,
+    Add,
+    Attention,
+    Embed,
+    EncoderAttention,
+    Glu,
+    Head,
+    Norm,
+    Op,
+    Rope,
+)
 from llmd.api.program import Program, SlottedOp
 
 NORM_METHODS = ("rms", "layer")
-ACTIVATIONS = ("silu", "gelu", "gelu_tanh", "relu2")
+ACTIVATIONS: tuple[Activation, ...] = ("silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh")
 
 
 class EncodedProgram(msgspec.Struct, frozen=True):
@@ -94,7 +110,9 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
                 op.head_dim,
                 window,
             ]
-        case Glu(activation=activation):
+        case EncoderAttention(heads=heads, head_dim=head_dim):
+            return [heads, head_dim]
+        case Glu(activation=activation) | Activate(activation=activation):
             return [ACTIVATIONS.index(activation)]
         case _:
             return []
@@ -102,7 +120,7 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
 
 def _floats(op: Op) -> list[float]:
     match op:
-        case Embed(scale=scale) | Add(scale=scale):
+        case Embed(scale=scale) | Add(scale=scale) | EncoderAttention(scale=scale):
             return [scale]
         case Norm(eps=eps, offset=offset):
             return [eps, offset]

@@ -6,13 +6,13 @@ values they read and write; a part is a straight-line list of them. Nothing here
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import msgspec
 
 from llmd.api.tensors import TensorRef
 
-Activation = Literal["silu", "gelu", "gelu_tanh", "relu2"]
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh"]
 
 
 class RopeTable(msgspec.Struct, frozen=True):
@@ -190,7 +190,75 @@ class Head(BaseOp, frozen=True, tag="head"):
     bias: TensorRef | None = None
 
 
-Op = Embed | Norm | Linear | Rope | Attention | Glu | Add | Head
+class EmbedPosition(BaseOp, frozen=True, tag="embed_position"):
+    """``out[r] = table[positions[r]]``: learned absolute positions; ``table`` has a row for each of the context.
 
-OP_KINDS: tuple[str, ...] = tuple(op.kind for op in (Embed, Norm, Linear, Rope, Attention, Glu, Add, Head))
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+
+    kind: ClassVar[str] = "embed_position"
+    read_fields: ClassVar[tuple[str, ...]] = ()
+    tensor_fields: ClassVar[tuple[str, ...]] = ("table",)
+    out: str
+    table: TensorRef
+
+
+class EmbedTokenType(BaseOp, frozen=True, tag="embed_token_type"):
+    """``out[r] = table[token_types[r]]``: which of the joined texts a token is of. ``table`` is ``[types, width]``.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+
+    kind: ClassVar[str] = "embed_token_type"
+    read_fields: ClassVar[tuple[str, ...]] = ()
+    tensor_fields: ClassVar[tuple[str, ...]] = ("table",)
+    out: str
+    table: TensorRef
+
+
+class EncoderAttention(BaseOp, frozen=True, tag="encoder_attention"):
+    """Attention in both directions: each row sees all rows of its sequence in this step, and nothing is kept.
+
+    ``q``, ``k`` and ``v`` are ``[rows, heads * head_dim]``; scores are ``q.k * scale``, then a softmax. Keys and values
+    belong to no KV group: a sequence is whole in one step, so no later step asks for them.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
+    """
+
+    kind: ClassVar[str] = "encoder_attention"
+    read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v")
+    q: str
+    k: str
+    v: str
+    out: str
+    heads: int
+    head_dim: int
+    scale: float
+
+
+class Activate(BaseOp, frozen=True, tag="activate"):
+    """``out = activation(x)``: between the matrices of a feed-forward network without a gate."""
+
+    kind: ClassVar[str] = "activate"
+    x: str
+    out: str
+    activation: Activation
+
+
+Op = (
+    Embed
+    | Norm
+    | Linear
+    | Rope
+    | Attention
+    | Glu
+    | Add
+    | Head
+    | EmbedPosition
+    | EmbedTokenType
+    | EncoderAttention
+    | Activate
+)
+
+OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 """Every op kind; the index of a kind is its code in `llmd.api.encoding`."""

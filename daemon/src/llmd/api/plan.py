@@ -10,9 +10,12 @@ from llmd.api.ops import Op
 from llmd.api.tensors import TensorRef
 
 HIDDEN = "hidden"
-"""The value that enters and leaves every part: the residual stream, float32 ``[rows, hidden_size]``."""
+"""The value that enters and leaves every part: the residual stream, float32 ``[rows, hidden_size]``.
 
-PartKind = Literal["embed", "mixer", "ffn", "norm", "head"]
+Only what a ``score`` part leaves has another width: the number of its scores.
+"""
+
+PartKind = Literal["embed", "mixer", "ffn", "norm", "score", "head"]
 
 
 class KVGroup(msgspec.Struct, frozen=True):
@@ -32,8 +35,8 @@ class KVGroup(msgspec.Struct, frozen=True):
 class Part(msgspec.Struct, frozen=True):
     """The unit of placement: ops over named values, reading and writing `HIDDEN`.
 
-    An ``embed`` part only writes it, a ``head`` part only reads it. A ``norm`` part stands last in a plan without a head.
-    ``layer`` is None for these three.
+    An ``embed`` part only writes it, a ``head`` part only reads it. A ``norm`` part (the final norm) or a ``score`` part
+    (a classifier over each row) may stand last in a plan without a head. ``layer`` is None for these four.
     """
 
     name: str

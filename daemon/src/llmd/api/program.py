@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api.ops import Op, RopeTable
+from llmd.api.ops import EmbedTokenType, Op, RopeTable
 from llmd.api.plan import KVGroup
 from llmd.api.tensors import Weight
 
@@ -65,6 +65,17 @@ class Program(msgspec.Struct, frozen=True):
     ropes: tuple[RopeTable, ...]
     hidden_in: int | None
     hidden_out: int | None
+
+    @property
+    def output_size(self) -> int:
+        """Elements of a row that leaves; 0 where the program ends with the head."""
+        return 0 if self.hidden_out is None else self.slot_widths[self.hidden_out]
+
+    @property
+    def num_token_types(self) -> int:
+        """Token types that its embedding tells apart; 1 where it has no table of them."""
+        ops = (slotted.op for instruction in self.instructions for slotted in instruction.ops)
+        return next((op.table.view_shape[0] for op in ops if isinstance(op, EmbedTokenType)), 1)
 
     @property
     def has_head(self) -> bool:

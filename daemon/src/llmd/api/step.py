@@ -38,6 +38,7 @@ class Step(msgspec.Struct, frozen=True):
     ``block_tables``: one int32 ``[S, width]`` for each KV group of the plan; entry ``[s, p // BLOCK_LEN]`` is
     the block of position ``p``. Entries that no row of this step reads or writes are -1.
     ``copies``: int32 ``[C, 3]`` of (group, source block, target block), done in order before the layers.
+    ``token_types``: int32 ``[R]``, which of the joined texts each row is of; None means 0 everywhere.
     """
 
     token_ids: Int32
@@ -46,6 +47,7 @@ class Step(msgspec.Struct, frozen=True):
     block_tables: tuple[Int32, ...]
     copies: Int32
     feed: Ticket | None = None
+    token_types: Int32 | None = None
 
     @property
     def num_rows(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.checks import missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
@@ -168,7 +169,8 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
     formats = format_policy(model.checkpoint, device.info.formats, load.quant)
     first, last = part_range(model.plan, spec)
     program = lower(model.plan, first, last, format_of=formats, patterns=device.info.patterns)
-    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in device.check(program)]
+    refusals = [*missing_ops(device.info, program), *device.check(program)]
+    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals]
     if load.kv_dtype not in device.info.kv_dtypes:
         reasons.append(f"KV as {load.kv_dtype}: it keeps {', '.join(device.info.kv_dtypes)}")
     if reasons:

@@ -13,7 +13,17 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.api.ops import Attention, Embed, Glu, Linear, Op, Rope, RopeTable
+from llmd.api.ops import (
+    Attention,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    Glu,
+    Linear,
+    Op,
+    Rope,
+    RopeTable,
+)
 from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
 from llmd.api.program import Instruction, Pattern, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
@@ -105,7 +115,7 @@ def _new_value(widths: list[int], width: int) -> _Value:
 
 def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[int]:
     match op:
-        case Embed(table=table):
+        case Embed(table=table) | EmbedPosition(table=table) | EmbedTokenType(table=table):
             return [table.shape[1]]
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]

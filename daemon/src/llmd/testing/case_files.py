@@ -36,9 +36,9 @@ _ALIGNMENT = 64
 
 def write_case(workload: Workload, path: Path) -> None:
     """Write a workload with what the reference makes of it, under three schedules."""
-    expected = run(ReferenceDevice(), workload, ragged(workload.tokens))
+    expected = run(ReferenceDevice(), workload, ragged(workload))
     arrays: Arrays = {"max_nmse": np.array([workload.max_nmse])}
-    schedules = (ragged(workload.tokens), one_by_one(workload.tokens), all_at_once(workload.tokens))
+    schedules = (ragged(workload), one_by_one(workload), all_at_once(workload))
     for j, schedule in enumerate(schedules):
         recorder = Recorder()
         run(recorder, workload, schedule)
@@ -109,6 +109,8 @@ def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome)
         "places": _int64(places),
         "expected": np.array([expected.rows[place] for place in places]),
     }
+    if recorded.step.token_types is not None:
+        arrays["token_types"] = recorded.step.token_types
     if recorded.hidden is not None:
         arrays["hidden"] = recorded.hidden
     if recorded.selection is not None:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from llmd.api import Device
+from llmd.api.checks import missing_ops
 from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.op_cases import op_cases
@@ -56,7 +57,7 @@ def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> I
 
 def check_accuracy(device: Device, workload: Workload) -> CaseResult:
     """Compare rows and candidates of a ragged schedule with the reference."""
-    schedule = ragged(workload.tokens)
+    schedule = ragged(workload)
     mine, expected = run(device, workload, schedule), run(ReferenceDevice(), workload, schedule)
     error = nmse(mine, expected)
     problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
@@ -65,7 +66,7 @@ def check_accuracy(device: Device, workload: Workload) -> CaseResult:
 
 def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
     """Compare other batches, chunks, placements and splits with one row at a time, bit by bit."""
-    expected = run(device, workload, one_by_one(workload.tokens))
+    expected = run(device, workload, one_by_one(workload))
     for label, schedule in _other_schedules(workload):
         different = _different_rows(run(device, workload, schedule), expected)
         problem = (
@@ -83,12 +84,12 @@ def nmse(mine: Outcome, expected: Outcome) -> float:
 
 
 def _other_schedules(workload: Workload) -> Iterator[tuple[str, Schedule]]:
-    yield "in one step", all_at_once(workload.tokens)
-    yield "in ragged steps", ragged(workload.tokens, seed=4)
+    yield "in one step", all_at_once(workload)
+    yield "in ragged steps", ragged(workload, seed=4)
     count = workload.last_part - workload.first_part
     if count > 1:
         cuts = (workload.first_part + count // 3, workload.first_part + 2 * count // 3)
-        yield "in three stages", ragged(workload.tokens, seed=5, cuts=cuts)
+        yield "in three stages", ragged(workload, seed=5, cuts=cuts)
 
 
 def _different_rows(mine: Outcome, expected: Outcome) -> list[tuple[int, int]]:
@@ -106,7 +107,8 @@ def _unsupported(device: Device, workload: Workload) -> str:
         return f"the device has no format {workload.format}"
     if workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device keeps no KV as {workload.kv_dtype}"
-    refusals = device.check(lower_range(device, workload, workload.first_part, workload.last_part))
+    program = lower_range(device, workload, workload.first_part, workload.last_part)
+    refusals = [*missing_ops(device.info, program), *device.check(program)]
     return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals)
 
 

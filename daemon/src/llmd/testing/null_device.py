@@ -163,7 +163,7 @@ class NullStage:
         flight.waiting_for_masks = 0
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        return HostHidden(np.zeros((self._find(ticket).rows, self._program.hidden_size), np.float32))
+        return HostHidden(np.zeros((self._find(ticket).rows, self._program.output_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)

@@ -9,9 +9,13 @@ import numpy as np
 
 from llmd.api import (
     HIDDEN,
+    Activate,
     Add,
     Attention,
     Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    EncoderAttention,
     Glu,
     Head,
     KVGroup,
@@ -24,6 +28,7 @@ from llmd.api import (
     RopeTable,
     TensorRef,
 )
+from llmd.api.encoding import ACTIVATIONS
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
@@ -37,6 +42,7 @@ def op_cases() -> Iterator[Workload]:
     yield from _linear()
     yield from _rope_and_glu()
     yield from _attention()
+    yield from _encoder_attention()
     yield from _head()
 
 
@@ -44,6 +50,14 @@ def _embed_and_norm() -> Iterator[Workload]:
     for fmt in ("f32", "f16", "bf16"):
         table = TensorRef("table", (_VOCAB, _WIDTH))
         yield _embed_case(f"embed/{fmt}", Embed(HIDDEN, table, scale=2.5), fmt)
+        ranged = TensorRef("positions", (_CONTEXT + 2, _WIDTH), rows=(2, _CONTEXT + 2))
+        yield _embed_case(f"embed_position/{fmt}", EmbedPosition(HIDDEN, ranged), fmt)
+        types = EmbedTokenType(HIDDEN, TensorRef("types", (2, _WIDTH)))
+        yield _embed_case(f"embed_token_type/{fmt}", types, fmt)
+        mixed = msgspec.structs.replace(
+            _embed_case(f"embed_token_type/{fmt}-mixed", types, fmt), token_types=True
+        )
+        yield mixed
     gain, bias = _vector("gain"), _vector("bias")
     piece = TensorRef("piece", (_WIDTH // 4,))
     norms = {
@@ -89,10 +103,11 @@ def _rope_and_glu() -> Iterator[Workload]:
     ):
         table = RopeTable(tuple(10.0 ** (-i / 3) for i in range(dim // 2)), factor)
         yield _part_case(f"rope/{name}", (Rope(HIDDEN, HIDDEN, 4, 12, table, interleaved),))
-    for activation in ("silu", "gelu", "gelu_tanh", "relu2"):
+    for activation in ACTIVATIONS:
         yield _part_case(
             f"glu/{activation}", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, activation))
         )
+        yield _part_case(f"activate/{activation}", (Activate(HIDDEN, HIDDEN, activation),))
 
 
 def _attention() -> Iterator[Workload]:
@@ -113,6 +128,17 @@ def _attention() -> Iterator[Workload]:
             )
             case = _part_case(f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=1e-9)
             yield msgspec.structs.replace(case, kv_dtype=kv_dtype)
+
+
+def _encoder_attention() -> Iterator[Workload]:
+    for heads, head_dim in ((4, 12), (1, 64), (3, 20)):
+        width = heads * head_dim
+        kv = tuple(TensorRef(n, (width, width)) for n in ("k", "v"))
+        ops = (
+            Linear(HIDDEN, ("k", "v"), kv, (None, None)),
+            EncoderAttention(HIDDEN, "k", "v", HIDDEN, heads, head_dim, 0.4),
+        )
+        yield _part_case(f"encoder_attention/{heads}x{head_dim}", ops, max_nmse=1e-9, width=width)
 
 
 def _head() -> Iterator[Workload]:
@@ -136,7 +162,7 @@ def _head_case(
     return Workload(name, plan, 1, 2, _tokens(), fmt, edits=edits, masks=masks, max_nmse=1e-9)
 
 
-def _embed_case(name: str, op: Embed, fmt: str) -> Workload:
+def _embed_case(name: str, op: Embed | EmbedPosition | EmbedTokenType, fmt: str) -> Workload:
     plan = _plan((Part("embed", "embed", None, (op,)), Part("other", "ffn", 0, ())), ())
     return Workload(name, plan, 0, 1, _tokens(), fmt)
 

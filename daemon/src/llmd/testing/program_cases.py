@@ -1,4 +1,4 @@
-"""Workloads of several ops: each part of the small model, and the whole of it in every format and without its head."""
+"""Workloads of several ops: parts of the small model, it in every format and without its head, and the small encoder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from llmd.api import Format, KVDtype
 from llmd.models.headless import without_head
+from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
 
@@ -37,9 +38,24 @@ def program_cases() -> Iterator[Workload]:
             tokens = _tokens(plan.vocab_size)
             yield Workload(name, plan, 0, len(plan.parts), tokens, fmt, kv_dtype, edits=True, max_nmse=bound)
     plan = without_head(TinyModel().plan())
+    yield from _encoder_cases()
     yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
 
 
-def _tokens(vocab_size: int) -> tuple[tuple[int, ...], ...]:
+def _encoder_cases() -> Iterator[Workload]:
+    """The small encoder in every format, with a text beyond the chunks in which kernels go through keys; and scoring."""
+    plan = TinyEncoder().plan()
+    for (fmt, kv_dtype), bound in _BOUNDS.items():
+        if kv_dtype == "f32":
+            name = f"program/encoder-{fmt}"
+            yield Workload(name, plan, 0, len(plan.parts), _tokens(plan.vocab_size), fmt, max_nmse=bound)
+    long = (*_tokens(plan.vocab_size), *_tokens(plan.vocab_size, (600,)))
+    yield Workload("program/encoder-long", plan, 0, len(plan.parts), long, max_nmse=1e-9)
+    plan = TinyEncoder(labels=1).plan()
+    tokens = _tokens(plan.vocab_size)
+    yield Workload("program/encoder-score", plan, 0, len(plan.parts), tokens, token_types=True, max_nmse=1e-9)
+
+
+def _tokens(vocab_size: int, lengths: tuple[int, ...] = (70, 5, 33)) -> tuple[tuple[int, ...], ...]:
     draw = np.random.default_rng(3)
-    return tuple(tuple(draw.integers(0, vocab_size, n).tolist()) for n in (70, 5, 33))
+    return tuple(tuple(draw.integers(0, vocab_size, n).tolist()) for n in lengths)

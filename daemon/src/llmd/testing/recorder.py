@@ -93,7 +93,7 @@ class Recorder:
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         rows = self.steps[ticket].step.num_rows
-        return HostHidden(np.zeros((rows, self.program.hidden_size), np.float32))
+        return HostHidden(np.zeros((rows, self.program.output_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         selection = self.steps[ticket].selection

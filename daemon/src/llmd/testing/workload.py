@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from llmd.api import (
     BLOCK_LEN,
     Device,
+    EncoderAttention,
     Format,
     HiddenRef,
     HostHidden,
@@ -42,7 +43,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     ``tokens[s]`` are the token ids of sequence ``s``; where the parts do not begin with the embedding, hidden
     states drawn from (sequence, position) enter instead. ``edits`` gives every output row edits, a target and raw
-    tops, ``masks`` a grammar mask, so that all of a selection is exercised.
+    tops, ``masks`` a grammar mask, so that all of a selection is exercised. ``token_types`` makes every third row of type 1.
     """
 
     name: str
@@ -54,11 +55,18 @@ class Workload(msgspec.Struct, frozen=True):
     kv_dtype: KVDtype = "f32"
     edits: bool = False
     masks: bool = False
+    token_types: bool = False
     max_nmse: float = 1e-10
 
     @property
     def has_head(self) -> bool:
         return self.last_part == len(self.plan.parts) and self.plan.has_head
+
+    @property
+    def runs_whole_sequences(self) -> bool:
+        """Whether a sequence is never cut into chunks: its rows look at rows that come after them."""
+        parts = self.plan.parts[self.first_part : self.last_part]
+        return any(isinstance(op, EncoderAttention) for part in parts for op in part.ops)
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Quantised and 16-bit formats are for matrices; vectors stay f32."""
@@ -82,27 +90,41 @@ class Outcome(msgspec.Struct, frozen=True):
     picked: dict[Place, tuple[NDArray[np.generic], ...]]
 
 
-def one_by_one(tokens: Sequence[Sequence[int]]) -> Schedule:
+def one_by_one(workload: Workload) -> Schedule:
     """Return the schedule that runs every row alone."""
-    return Schedule(tuple(((s, 1),) for s, ids in enumerate(tokens) for _ in ids))
+    steps = [[(s, 1)] for s, ids in enumerate(workload.tokens) for _ in ids]
+    return _schedule(workload, steps)
 
 
-def all_at_once(tokens: Sequence[Sequence[int]], *, seed: int = 1, cuts: tuple[int, ...] = ()) -> Schedule:
+def all_at_once(workload: Workload, *, seed: int = 1) -> Schedule:
     """Return the schedule of a single step."""
-    return Schedule((tuple((s, len(ids)) for s, ids in enumerate(tokens)),), seed, cuts)
+    return _schedule(workload, [[(s, len(ids)) for s, ids in enumerate(workload.tokens)]], seed)
 
 
-def ragged(tokens: Sequence[Sequence[int]], *, seed: int = 2, cuts: tuple[int, ...] = ()) -> Schedule:
+def ragged(workload: Workload, *, seed: int = 2, cuts: tuple[int, ...] = ()) -> Schedule:
     """Return a schedule of uneven chunks, with prefill and decode mixed in most steps."""
     generator = np.random.default_rng(seed)
-    left = [len(ids) for ids in tokens]
+    left = [len(ids) for ids in workload.tokens]
     steps = []
     while any(left):
         step = [(s, int(min(n, generator.choice((1, 1, 3, 7, 17))))) for s, n in enumerate(left) if n]
         for s, count in step:
             left[s] -= count
-        steps.append(tuple(step))
-    return Schedule(tuple(steps), seed, cuts)
+        steps.append(step)
+    return _schedule(workload, steps, seed, cuts)
+
+
+def _schedule(
+    workload: Workload, steps: Sequence[Sequence[Place]], seed: int = 0, cuts: tuple[int, ...] = ()
+) -> Schedule:
+    """The schedule; sequences that must be whole are run by the step that would have completed them."""
+    if workload.runs_whole_sequences:
+        last_step = {s: i for i, step in enumerate(steps) for s, _ in step}
+        steps = [
+            [(s, len(ids)) for s, ids in enumerate(workload.tokens) if last_step[s] == i]
+            for i in range(len(steps))
+        ]
+    return Schedule(tuple(tuple(step) for step in steps if step), seed, cuts)
 
 
 def lower_range(device: Device, workload: Workload, first_part: int, last_part: int) -> Program:
@@ -206,6 +228,9 @@ class _Run:
             row_offsets=np.cumsum([0, *(count for _, count in chunks)]).astype(np.int32),
             block_tables=tuple(np.ascontiguousarray(table[sequences]) for table in self._tables),
             copies=np.zeros((0, 3), np.int32),
+            token_types=np.array([p % 3 == 2 for _, p in places], np.int32)
+            if self._workload.token_types
+            else None,
         )
 
     def _hidden_in(self, places: list[Place]) -> HiddenRef | None:

@@ -60,7 +60,8 @@ void attend(const AttentionArgs& args, Worker& worker) {
     int64_t tiles_before = 0;
     for (int64_t item = worker.take(1); sequence < args.sequences;) {
         const int64_t first_row = args.row_offsets[sequence];
-        const int64_t queries = (args.row_offsets[sequence + 1] - first_row) * repeats;
+        const int64_t last_row = args.row_offsets[sequence + 1] - 1;
+        const int64_t queries = (last_row + 1 - first_row) * repeats;
         const int64_t tiles = (queries + kQueryTile - 1) / kQueryTile;
         if (item >= tiles_before + tiles * args.kv_heads) {
             tiles_before += tiles * args.kv_heads;
@@ -71,7 +72,8 @@ void attend(const AttentionArgs& args, Worker& worker) {
         const int64_t first = (item - tiles_before) % tiles * kQueryTile;
         const auto count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
         const int32_t* blocks = args.block_table + sequence * args.table_width;
-        attend_from<Element, kQueryTile>(args, {blocks, first_row, kv_head, first, repeats, count}, scratch);
+        attend_from<Element, kQueryTile>(args, {blocks, first_row, last_row, kv_head, first, repeats, count},
+                                         scratch);
         item = worker.take(1);
     }
 }

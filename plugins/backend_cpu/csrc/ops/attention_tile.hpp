@@ -10,6 +10,7 @@ namespace llmd::LLMD_ISA {
 struct QueryTile {
     const int32_t* blocks;  // of the sequence
     int64_t first_row;      // of the sequence in the step
+    int64_t last_row;
     int64_t kv_head;
     int64_t first;    // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
     int64_t repeats;  // query heads that share a kv head
@@ -24,7 +25,7 @@ void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, con
         Query& query = queries[m];
         query.row = tile.first_row + number / tile.repeats;
         query.head = tile.kv_head * tile.repeats + number % tile.repeats;
-        query.last = args.positions[query.row];
+        query.last = args.positions[args.causal ? query.row : tile.last_row];
         const int64_t oldest = query.last - args.window + 1;
         query.first = args.window > 0 && oldest > 0 ? oldest : 0;
         query.top = kMinusInfinity;

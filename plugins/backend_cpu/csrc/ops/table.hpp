@@ -6,6 +6,7 @@
 #include "kernels.hpp"
 #include "simd/functions.hpp"
 // Ops in dependency order.
+#include "ops/activate.hpp"
 #include "ops/add.hpp"
 #include "ops/attention.hpp"
 #include "ops/embed.hpp"
@@ -20,8 +21,8 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {isa, embed, norm,   quantize,   linear, rope,    write_kv,          attention,
-            glu, add,   gather, candidates, mask,   pack_q8, attention_scratch, read};
+    return {isa,      embed, norm,   quantize,   linear, rope,    write_kv,          attention, glu,
+            activate, add,   gather, candidates, mask,   pack_q8, attention_scratch, read};
 }
 
 }  // namespace llmd::LLMD_ISA

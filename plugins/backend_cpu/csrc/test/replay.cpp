@@ -80,7 +80,10 @@ struct Results {
         const auto outputs = static_cast<size_t>(limits.max_outputs);
         const auto vocab = static_cast<size_t>(program.vocab_size);
         const size_t kept = std::min(static_cast<size_t>(limits.num_candidates), vocab);
-        hidden.resize(static_cast<size_t>(limits.max_rows * program.hidden_size));
+        if (program.hidden_out >= 0) {
+            const int64_t width = program.slot_widths[static_cast<size_t>(program.hidden_out)];
+            hidden.resize(static_cast<size_t>(limits.max_rows * width));
+        }
         for (auto* logits : {&raw, &edited}) logits->resize(outputs * vocab);
         for (auto* values : {&edited_values, &raw_values}) values->resize(outputs * kept);
         for (auto* sums : {&raw_lse, &edited_lse, &target_raw}) sums->resize(outputs);
@@ -99,10 +102,15 @@ Step read_step(const CaseFile& file, const std::string& under) {
     const Array& tokens = file.at(under + "token_ids");
     const Array& offsets = file.at(under + "row_offsets");
     const Array& copies = file.at(under + "copies");
-    Step step{tokens.count(),        offsets.count() - 1,
-              tokens.as<int32_t>(),  file.at(under + "positions").as<int32_t>(),
-              offsets.as<int32_t>(), {},
-              copies.shape[0],       copies.as<int32_t>()};
+    Step step{tokens.count(),
+              offsets.count() - 1,
+              tokens.as<int32_t>(),
+              file.at(under + "positions").as<int32_t>(),
+              offsets.as<int32_t>(),
+              {},
+              copies.shape[0],
+              copies.as<int32_t>(),
+              file.has(under + "token_types") ? file.at(under + "token_types").as<int32_t>() : nullptr};
     for (int g = 0; file.has(under + "block_tables/" + std::to_string(g)); ++g) {
         const Array& table = file.at(under + "block_tables/" + std::to_string(g));
         step.tables.push_back({table.as<int32_t>(), table.shape[1]});

@@ -120,6 +120,7 @@ class CpuStage:
             feed,
             hidden,
             None if selection is None else _native_selection(selection),
+            step.token_types,
         )
 
     def _check_ends(self, hidden: HiddenRef | None, selection: Selection | None) -> None:

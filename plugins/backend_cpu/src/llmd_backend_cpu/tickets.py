@@ -38,7 +38,7 @@ class TicketArrays:
             return np.empty(shape, np.float32)
 
         return cls(
-            hidden=floats(rows, program.hidden_size),
+            hidden=floats(rows, program.output_size),
             raw=floats(outputs, program.vocab_size),
             edited=floats(outputs, program.vocab_size),
             ids=np.empty(outputs * candidates, np.int32),

@@ -1,10 +1,25 @@
-"""A weight that is both looked up and multiplied by (tied embeddings) serves both."""
+"""Look-ups by token, position and type; a table that is multiplied by, too; attention in both directions."""
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
-from llmd.api import HIDDEN, Embed, Head, ModelPlan, Part, StageLimits, Step, TensorRef, Weight, WeightData
+from llmd.api import (
+    HIDDEN,
+    Embed,
+    EmbedTokenType,
+    EncoderAttention,
+    Head,
+    HostHidden,
+    ModelPlan,
+    Part,
+    StageLimits,
+    Step,
+    TensorRef,
+    Weight,
+    WeightData,
+)
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
@@ -30,3 +45,32 @@ def test_tied_embedding_and_head() -> None:
     step = Step(np.array([2, 1], np.int32), two, np.array([0, 2], np.int32), (), np.zeros((0, 3), np.int32))
     ticket = stage.submit(step, None, select_rows(two))
     assert stage.raw_rows(ticket, two).tolist() == (2 * VALUES[[2, 1]] @ VALUES.T).tolist()
+
+
+def test_a_step_without_token_types_is_all_of_the_first() -> None:
+    parts = (Part("embed", "embed", None, (EmbedTokenType(HIDDEN, TABLE),)), Part("none", "ffn", 0, ()))
+    plan = ModelPlan("types", 2, 3, 16, 16, (), parts)
+    program = lower(plan, 0, 1, format_of=lambda _kind, _ref: "f32")
+    stage = ReferenceDevice().load(program, OneTensor(), lambda _d, _t: None).stage({}, StageLimits(4, 1, 4))
+    two = np.array([0, 1], np.int32)
+    none = Step(two, two, np.array([0, 2], np.int32), (), np.zeros((0, 3), np.int32))
+    mixed = msgspec.structs.replace(none, token_types=np.array([2, 1], np.int32))
+    rows = [stage.hidden(stage.submit(step, None, None)).host().tolist() for step in (none, mixed)]
+    assert rows == [VALUES[[0, 0]].tolist(), VALUES[[2, 1]].tolist()]
+
+
+def test_encoder_attention_looks_both_ways_and_at_no_other_text() -> None:
+    parts = (
+        Part("before", "ffn", 0, ()),
+        Part("tested", "mixer", 0, (EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 1, 2, 1.0),)),
+    )
+    plan = ModelPlan("encoder", 2, 3, 16, 16, (), parts)
+    program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    stage = ReferenceDevice().load(program, OneTensor(), lambda _d, _t: None).stage({}, StageLimits(4, 2, 4))
+    x = np.array([[1, 0], [0, 3], [5, 5]], np.float32)
+    positions = np.array([0, 1, 0], np.int32)
+    step = Step(positions, positions, np.array([0, 2, 3], np.int32), (), np.zeros((0, 3), np.int32))
+    out = stage.hidden(stage.submit(step, HostHidden(x), None)).host()
+    first, second = np.exp([1, 0]), np.exp([0, 9])
+    expected = [first @ x[:2] / first.sum(), second @ x[:2] / second.sum(), x[2]]
+    np.testing.assert_allclose(out, expected, rtol=1e-6)

@@ -74,6 +74,8 @@ def test_attention_survives_scores_that_overflow_an_exponential() -> None:
         ("gelu", lambda z: z * 0.5 * math.erfc(-z / math.sqrt(2))),
         ("gelu_tanh", lambda z: 0.5 * z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))),
         ("relu2", lambda z: max(z, 0.0) ** 2),
+        ("relu", lambda z: max(z, 0.0)),
+        ("tanh", math.tanh),
     ],
 )
 def test_activations_follow_their_formula(name: str, formula: object) -> None:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op, Rope
+from llmd.api.ops import (
+    Activate,
+    Add,
+    Attention,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    EncoderAttention,
+    Glu,
+    Head,
+    Linear,
+    Norm,
+    Op,
+    Rope,
+)
 from llmd.api.program import Program, SlottedOp
 from llmd.api.step import Float32, Int32, Step
 from llmd.builtin.reference import numerics
@@ -57,21 +72,34 @@ class Execution:
 
     def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
         match slotted.op:
-            case Embed() as op:
-                table = self._weights.arrays[slotted.weights[0] or 0]
-                return [(table[self._tokens] * op.scale).astype(np.float32)]
+            case Embed(scale=scale):
+                out = self._look_up(slotted, self._tokens, scale)
+            case EmbedPosition():
+                out = self._look_up(slotted, self._step.positions)
+            case EmbedTokenType():
+                out = self._look_up(slotted, self._token_types)
             case Norm() as op:
-                return [self._norm(slotted, op, inputs[0])]
+                out = self._norm(slotted, op, inputs[0])
             case Linear():
                 return self._linear(slotted, inputs[0])
             case Rope() as op:
-                split = inputs[0].reshape(len(inputs[0]), op.heads, op.head_dim)
-                turned = numerics.rotate(split, self._step.positions, op.table, interleaved=op.interleaved)
-                return [turned.reshape(inputs[0].shape)]
+                out = self._rope(op, inputs[0])
             case Attention() as op:
-                return [self._attention(slotted, op, *inputs)]
+                out = self._attention(slotted, op, *inputs)
+            case EncoderAttention() as op:
+                out = self._encoder_attention(op, *inputs)
             case _:
-                return [_elementwise(slotted.op, *(x.astype(np.float64) for x in inputs)).astype(np.float32)]
+                out = _elementwise(slotted.op, *(x.astype(np.float64) for x in inputs)).astype(np.float32)
+        return [out]
+
+    @property
+    def _token_types(self) -> Int32:
+        types = self._step.token_types
+        return np.zeros(self._step.num_rows, np.int32) if types is None else types
+
+    def _look_up(self, slotted: SlottedOp, rows: Int32, scale: float = 1.0) -> Float32:
+        found: Float32 = (self._weights.arrays[slotted.weights[0] or 0][rows] * scale).astype(np.float32)
+        return found
 
     def _norm(self, slotted: SlottedOp, op: Norm, x: Float32) -> Float32:
         pieces = x.reshape(len(x), op.heads, -1)
@@ -80,6 +108,12 @@ class Execution:
         if op.method == "rms":
             return numerics.rms_norm(pieces, gain, op.eps).reshape(x.shape)
         return numerics.layer_norm(pieces, gain, bias, op.eps).reshape(x.shape)
+
+    def _rope(self, op: Rope, x: Float32) -> Float32:
+        split = x.reshape(len(x), op.heads, op.head_dim)
+        return numerics.rotate(split, self._step.positions, op.table, interleaved=op.interleaved).reshape(
+            x.shape
+        )
 
     def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
         pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
@@ -120,12 +154,28 @@ class Execution:
                 out[row] = numerics.attend(query, keys[seen], values[seen], op.scale, op.softcap).reshape(-1)
         return out
 
+    def _encoder_attention(self, op: EncoderAttention, q: Float32, k: Float32, v: Float32) -> Float32:
+        queries, keys, values = (
+            x.reshape(len(x), op.heads, op.head_dim).astype(np.float64) for x in (q, k, v)
+        )
+        out = np.empty_like(q)
+        for first, last in itertools.pairwise(self._step.row_offsets.tolist()):
+            for row in range(first, last):
+                mixed = numerics.attend(queries[row], keys[first:last], values[first:last], op.scale, None)
+                out[row] = mixed.reshape(-1)
+        return out
 
-def _elementwise(op: Op, a: Float64, b: Float64) -> Float64:
-    if isinstance(op, Glu):
-        return numerics.ACTIVATIONS[op.activation](a) * b
-    assert isinstance(op, Add), f"{op.kind} has no rule here"
-    return a + b * op.scale
+
+def _elementwise(op: Op, *x: Float64) -> Float64:
+    match op:
+        case Glu(activation=activation):
+            return numerics.ACTIVATIONS[activation](x[0]) * x[1]
+        case Activate(activation=activation):
+            return numerics.ACTIVATIONS[activation](x[0])
+        case Add(scale=scale):
+            return x[0] + x[1] * scale
+        case _:
+            raise AssertionError(f"{op.kind} has no rule here")
 
 
 def _first_visible(position: int, window: int | None) -> int:

@@ -89,9 +89,22 @@ def relu2(x: Float64) -> Float64:
     return np.square(np.maximum(x, 0.0))
 
 
+def relu(x: Float64) -> Float64:
+    """``max(x, 0)``."""
+    return np.maximum(x, 0.0)
+
+
+def tanh(x: Float64) -> Float64:
+    """The hyperbolic tangent."""
+    out: Float64 = np.tanh(x)
+    return out
+
+
 ACTIVATIONS: dict[Activation, Callable[[Float64], Float64]] = {
     "silu": silu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu2": relu2,
+    "relu": relu,
+    "tanh": tanh,
 }

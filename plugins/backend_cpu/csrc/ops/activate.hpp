@@ -1,0 +1,33 @@
+// activate: out = activation(x)      activations: ops/activation.hpp
+//
+//   x, out  [count]  f32     work  1024 elements at a time
+//   check  absolute error < 1e-6 * max(1, |x|)   (tests/plugins/backend_cpu/test_device.py)
+
+#pragma once
+
+#include "ops/activation.hpp"
+
+namespace llmd::LLMD_ISA {
+
+template <Activation kActivation>
+void activate_with(const ActivateArgs& args, Worker& worker) {
+    constexpr int64_t kGrain = 1024;
+    for (int64_t first; (first = worker.take(kGrain)) < args.count;) {
+        const int64_t last = first + kGrain < args.count ? first + kGrain : args.count;
+        int64_t i = first;
+        for (; i + Vec::kLanes <= last; i += Vec::kLanes) {
+            store(args.out + i, activated<kActivation>(load(args.x + i)));
+        }
+        if (i < last) {
+            const int n = static_cast<int>(last - i);
+            store_n(args.out + i, activated<kActivation>(load_n(args.x + i, n)), n);
+        }
+    }
+}
+
+void activate(const ActivateArgs& args, Worker& worker) {
+    with_activation(args.activation,
+                    [&]<Activation kActivation>() { activate_with<kActivation>(args, worker); });
+}
+
+}  // namespace llmd::LLMD_ISA
