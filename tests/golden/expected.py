@@ -48,6 +48,17 @@ def write_expected(name: str, expected: Expected) -> None:
     write_safetensors(DIRECTORY / f"{name}.safetensors", tensors, expected.versions)
 
 
+def read_pooled(name: str) -> tuple[dict[str, NDArray[np.float32]], dict[str, str]]:
+    """The vectors of a model that embeds, float32 ``[texts, hidden]`` for each pooling, and what computed them."""
+    tensors, versions = read_safetensors(DIRECTORY / f"{name}.safetensors")
+    return {pooling: np.asarray(rows, np.float32) for pooling, rows in tensors.items()}, versions
+
+
+def write_pooled(name: str, vectors: dict[str, NDArray[np.float32]], versions: dict[str, str]) -> None:
+    """Commit the vectors of a model that embeds."""
+    write_safetensors(DIRECTORY / f"{name}.safetensors", dict(vectors), versions)
+
+
 def nmse(actual: NDArray[np.floating], expected: NDArray[np.floating]) -> float:
     """Normalised mean square error, ``sum((a - e)^2) / sum(e^2)``, in float64."""
     reference = np.asarray(expected, np.float64)

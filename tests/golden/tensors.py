@@ -41,6 +41,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
         for name, shape in (*_attention(config), *_mlp(config), *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)
+    if config["architectures"][0].endswith("Model"):  # saved by itself, without a head above it
+        return {name.removeprefix("model."): shape for name, shape in shapes.items()}
     if not config["tie_word_embeddings"]:
         shapes["lm_head.weight"] = (vocab, hidden)
     return shapes

@@ -9,7 +9,9 @@ import json
 from pathlib import Path
 
 from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.embedding import write_pooling
 from tests.golden.models.llama import llama
+from tests.golden.models.qwen import qwen3
 from tests.golden.models.tiny import TinyModel
 
 CONTEXT_LEN = 512
@@ -50,6 +52,33 @@ def write_model(
         "added_tokens_decoder": {256 + place: {"content": text} for place, text in enumerate(specials)},
     }
     (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
+    return directory
+
+
+def write_embedding_model(
+    directory: Path,
+    *,
+    seed: int = 5,
+    context_len: int = CONTEXT_LEN,
+    pooling: str = "last",
+    normalizes: bool = True,
+) -> Path:
+    """Write a model that embeds, as Qwen3-Embedding is: its texts end with ``<|im_end|>``. Returns its directory."""
+    config = qwen3(vocab_size=256 + len(SPECIALS), max_position_embeddings=context_len)
+    write_checkpoint(TinyModel("embedding", config, seed=seed), directory)
+    write_pooling(directory, [pooling], normalizes=normalizes)
+    end = {"id": "<|im_end|>", "ids": [TURN_END], "tokens": ["<|im_end|>"]}
+    ending = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "<|im_end|>", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|im_end|>": end},
+    }
+    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer(SPECIALS) | {"post_processor": ending}))
+    (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
     return directory
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import RequestError
-from llmd.chat.truncation import Fitted, fit_messages, fit_tokens, prompt_room
+from llmd.chat.truncation import Fitted, fit_messages, fit_tokens, fit_whole, prompt_room
 
 SYSTEM = {"role": "system", "content": "s" * 5}
 TURNS = [
@@ -63,3 +63,10 @@ def test_answer_gets_what_it_asks_for_and_a_half_at_most() -> None:
     assert prompt_room(100, 80) == 50
     assert prompt_room(100, None) == 75
     assert prompt_room(2, None) == 1
+
+
+def test_a_complete_text_keeps_what_it_ends_with() -> None:
+    assert fit_whole([1, 2, 3, 9], 4, 1) == Fitted((1, 2, 3, 9))
+    assert fit_whole([1, 2, 3, 9], 3, 1) == Fitted((1, 2, 9), 1)
+    assert fit_whole([1, 2, 3], 2, 0) == Fitted((1, 2), 1)
+    assert fit_whole([1, 2, 3, 8, 9], 1, 2) == Fitted((9,), 4)

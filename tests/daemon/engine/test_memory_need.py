@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import ConfigError, ModelError
+from llmd.api.errors import ConfigError, ModelError, UnsupportedModelError
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.composition import make_host
 from llmd.engine.loading import load_model
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.plugin_host import PluginHost
-from tests.serving.model import write_model
+from tests.serving.model import write_embedding_model, write_model
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,24 @@ def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
         (stage,) = model.loaded.stages
     assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
     assert need.total_bytes == stage.weight_bytes + stage.kv_bytes
+
+
+def test_is_what_loading_a_model_that_embeds_takes(tmp_path: Path, host: PluginHost) -> None:
+    load = Load(
+        str(write_embedding_model(tmp_path / "e")), device="reference", kv_dtype="f32", kv_memory=1 << 40
+    )
+    need = need_of(load, host)
+    model = load_model(
+        load,
+        host.architectures(),
+        lambda name: host.open_device(host.find_device(name)),
+        lambda _progress: None,
+    )
+    with model.resources:
+        (stage,) = model.loaded.stages
+        with pytest.raises(UnsupportedModelError, match="cannot generate"):
+            _ = model.core
+    assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
 
 
 def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(

@@ -15,9 +15,12 @@ from typing import cast
 import msgspec
 import pytest
 
+from llmd.api.embedding import Embedding
 from llmd.api.messages import (
     Ask,
     Cancel,
+    Embedded,
+    EmbedText,
     Failed,
     FromEngine,
     Load,
@@ -35,6 +38,7 @@ from llmd.engine.frames import FrameDecoder, encode_frame
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
+from tests.serving.model import write_embedding_model
 
 CASE = tiny_model("tinyllama")
 
@@ -158,6 +162,33 @@ def test_a_request_that_cannot_run_fails_alone(front: Front, directory: Path) ->
     assert isinstance(failed, Failed)
     assert (failed.request_id, failed.error) == (1, "RequestError")
     assert front.tokens_of(2) == {2: expected}
+
+
+def test_a_model_that_embeds_answers_with_vectors(front: Front, tmp_path: Path) -> None:
+    directory = write_embedding_model(tmp_path / "embedding")
+    request, _ = golden_request(3)
+    front.send(load(directory), EmbedText(1, (7, 8)), request, EmbedText(2, (9,)))
+    loaded = front.loaded()
+    assert loaded.embedding == Embedding(("last",), nested=True)
+    failed, embedded = front.receive(), front.receive()
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.message) == (3, "the model embeds texts, it cannot generate")
+    assert isinstance(embedded, Embedded)
+    assert [one.request_id for one in embedded.started] == [1, 2]
+    assert [(one.request_id, len(one.vector)) for one in embedded.vectors] == [(1, 256), (2, 256)]
+    front.send(Ask())
+    report = front.receive()
+    assert isinstance(report, Report)
+    assert (report.steps, report.prompt_tokens, report.waiting) == (1, 3, 0)
+
+
+def test_a_model_that_generates_embeds_nothing(front: Front, directory: Path) -> None:
+    front.send(load(directory), EmbedText(1, (7, 8)))
+    front.loaded()
+    failed = front.receive()
+    assert isinstance(failed, Failed)
+    assert (failed.request_id, failed.error) == (1, "RequestError")
+    assert "cannot embed" in failed.message
 
 
 def test_a_model_that_cannot_be_loaded_is_said(front: Front, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from llmd.api import Architecture, CheckpointError, ModelError, NotFoundError, UnsupportedModelError
+from llmd.api.embedding import Embedding
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.open_model import architecture_names, find_architecture, open_model
 from tests.corrupt import small_model
 from tests.corrupt.untouchable import map_untouchable
+from tests.golden.models.embedding import write_pooling
 
 Architectures = dict[str, Architecture]
 
@@ -35,7 +37,27 @@ def test_a_model_saved_without_its_head_is_opened_by_its_own_names(model_directo
     opened = open_model(model_directory, builtin)
     with opened.checkpoint:
         assert not opened.plan.has_head
+        assert opened.embedding == Embedding(("last",))
         assert opened.notices == ()
+
+
+def test_files_of_sentence_transformers_make_a_model_one_that_embeds(
+    model_directory: Path, architectures: Architectures
+) -> None:
+    write_pooling(model_directory, ["last"])
+    write_text(model_directory, max_seq_length=32)
+    opened = open_model(model_directory, architectures)
+    with opened.checkpoint:
+        assert opened.embedding == Embedding(("last",), max_len=32)
+        assert not opened.plan.has_head
+        assert (opened.plan.context_len, opened.plan.max_context_len) == (32, 32)
+    write_text(model_directory, max_seq_length=1 << 20)
+    with (opened := open_model(model_directory, architectures, 16)).checkpoint:
+        assert (opened.plan.context_len, opened.plan.max_context_len) == (16, small_model.CONTEXT_LEN)
+
+
+def write_text(directory: Path, **settings: Any) -> None:
+    (directory / "sentence_bert_config.json").write_text(json.dumps(settings))
 
 
 def test_the_plan_is_made_for_the_wanted_context(model_directory: Path, architectures: Architectures) -> None:

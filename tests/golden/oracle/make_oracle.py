@@ -14,9 +14,18 @@ import numpy as np
 import torch
 import transformers
 
-from tests.golden.expected import Expected, nmse, read_expected, write_expected
+from tests.golden.expected import (
+    Expected,
+    nmse,
+    read_expected,
+    read_pooled,
+    write_expected,
+    write_pooled,
+)
+from tests.golden.models import embedding
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
+from tests.golden.oracle.pooled import pooled
 from tests.golden.oracle.transformers_model import build, logits
 
 POSITIONS = (0, 1, 7, 16, 31, PROMPT_LEN - 1, 63, 81, PROMPT_LEN + NUM_GREEDY - 1)
@@ -63,6 +72,19 @@ def write(case: TinyModel, computed: Expected, gap: float) -> bool:
     return True
 
 
+def pool(case: TinyModel, *, writes: bool) -> bool:
+    """Compare what a model that embeds answers with its committed file, or write it."""
+    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+    computed = pooled(case)
+    if writes:
+        write_pooled(case.name, computed, versions)
+        return True
+    committed, _ = read_pooled(case.name)
+    errors = {name: nmse(rows, committed[name]) for name, rows in computed.items()}
+    print(f"{case.name:32} NMSE {max(errors.values()):.1e}")
+    return max(errors.values()) <= SAME_NMSE
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the files instead of comparing")
@@ -74,6 +96,9 @@ def main() -> int:
         if not args.cases or case.name in args.cases:
             computed, gap = compute(case)
             good &= write(case, computed, gap) if args.write else same(case, computed)
+    for case in embedding.CASES:
+        if not args.cases or case.name in args.cases:
+            good &= pool(case, writes=args.write)
     return 0 if good else 1
 
 

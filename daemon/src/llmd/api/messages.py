@@ -1,8 +1,8 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
-The front sends `Load` once, then `Vocabulary` before the first grammar, `Submit`, `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading`
-(now and then), `Loaded` or `Failed`, then one `Output` for each step, `Failed` for requests it cannot run, and
-`Report` for each `Ask`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+The front sends `Load` once, then `Vocabulary` before the first grammar, `Submit` (to a model that embeds `EmbedText`
+instead), `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading` (now and then), `Loaded` or `Failed`, then one
+`Output` (`Embedded`) for each step, `Failed` for requests it cannot run, and `Report` for each `Ask`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from llmd.api.device import KVDtype
+from llmd.api.embedding import Embedding
 from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.api.tensors import Format
 
@@ -147,6 +148,13 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     prompt_logprobs: int | None = None
 
 
+class EmbedText(msgspec.Struct, frozen=True, tag=True):
+    """Embed a text, given as all of its tokens."""
+
+    request_id: int
+    tokens: tuple[int, ...]
+
+
 class Cancel(msgspec.Struct, frozen=True, tag=True):
     """Forget a request; nothing more is sent for it. Unknown ids are ignored."""
 
@@ -182,7 +190,8 @@ class StageReport(msgspec.Struct, frozen=True):
 class Loaded(msgspec.Struct, frozen=True, tag=True):
     """The engine accepts requests. ``notices`` tells people about conversions and limits that they should know.
 
-    ``kv_tokens`` is how many tokens the smallest KV pool holds.
+    ``kv_tokens`` is how many tokens the smallest KV pool holds. ``embedding`` is there where the model embeds, and does
+    not generate.
     """
 
     architecture: str
@@ -195,6 +204,7 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     kv_tokens: int
     load_s: float
     notices: tuple[str, ...] = ()
+    embedding: Embedding | None = None
 
 
 class Logprobs(msgspec.Struct, frozen=True, array_like=True):
@@ -245,6 +255,20 @@ class Output(msgspec.Struct, frozen=True, tag=True):
     failed: tuple[Failed, ...] = ()
 
 
+class TextVector(msgspec.Struct, frozen=True, array_like=True):
+    """What the rows of a text were pooled to: little-endian float32, neither normalised nor cut."""
+
+    request_id: int
+    vector: bytes
+
+
+class Embedded(msgspec.Struct, frozen=True, tag=True):
+    """Vectors of the texts that ended with one step, and the texts that began in it."""
+
+    vectors: tuple[TextVector, ...]
+    started: tuple[Started, ...] = ()
+
+
 class Report(msgspec.Struct, frozen=True, tag=True):
     """Counters of an engine since it was loaded, and its state now. Times in seconds.
 
@@ -265,5 +289,5 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_total: int
 
 
-ToEngine = Load | Vocabulary | Submit | Cancel | Ask | Shutdown
-FromEngine = Loading | Loaded | Output | Failed | Report
+ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | Ask | Shutdown
+FromEngine = Loading | Loaded | Output | Embedded | Failed | Report

@@ -50,6 +50,15 @@ def fit_tokens(tokens: tuple[int, ...], most: int, keep: int) -> Fitted:
     return Fitted(tokens[:keep] + tokens[len(tokens) - (most - keep) :], len(tokens) - most)
 
 
+def fit_whole(ids: Sequence[int], most: int, num_ending: int) -> Fitted:
+    """A complete text in at most ``most`` tokens: its first ones, and the ``num_ending`` that the tokenizer ended it with."""
+    if len(ids) <= most:
+        return Fitted(tuple(ids))
+    ending = min(num_ending, most)
+    kept = (*ids[: most - ending], *ids[len(ids) - ending :])
+    return Fitted(kept, len(ids) - most)
+
+
 def prompt_room(window: int, max_tokens: int | None) -> int:
     """How many tokens of a window a prompt that is cut may have: an answer gets what it asks for, a half at most."""
     wanted = window // 4 if max_tokens is None else max_tokens

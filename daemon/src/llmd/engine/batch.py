@@ -21,15 +21,21 @@ _UNKNOWN = 0
 
 def build_step(chunks: Sequence[Chunk], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES) -> Step:
     """Lay the chunks' tokens out one after the other; the place of one that is not drawn yet is kept (`unknown_rows`)."""
+    return lay_out([(chunk.sequence.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
+
+
+def lay_out(
+    pieces: Sequence[tuple[Sequence[int], int, int]], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES
+) -> Step:
+    """Lay pieces of sequences out one after the other: for each all tokens, the first position, and how many."""
     tokens: list[int] = []
     positions: list[int] = []
-    for chunk in chunks:
-        end = chunk.start + chunk.count
-        tokens += chunk.sequence.tokens[chunk.start : end]
-        positions += range(chunk.start, end)
+    for sequence, start, count in pieces:
+        tokens += sequence[start : start + count]
+        positions += range(start, start + count)
         tokens += [_UNKNOWN] * (len(positions) - len(tokens))
-    offsets = np.zeros(len(chunks) + 1, np.int32)
-    np.cumsum([chunk.count for chunk in chunks], out=offsets[1:])
+    offsets = np.zeros(len(pieces) + 1, np.int32)
+    np.cumsum([count for _, _, count in pieces], out=offsets[1:])
     return Step(
         token_ids=np.array(tokens, np.int32),
         positions=np.array(positions, np.int32),

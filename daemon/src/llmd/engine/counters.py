@@ -26,14 +26,23 @@ class Counters(msgspec.Struct):
 
     def count(self, plan: StepPlan, num_tokens: int) -> None:
         """Count a step that was done; one that carries any prefill counts as prefill time."""
-        now = time.perf_counter()
         prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
-        self.steps += 1
         self.cached_tokens += sum(cached for _, cached in plan.started)
-        self.prompt_tokens += prefill
         self.output_tokens += num_tokens
         if prefill:
-            self.prefill_s += now - self.last_done
+            self.count_prefill(prefill)
         else:
-            self.decode_s += now - self.last_done
-        self.last_done = now
+            self.steps += 1
+            self.decode_s += self._passed()
+
+    def count_prefill(self, num_tokens: int) -> None:
+        """Count a step that computed so many tokens of prompts."""
+        self.steps += 1
+        self.prompt_tokens += num_tokens
+        self.prefill_s += self._passed()
+
+    def _passed(self) -> float:
+        """Seconds since the step before, or since there was something to do again."""
+        now = time.perf_counter()
+        passed, self.last_done = now - self.last_done, now
+        return passed

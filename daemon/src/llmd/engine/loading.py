@@ -20,6 +20,7 @@ from llmd.api.program import Program
 from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
+from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -36,11 +37,25 @@ ReportProgress = Callable[[Loading], None]
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """A core with everything that it stands on; `close` frees all of it."""
+    """What runs a model, with everything that it stands on; `close` frees all of it."""
 
-    core: EngineCore
+    runner: EngineCore | EmbeddingCore
     loaded: Loaded
     resources: ExitStack
+
+    @property
+    def core(self) -> EngineCore:
+        """What generates.
+
+        Raises:
+            UnsupportedModelError: the model embeds.
+        """
+        if not isinstance(self.runner, EngineCore):
+            raise UnsupportedModelError(
+                "the model embeds texts, it cannot generate",
+                hint="take one whose architecture ends in ForCausalLM, or embed with it",
+            )
+        return self.runner
 
     def close(self) -> None:
         self.resources.close()
@@ -71,16 +86,42 @@ def load_model(
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
-        _check_head(model)
         _check_context(model.plan)
         placed = _place(load, model, open_device, report, stack)
-        limits = _limits(load, model.plan, placed)
-        budget = _budget(load, model.plan, placed, limits)
-        chain = _build_chain(load, placed, budget, limits)
-        stack.callback(chain.close)
-        core = EngineCore(chain, model.plan.groups, budget, limits)
+        build = _generating if model.embedding is None else _embedding
+        runner, budget = build(load, model, placed, stack)
         loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
-        return LoadedModel(core, loaded, stack.pop_all())
+        return LoadedModel(runner, loaded, stack.pop_all())
+
+
+def _generating(
+    load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
+) -> tuple[EngineCore, KVBudget]:
+    plan = model.plan
+    limits = _limits(load, plan, placed)
+    budget = _budget(
+        load, plan, placed, slots=load.slots, context_len=plan.context_len, chunk_len=limits.max_planned
+    )
+    stage_limits = StageLimits(
+        max_rows=load.slots + load.chunk_len,
+        max_sequences=load.slots + 1,
+        max_outputs=limits.max_outputs,
+        kv_dtype=load.kv_dtype,
+    )
+    chain = _build_chain(placed, budget, stage_limits, stack)
+    return EngineCore(chain, plan.groups, budget, limits), budget
+
+
+def _embedding(
+    load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
+) -> tuple[EmbeddingCore, KVBudget]:
+    plan = model.plan
+    assert model.embedding is not None
+    limits = EmbeddingLimits.of(plan, load.chunk_len)
+    budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
+    stage_limits = StageLimits(limits.max_rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
+    chain = _build_chain(placed, budget, stage_limits, stack)
+    return EmbeddingCore(chain, plan.groups, budget, limits, model.embedding.poolings), budget
 
 
 def _check_options(load: Load) -> None:
@@ -93,14 +134,6 @@ def _check_options(load: Load) -> None:
         raise ConfigError(
             f"--max-ctx {load.context_len}: a window holds at least one token",
             hint="leave it out for the longest that the model states",
-        )
-
-
-def _check_head(model: OpenModel) -> None:
-    if not model.plan.has_head:
-        raise UnsupportedModelError(
-            f"{model.directory} is a model without a head, which cannot generate",
-            hint="take the checkpoint whose architecture ends in ForCausalLM",
         )
 
 
@@ -181,7 +214,15 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
     return program
 
 
-def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limits) -> KVBudget:
+def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
+    queues = all(one.device.info.queues for one in placed)
+    outputs = load.slots + SCORED_ROWS
+    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
+
+
+def _budget(
+    load: Load, plan: ModelPlan, placed: Sequence[_Placed], *, slots: int, context_len: int, chunk_len: int
+) -> KVBudget:
     """KV pools within ``kv_memory``, by default half of what is free on the tightest device."""
     block_bytes = [
         sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
@@ -191,34 +232,23 @@ def _budget(load: Load, plan: ModelPlan, placed: Sequence[_Placed], limits: Limi
     return plan_kv(
         plan.groups,
         block_bytes,
-        slots=load.slots,
-        context_len=plan.context_len,
-        chunk_len=limits.max_planned,
+        slots=slots,
+        context_len=context_len,
+        chunk_len=chunk_len,
         budget_bytes=free // 2 if load.kv_memory is None else load.kv_memory,
     )
 
 
-def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
-    queues = all(one.device.info.queues for one in placed)
-    outputs = load.slots + SCORED_ROWS
-    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
-
-
-def _build_chain(load: Load, placed: Sequence[_Placed], budget: KVBudget, limits: Limits) -> Chain:
-    stage_limits = StageLimits(
-        max_rows=load.slots + load.chunk_len,
-        max_sequences=load.slots + 1,
-        max_outputs=limits.max_outputs,
-        kv_dtype=load.kv_dtype,
-    )
-    with ExitStack() as stack:
-        stages = []
-        for one in placed:
-            blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
-            stages.append(one.parts.stage(blocks, stage_limits))
-            stack.callback(stages[-1].close)
-        stack.pop_all()
-        return Chain(stages)
+def _build_chain(
+    placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
+) -> Chain:
+    """The stages in order; ``stack`` closes them."""
+    stages = []
+    for one in placed:
+        blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
+        stages.append(one.parts.stage(blocks, stage_limits))
+        stack.callback(stages[-1].close)
+    return Chain(stages)
 
 
 def _describe(
@@ -239,6 +269,7 @@ def _describe(
         kv_tokens=budget.max_tokens,
         load_s=load_s,
         notices=tuple(notices),
+        embedding=model.embedding,
     )
 
 

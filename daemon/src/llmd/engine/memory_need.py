@@ -13,6 +13,7 @@ from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import KVGroup, ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.step import BLOCK_LEN
+from llmd.engine.embedding_core import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import check_stages, part_range
 from llmd.models.lowering import lower
@@ -54,8 +55,12 @@ def memory_need(
         weights = sum(_stage_bytes(load, model, device(spec.device), spec) for spec in specs)
     finally:
         model.checkpoint.close()
-    most = _kv_bytes(load, model.plan, load.slots, model.plan.context_len)
-    least = _kv_bytes(load, model.plan, 1, min(model.plan.context_len, LEAST_KV_TOKENS))
+    slots, most_len, chunk_len = load.slots, model.plan.context_len, load.chunk_len
+    if model.embedding is not None:
+        limits = EmbeddingLimits.of(model.plan, load.chunk_len)
+        slots, most_len, chunk_len = 1, limits.kv_len, limits.kv_chunk_len
+    most = _kv_bytes(load, model.plan, slots, most_len, chunk_len)
+    least = _kv_bytes(load, model.plan, 1, min(most_len, LEAST_KV_TOKENS), chunk_len)
     asked = least if load.kv_memory is None else min(load.kv_memory, most)
     return MemoryNeed(weights, asked, most)
 
@@ -67,7 +72,7 @@ def _stage_bytes(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec
     return sum(weight_bytes(weight) for weight in program.weights)
 
 
-def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int) -> int:
+def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:
     """Bytes of pools for ``slots`` sequences of ``context_len`` tokens."""
     block_bytes = [_block_bytes(group, load.kv_dtype) for group in plan.groups]
     try:
@@ -76,7 +81,7 @@ def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int) -> int:
             block_bytes,
             slots=slots,
             context_len=context_len,
-            chunk_len=load.chunk_len,
+            chunk_len=chunk_len,
             budget_bytes=1 << 62,
         )
     except MemoryBudgetError:  # beyond any machine

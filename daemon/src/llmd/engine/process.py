@@ -6,14 +6,18 @@ import logging
 from collections.abc import Callable
 from contextlib import closing
 
-from llmd.api.errors import LlmdError
-from llmd.api.messages import Ask, Cancel, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
+import msgspec
+
+from llmd.api.errors import LlmdError, RequestError
+from llmd.api.messages import Ask, Cancel, EmbedText, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
 from llmd.engine.channel import Channel
 from llmd.engine.core import EngineCore, failure
+from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.loading import LoadedModel
 
 log = logging.getLogger(__name__)
 
+Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 
@@ -38,11 +42,11 @@ def _serve(channel: Channel, loader: Loader) -> int:
         return 1
     with closing(model):
         channel.send(model.loaded)
-        _run(channel, model.core)
+        _run(channel, model.runner)
     return 0
 
 
-def _run(channel: Channel, core: EngineCore) -> None:
+def _run(channel: Channel, core: Runner) -> None:
     while True:
         messages = channel.receive(wait=not core.busy)
         if channel.closed or any(isinstance(message, Shutdown) for message in messages):
@@ -51,22 +55,38 @@ def _run(channel: Channel, core: EngineCore) -> None:
             _handle(channel, core, message)
         if core.busy:
             output = core.step()
-            if output.tokens or output.started or output.failed:
+            if any(msgspec.structs.astuple(output)):
                 channel.send(output)
 
 
-def _handle(channel: Channel, core: EngineCore, message: ToEngine) -> None:
+def _handle(channel: Channel, core: Runner, message: ToEngine) -> None:
     match message:
-        case Submit():
+        case Submit() | EmbedText():
             try:
-                core.submit(message)
+                _submit(core, message)
             except LlmdError as error:
                 channel.send(failure(message.request_id, error))
         case Vocabulary():
-            core.learn(message)
+            if isinstance(core, EngineCore):
+                core.learn(message)
         case Cancel(request_id=request_id):
             core.cancel(request_id)
         case Ask():
             channel.send(core.report())
         case Load() | Shutdown():
             log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})
+
+
+def _submit(core: Runner, message: Submit | EmbedText) -> None:
+    if isinstance(core, EmbeddingCore):
+        if not isinstance(message, EmbedText):
+            raise _wrong_model("the model embeds texts, it cannot generate")
+        core.submit(message)
+    else:
+        if not isinstance(message, Submit):
+            raise _wrong_model("the model generates, it cannot embed texts")
+        core.submit(message)
+
+
+def _wrong_model(what: str) -> RequestError:
+    return RequestError(what, param="model", hint="ask a model that was made for it")

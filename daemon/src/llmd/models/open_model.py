@@ -8,24 +8,31 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.embedding import Embedding
 from llmd.api.errors import CheckpointError, ModelError, UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.config_file import CONFIG_FILE, read_config
+from llmd.models.embedding_config import default_embedding, read_embedding
+from llmd.models.headless import without_head
 from llmd.models.plan_check import check_plan
 from llmd.models.safetensors import Mapper, map_file
 from llmd.models.stored_names import with_stored_names
 
 
 class OpenModel(msgspec.Struct, frozen=True):
-    """``notices`` are sentences for the user about what is odd but harmless. The owner closes the checkpoint."""
+    """``notices`` are sentences for the user about what is odd but harmless. The owner closes the checkpoint.
+
+    ``embedding`` is there where the model embeds, and does not generate: then the plan has no head.
+    """
 
     directory: Path
     config: Config
     plan: ModelPlan
     checkpoint: Checkpoint
     notices: tuple[str, ...]
+    embedding: Embedding | None = None
 
 
 def open_model(
@@ -47,7 +54,12 @@ def open_model(
     config = read_config(directory)
     architecture = find_architecture(config, architectures, file=str(directory / CONFIG_FILE))
     _refuse_quantized(config, directory)
+    embedding = read_embedding(directory, config)
     plan = _plan(architecture, config, context_len, directory / CONFIG_FILE)
+    if embedding is None and not plan.has_head:
+        embedding = default_embedding(config, causal=bool(plan.groups))
+    if embedding is not None:
+        plan = _within(without_head(plan), embedding.max_len, context_len)
     checkpoint = Checkpoint.open(directory, mapper=mapper)
     try:
         plan = with_stored_names(plan, checkpoint.tensors)
@@ -55,7 +67,7 @@ def open_model(
     except BaseException:
         checkpoint.close()
         raise
-    return OpenModel(directory, config, plan, checkpoint, notices)
+    return OpenModel(directory, config, plan, checkpoint, notices, embedding)
 
 
 def find_architecture(
@@ -105,6 +117,13 @@ def _plan(architecture: Architecture, config: Config, context_len: int | None, p
         raise CheckpointError(_without_file(error), file=str(path), hint=error.hint) from error
     except UnsupportedModelError as error:
         raise UnsupportedModelError(f"{path}: {_without_file(error)}", hint=error.hint) from error
+
+
+def _within(plan: ModelPlan, max_len: int | None, context_len: int | None) -> ModelPlan:
+    """The plan of a model that is to take texts of at most ``max_len`` tokens."""
+    most = min(plan.max_context_len, max_len or plan.max_context_len)
+    window = min(plan.context_len, most) if context_len is None else context_len
+    return msgspec.structs.replace(plan, context_len=window, max_context_len=most)
 
 
 def _without_file(error: ModelError) -> str:

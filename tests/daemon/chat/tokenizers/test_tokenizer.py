@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from llmd.api.errors import RequestError, TokenizerError
 from llmd.chat.tokenizers.tokenizer import Tokenizer, check_vocab_size
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
 
 def special_text(tokenizer: Tokenizer) -> str:
@@ -54,3 +59,13 @@ def test_tokenizer_larger_than_the_model_is_refused(tokenizer: Tokenizer) -> Non
         TokenizerError, match=f"{tokenizer.vocab_size} tokens, the model has embeddings for 9"
     ):
         check_vocab_size(tokenizer, 9)
+
+
+def test_a_whole_text_ends_with_eos_where_its_makers_say_so(copy: Callable[[str], Path], kind: str) -> None:
+    directory = copy(kind)
+    path = directory / "tokenizer_config.json"
+    config = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(config | {"add_eos_token": True}))
+    tokenizer = load_tokenizer(directory)
+    assert tokenizer.encode_whole("hello") == [*tokenizer.encode("hello"), *tokenizer.eos_ids]
+    assert tokenizer.encode("hello")[-1:] != list(tokenizer.eos_ids)

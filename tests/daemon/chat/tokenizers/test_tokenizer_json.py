@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 
 from llmd.api.errors import TokenizerError
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
@@ -174,3 +175,21 @@ def test_configuration_switches_bos_off_and_on(copy: Copy) -> None:
     edit(directory, lambda file: file.update({"add_bos_token": True}), "tokenizer_config.json")
     assert without.encode("a") == without.encode("a", add_special=False)
     assert load_tokenizer(directory).encode("a") == [without.bos_id, *without.encode("a")]
+
+
+def test_a_whole_text_has_what_the_post_processor_writes_around_it(copy: Copy) -> None:
+    directory = copy("byte_level_json")
+    bos, eos = ({"SpecialToken": {"id": text, "type_id": 0}} for text in ("<|begin|>", "<|endoftext|>"))
+    body = {"Sequence": {"id": "A", "type_id": 0}}
+    edit(directory, lambda file: file["post_processor"].update(single=[bos, body, eos, eos]))
+    edit(
+        directory,
+        lambda file: file["post_processor"]["special_tokens"].update(
+            {"<|endoftext|>": {"id": "<|endoftext|>", "ids": [361], "tokens": ["<|endoftext|>"]}}
+        ),
+    )
+    tokenizer = load_tokenizer(directory)
+    library = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    for text in ("", "Hello world", "<|endoftext|>", "<|begin|> twice"):
+        assert tokenizer.encode_whole(text) == library.encode(text).ids
+    assert tokenizer.encode("Hello") == library.encode("Hello").ids[:-2]

@@ -8,6 +8,8 @@ from msgspec import structs
 from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, GrammarError, LlmdError
 from llmd.api.messages import (
     Cancel,
+    Embedded,
+    EmbedText,
     Failed,
     Grammar,
     Loaded,
@@ -16,6 +18,7 @@ from llmd.api.messages import (
     Shutdown,
     StopParams,
     Submit,
+    TextVector,
     TokenOutput,
     Vocabulary,
 )
@@ -83,6 +86,30 @@ def test_a_request_that_fails_within_a_step_ends_alone(ready: Supervision) -> No
     assert isinstance(failure, Fail)
     assert (failure.request_id, type(failure.error)) == (7, GrammarError)
     assert ready.live == 1
+
+
+def test_a_text_goes_to_the_next_engine_until_its_vector_has_come(ready: Supervision) -> None:
+    def texts(commands: list[Command]) -> list[EmbedText]:
+        return [c.message for c in commands if isinstance(c, Send) and isinstance(c.message, EmbedText)]
+
+    (first,) = texts(ready.submit(EmbedText(7, (1, 2))))
+    ready.submit(EmbedText(8, (3,)))
+    assert ready.receive(Embedded((TextVector(first.request_id, b"v"),))) == [Deliver(TextVector(7, b"v"))]
+    assert ready.receive(Embedded((TextVector(first.request_id, b"v"),))) == []
+    (again,) = texts(crash(ready))
+    assert again.tokens == (3,)
+    assert ready.receive(Embedded((TextVector(again.request_id, b"w"),))) == [Deliver(TextVector(8, b"w"))]
+    assert ready.live == 0
+
+
+def test_a_vector_proves_an_engine_as_a_token_does(ready: Supervision) -> None:
+    ready.submit(EmbedText(7, (1,)))
+    ready.submit(EmbedText(8, (1,)))
+    commands = crash(ready)
+    (first, _) = [c.message for c in commands if isinstance(c, Send)]
+    assert isinstance(first, EmbedText)
+    ready.receive(Embedded((TextVector(first.request_id, b"v"),)))
+    assert ready.died("signal 9") == [Start(0.0)]
 
 
 def test_requests_wait_while_the_engine_loads() -> None:

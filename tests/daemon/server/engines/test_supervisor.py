@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from llmd.server.engines.engine_process import engine_command
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor, TokenRequest
 from llmd.server.engines.token_stream import TokenStream
-from llmd.server.errors import UnavailableError
+from llmd.server.engines.waiting_room import QueueLimits
+from llmd.server.errors import BusyError, UnavailableError
+from llmd.server.http.request_record import RequestRecord
+from tests.serving.model import write_embedding_model
 
 PROMPT = tuple(b"Hello")
 # The real engine, but that its first step kills it.
@@ -233,3 +236,50 @@ async def test_an_ordered_end_while_loading_is_no_failure_of_the_engine(
             await asyncio.sleep(0)
         assert supervisor.pid is not None
     assert [record.message for record in caplog.records if record.message == "engine_died"] == []
+
+
+async def vectors_of(
+    supervisor: Supervisor, texts: Sequence[tuple[int, ...]], kill_after: int = -1
+) -> list[bytes]:
+    """The vectors of texts; after so many of them the engine is killed."""
+    vectors = [b""] * len(texts)
+    with closing(supervisor.embed(texts, RequestRecord())) as mailbox:
+        for count in range(len(texts)):
+            if count == kill_after:
+                assert supervisor.pid is not None
+                os.kill(supervisor.pid, signal.SIGKILL)
+            index, one = await mailbox.next()
+            vectors[index] = one.vector
+    return vectors
+
+
+async def test_texts_that_a_killed_engine_had_are_embedded_by_the_next(tmp_path: Path, probes: Path) -> None:
+    texts = [(number % 250, 7, 8) * (number % 40 + 1) for number in range(80)]
+    async with supervised(write_embedding_model(tmp_path / "e"), engine_command(probes)) as supervisor:
+        undisturbed = await vectors_of(supervisor, texts)
+        assert len(set(undisturbed)) == len(texts)
+        assert await vectors_of(supervisor, texts, kill_after=3) == undisturbed
+        assert supervisor.restarts == 1
+        assert supervisor.waiting == 0
+
+
+async def test_texts_of_one_request_take_one_place(tmp_path: Path, probes: Path) -> None:
+    limits = QueueLimits(sequences=1)
+    async with supervised(
+        write_embedding_model(tmp_path / "e"), engine_command(probes), limits=limits
+    ) as supervisor:
+        many = [supervisor.embed([(1, 2)] * 50, RequestRecord()) for _ in range(5)]  # four run, one waits
+        assert supervisor.waiting == 1
+        with pytest.raises(BusyError):
+            supervisor.embed([(1,)], RequestRecord())
+        for mailbox in many:
+            mailbox.close()
+        assert supervisor.waiting == 0
+        assert len(await vectors_of(supervisor, [(1,)])) == 1
+
+
+async def test_a_text_that_cannot_run_ends_its_request(tmp_path: Path, probes: Path) -> None:
+    async with supervised(write_embedding_model(tmp_path / "e"), engine_command(probes)) as supervisor:
+        with pytest.raises(RequestError, match="600 tokens"):
+            await vectors_of(supervisor, [(1,), (1,) * 600])
+        assert len(await vectors_of(supervisor, [(1,)])) == 1

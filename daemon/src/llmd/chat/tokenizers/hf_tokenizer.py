@@ -108,16 +108,19 @@ def describe(
     """
     added = tokenizer.get_added_tokens_decoder()
     texts = config.special_texts
-    prefix = _written_prefix(tokenizer)
+    prefix, suffix = _written_around(tokenizer)
     bos_id = _named_id(tokenizer, config, "bos_token", path)
     if config.add_bos is not None:
         prefix = (bos_id,) if config.add_bos and bos_id is not None else ()
     eos_id = _named_id(tokenizer, config, "eos_token", path)
+    if config.add_eos and eos_id is not None:
+        suffix = (eos_id,)
     return Vocabulary(
         size=max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1,
         bos_id=prefix[0] if bos_id is None and prefix else bos_id,
         eos_ids=() if eos_id is None else (eos_id,),
         prefix_ids=prefix,
+        suffix_ids=suffix,
         specials=tuple(
             SpecialToken(token.content, token_id, token.lstrip, token.rstrip)
             for token_id, token in sorted(added.items())
@@ -138,10 +141,12 @@ def _named_id(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, key: str
     return token_id
 
 
-def _written_prefix(tokenizer: tokenizers.Tokenizer) -> tuple[int, ...]:
-    """The ids that the post-processor writes before a text: BOS, or nothing."""
+def _written_around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids that the post-processor writes before and after a text."""
     marked = tokenizer.encode("a", add_special_tokens=True)
-    return tuple(marked.ids[: _leading_ones(marked.special_tokens_mask)])
+    mask = marked.special_tokens_mask
+    before, after = _leading_ones(mask), _leading_ones(mask[::-1])
+    return tuple(marked.ids[:before]), tuple(marked.ids[len(mask) - after :])
 
 
 def _leading_ones(mask: list[int]) -> int:

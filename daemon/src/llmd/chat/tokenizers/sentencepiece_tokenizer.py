@@ -142,6 +142,7 @@ def _describe(
         bos_id=bos_id,
         eos_ids=() if eos_id is None else (eos_id,),
         prefix_ids=() if bos_id is None or config.add_bos is False else (bos_id,),
+        suffix_ids=(eos_id,) if config.add_eos and eos_id is not None else (),
         specials=tuple(
             SpecialToken(token.content, token_id, token.lstrip, token.rstrip)
             for token_id, token in sorted(added.items())

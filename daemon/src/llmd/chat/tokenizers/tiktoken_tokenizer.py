@@ -87,6 +87,7 @@ def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> Tiktok
         bos_id=bos_id,
         eos_ids=() if eos_id is None else (eos_id,),
         prefix_ids=() if bos_id is None or config.add_bos is False else (bos_id,),
+        suffix_ids=(eos_id,) if config.add_eos and eos_id is not None else (),
         specials=specials,
     )
     return TiktokenTokenizer(vocabulary, ranks)

@@ -16,6 +16,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     """What is fixed about a tokenizer.
 
     ``size`` is the largest id + 1. ``prefix_ids`` begin every text that is not a continuation: BOS, or nothing.
+    ``suffix_ids`` end a text that nobody is to continue: EOS, ``[SEP]``, or nothing.
     ``specials`` are the control tokens: matched in text where that is asked for, and left out of answers.
     ``strips_leading_space``: text begins with a space that encoding put there and decoding takes away
     (SentencePiece's dummy prefix).
@@ -25,6 +26,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     bos_id: int | None = None
     eos_ids: tuple[int, ...] = ()
     prefix_ids: tuple[int, ...] = ()
+    suffix_ids: tuple[int, ...] = ()
     specials: tuple[SpecialToken, ...] = ()
     strips_leading_space: bool = False
 
@@ -61,6 +63,14 @@ class Tokenizer(ABC):
         """
         ids = self.encode_part(text, parse_special=parse_special, at_start=True)
         return self.with_prefix(ids) if add_special else ids
+
+    def encode_whole(self, text: str) -> list[int]:
+        """The ids of a text that is embedded or judged, with all that the tokenizer writes around it; raises as `encode`.
+
+        Special tokens in it are read as such: whatever a text says, nothing follows from it but its own vector.
+        """
+        ids = self.encode_part(text, parse_special=True, at_start=True)
+        return [*self.vocabulary.prefix_ids, *ids, *self.vocabulary.suffix_ids]
 
     def encode_part(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         """The ids of a part of a text, without BOS. ``at_start`` False: other parts stand before it."""

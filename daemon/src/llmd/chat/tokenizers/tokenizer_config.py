@@ -32,13 +32,15 @@ class TokenizerConfig(msgspec.Struct, frozen=True):
 
     ``named`` holds the texts of ``bos_token`` and its like, and the list ``additional_special_tokens``: chat
     templates see them as variables. ``added`` is by token id. ``add_bos``, ``add_prefix_space`` and ``legacy`` are
-    None where the files leave the choice to the kind of tokenizer.
+    None where the files leave the choice to the kind of tokenizer. ``add_eos``: EOS ends a text that is complete, also
+    where the tokenizer's own file does not say so.
     """
 
     tokenizer_class: str = ""
     named: dict[str, str | list[str]] = {}
     added: dict[int, AddedToken] = {}
     add_bos: bool | None = None
+    add_eos: bool = False
     add_prefix_space: bool | None = None
     legacy: bool | None = None
 
@@ -59,6 +61,7 @@ class _ConfigFile(msgspec.Struct, frozen=True):
     tokenizer_class: str | None = None
     added_tokens_decoder: dict[int, AddedToken] = {}
     add_bos_token: bool | None = None
+    add_eos_token: bool | None = None
     add_prefix_space: bool | None = None
     legacy: bool | None = None
 
@@ -82,6 +85,7 @@ def read_tokenizer_config(directory: Path) -> TokenizerConfig:
         add_bos=True
         if config.add_bos_token is None and tokenizer_class in _CLASSES_WITH_BOS
         else config.add_bos_token,
+        add_eos=bool(config.add_eos_token),
         add_prefix_space=config.add_prefix_space,
         legacy=config.legacy,
     )

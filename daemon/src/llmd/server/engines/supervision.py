@@ -9,24 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
+from typing import Self
 
 from msgspec import Struct, structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Cancel,
+    Embedded,
+    EmbedText,
     Failed,
     FromEngine,
     Loaded,
     Output,
     Shutdown,
     Submit,
+    TextVector,
     ToEngine,
     TokenOutput,
     Vocabulary,
 )
 from llmd.server.errors import UnavailableError, from_engine
 
+Request = Submit | EmbedText
 BACKOFF_S = (0.5, 2.0)
 
 
@@ -43,9 +48,9 @@ class Send(Struct, frozen=True):
 
 
 class Deliver(Struct, frozen=True):
-    """Hand a token to the request's reader; its ``request_id`` is the reader's."""
+    """Hand a token, or the vector of a text, to the request's reader; its ``request_id`` is the reader's."""
 
-    output: TokenOutput
+    output: TokenOutput | TextVector
 
 
 class Fail(Struct, frozen=True):
@@ -72,11 +77,25 @@ class _Live(Struct):
     one are told apart; None while no engine has it.
     """
 
-    request: Submit
+    request: Request
     output: list[int]
     state: bytes
     engine_id: int | None = None
     paused: bool = False
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        if isinstance(request, EmbedText):
+            return cls(request, [], b"")
+        return cls(request, list(request.output), request.state)
+
+    def message(self, engine_id: int) -> Request:
+        """What an engine is told, with all that another one has already answered."""
+        if isinstance(self.request, EmbedText):
+            return structs.replace(self.request, request_id=engine_id)
+        return structs.replace(
+            self.request, request_id=engine_id, output=tuple(self.output), state=self.state
+        )
 
 
 class Supervision:
@@ -111,11 +130,11 @@ class Supervision:
         """The request that an engine knows by another number since it was resubmitted; None where it has gone."""
         return self._by_engine_id.get(engine_id)
 
-    def submit(self, request: Submit) -> list[Command]:
+    def submit(self, request: Request) -> list[Command]:
         """Take a request; it waits here while the engine loads."""
         if self.error is not None:
             return [Fail(request.request_id, self._refusal(self.error))]
-        self._live[request.request_id] = _Live(request, list(request.output), request.state)
+        self._live[request.request_id] = _Live.of(request)
         return self._send_to_engine(request.request_id)
 
     def cancel(self, request_id: int) -> list[Command]:
@@ -146,6 +165,8 @@ class Supervision:
             case Output():
                 told = [command for token in message.tokens for command in self._on_token(token)]
                 return [*told, *(command for one in message.failed for command in self._on_failed(one))]
+            case Embedded():
+                return [command for vector in message.vectors for command in self._on_vector(vector)]
             case Failed(request_id=None):
                 return [Send(Shutdown()), *self.fail(from_engine(message))]
             case Failed():
@@ -195,14 +216,26 @@ class Supervision:
         request_id = self._by_engine_id.get(token.request_id)
         if request_id is None:
             return
-        if not self._resubmitted or request_id in self._resubmitted:
-            self._proven = True
+        self._prove(request_id)
         live = self._live[request_id]
         live.output.append(token.token)
         live.state = token.state
         if token.finish is not None:
             self._forget(request_id)
         yield Deliver(structs.replace(token, request_id=request_id))
+
+    def _on_vector(self, vector: TextVector) -> Iterable[Command]:
+        request_id = self._by_engine_id.get(vector.request_id)
+        if request_id is None:
+            return
+        self._prove(request_id)
+        self._forget(request_id)
+        yield Deliver(structs.replace(vector, request_id=request_id))
+
+    def _prove(self, request_id: int) -> None:
+        """Take that the engine has done something for a request, so that its next death is a first one again."""
+        if not self._resubmitted or request_id in self._resubmitted:
+            self._proven = True
 
     def _on_failed(self, message: Failed) -> list[Command]:
         assert message.request_id is not None
@@ -225,14 +258,13 @@ class Supervision:
         live.engine_id = self._next_engine_id
         self._next_engine_id += 1
         self._by_engine_id[live.engine_id] = request_id
-        submit = structs.replace(
-            live.request, request_id=live.engine_id, output=tuple(live.output), state=live.state
-        )
-        return [*self._vocabulary_for(submit), Send(submit)]
+        return [*self._vocabulary_for(live.request), Send(live.message(live.engine_id))]
 
-    def _vocabulary_for(self, submit: Submit) -> list[Command]:
+    def _vocabulary_for(self, request: Request) -> list[Command]:
         """What the engine must be told before a request, once: 150,000 tokens are more than a megabyte."""
-        if submit.grammar is None or self._engine_has_vocabulary or self._vocabulary is None:
+        if isinstance(request, EmbedText) or request.grammar is None:
+            return []
+        if self._engine_has_vocabulary or self._vocabulary is None:
             return []
         self._engine_has_vocabulary = True
         return [Send(self._vocabulary)]

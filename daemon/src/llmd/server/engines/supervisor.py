@@ -8,13 +8,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Any, assert_never
 
 from msgspec import Struct, structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Ask,
+    Embedded,
+    EmbedText,
     FromEngine,
     Grammar,
     Load,
@@ -26,10 +28,23 @@ from llmd.api.messages import (
     Started,
     StopParams,
     Submit,
+    TextVector,
+    TokenOutput,
     Vocabulary,
 )
 from llmd.server.engines.engine_process import EngineProcess
-from llmd.server.engines.supervision import BACKOFF_S, Command, Deliver, Fail, Phase, Send, Start, Supervision
+from llmd.server.engines.mailbox import Mailbox
+from llmd.server.engines.supervision import (
+    BACKOFF_S,
+    Command,
+    Deliver,
+    Fail,
+    Phase,
+    Request,
+    Send,
+    Start,
+    Supervision,
+)
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.engines.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 from llmd.server.errors import UnavailableError
@@ -91,7 +106,7 @@ class Supervisor:
         self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
         self._watch = watch or silent_watch(model)
         self._sequences: dict[int, SequenceRecord] = {}
-        self._streams: dict[int, TokenStream] = {}
+        self._streams: dict[int, Mailbox[Any]] = {}
         self._ids = itertools.count()
         self._reports: list[asyncio.Future[Report]] = []
         self._settled = asyncio.Event()
@@ -167,8 +182,7 @@ class Supervisor:
             BusyError: too many wait already.
         """
         record = record or RequestRecord()
-        lengths = [len(request.prompt) for request in requests]
-        self._room.enter(record.key, len(requests), sum(lengths), time.monotonic())
+        self._room.enter(record.key, len(requests), sum(len(r.prompt) for r in requests), time.monotonic())
         submits = [
             Submit(
                 next(self._ids),
@@ -182,19 +196,51 @@ class Supervisor:
             )
             for r in requests
         ]
-        self._watch.opened(record, len(submits))
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
-        if record.deadline is not None:
-            stream.expire_at(record.deadline, record.too_late())
-        for submit, length in zip(submits, lengths, strict=True):
-            place = Place(record.key, 1, length)
-            sequence = SequenceRecord(record, place, time.monotonic(), leads=submit.sampling.choice == 0)
-            self._sequences[submit.request_id] = sequence
-            self._watch.submitted(sequence)
-        for submit in submits:
-            self._streams[submit.request_id] = stream
-            self._perform(self._state.submit(submit))
+        sequences = [
+            SequenceRecord(
+                record,
+                Place(record.key, 1, len(s.prompt)),
+                time.monotonic(),
+                leads=s.sampling.choice == 0,
+            )
+            for s in submits
+        ]
+        self._run_sequences(stream, submits, sequences, record)
         return stream
+
+    def embed(self, texts: Sequence[tuple[int, ...]], record: RequestRecord) -> Mailbox[TextVector]:
+        """Embed texts, each given as its tokens. Their vectors come from the mailbox, which must be closed, and which ends
+        at the deadline. However many there are, they take one place in the queue.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        self._room.enter(record.key, 1, sum(map(len, texts)), time.monotonic())
+        requests = [EmbedText(next(self._ids), tokens) for tokens in texts]
+        mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
+        # The engine answers in order: the last text has the place of all.
+        places = [Place(record.key, int(r is requests[-1]), len(r.tokens)) for r in requests]
+        sequences = [SequenceRecord(record, place, time.monotonic(), leads=True) for place in places]
+        self._run_sequences(mailbox, requests, sequences, record)
+        return mailbox
+
+    def _run_sequences(
+        self,
+        mailbox: Mailbox[Any],
+        requests: Sequence[Request],
+        sequences: Sequence[SequenceRecord],
+        record: RequestRecord,
+    ) -> None:
+        self._watch.opened(record, len(requests))
+        if record.deadline is not None:
+            mailbox.expire_at(record.deadline, record.too_late())
+        for request, sequence in zip(requests, sequences, strict=True):
+            self._sequences[request.request_id] = sequence
+            self._watch.submitted(sequence)
+        for request in requests:
+            self._streams[request.request_id] = mailbox
+            self._perform(self._state.submit(request))
 
     def cancel(self, request_id: int) -> None:
         self._end_stream(request_id)
@@ -290,7 +336,7 @@ class Supervisor:
                 self._watch.loaded(message)
                 for notice in message.notices:
                     logger.warning("load_notice", extra={"model": self.model, "notice": notice})
-            elif isinstance(message, Output):
+            elif isinstance(message, Output | Embedded):
                 self._begin(message.started)
             self._perform(self._state.receive(message))
             if self.phase is not Phase.LOADING:
@@ -320,16 +366,16 @@ class Supervisor:
                 self._watch.begun(self._sequences[request_id], one)
 
     def _deliver(self, command: Deliver) -> None:
-        request_id = command.output.request_id
-        stream = self._streams.get(request_id)
-        if sequence := self._sequences.get(request_id):
+        output = command.output
+        stream = self._streams.get(output.request_id)
+        if isinstance(output, TokenOutput) and (sequence := self._sequences.get(output.request_id)):
             self._watch.token(sequence)
-        if command.output.finish is not None:
-            self._end_stream(request_id)
+        if isinstance(output, TextVector) or output.finish is not None:
+            self._end_stream(output.request_id)
         if stream is not None:
-            stream.push(command.output)
+            stream.push(output)
 
-    def _end_stream(self, request_id: int) -> TokenStream | None:
+    def _end_stream(self, request_id: int) -> Mailbox[Any] | None:
         """Let go of a sequence that has ended or is no longer wanted; its place is free."""
         if sequence := self._sequences.pop(request_id, None):
             self._room.leave(sequence.place, time.monotonic())

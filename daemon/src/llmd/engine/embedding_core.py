@@ -1,0 +1,227 @@
+"""The loop's body of a model that embeds: pack texts into a step, run it, pool what it computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import msgspec
+
+from llmd.api.embedding import Pooling
+from llmd.api.errors import MemoryBudgetError, RequestError
+from llmd.api.messages import Embedded, EmbedText, Report, Started, TextVector
+from llmd.api.plan import KVGroup, ModelPlan
+from llmd.api.step import BLOCK_LEN
+from llmd.engine.batch import lay_out
+from llmd.engine.chain import Chain
+from llmd.engine.counters import Counters
+from llmd.engine.kv_budget import KVBudget
+from llmd.engine.pooling import Pool, open_pool
+from llmd.pager.pager import Pager
+
+MAX_TEXTS = 32
+"""Texts in one step: of short ones so many keep a processor as busy as one long text does."""
+
+
+class EmbeddingLimits(msgspec.Struct, frozen=True):
+    """What the core was built for. A step has at most `MAX_TEXTS` texts and ``max_rows`` tokens.
+
+    ``whole_texts``: each is whole in one step, because its first tokens see its last.
+    """
+
+    vocab_size: int
+    context_len: int
+    max_rows: int
+    whole_texts: bool
+
+    @classmethod
+    def of(cls, plan: ModelPlan, chunk_len: int) -> Self:
+        """The limits for a plan: one that keeps no keys and values wants texts whole."""
+        whole = not plan.groups
+        rows = max(chunk_len, plan.context_len) if whole else chunk_len
+        return cls(plan.vocab_size, plan.context_len, rows, whole)
+
+    @property
+    def kv_len(self) -> int:
+        """Tokens for which the KV pool has room: the longest text, and beside it a step of others."""
+        return self.context_len + self._others
+
+    @property
+    def kv_chunk_len(self) -> int:
+        """Tokens of one step for which groups with a window have room: as `kv_len`."""
+        return self.max_rows + self._others
+
+    @property
+    def _others(self) -> int:
+        """What a step of texts takes, each of which may leave the rest of a block empty."""
+        return self.max_rows + MAX_TEXTS * BLOCK_LEN
+
+
+class _Text(msgspec.Struct):
+    """A text of which ``done`` tokens were computed and pooled."""
+
+    request_id: int
+    tokens: tuple[int, ...]
+    pool: Pool
+    done: int = 0
+
+
+class EmbeddingCore:
+    """Texts of one model in the order of their arrival. Not thread-safe: one loop owns it.
+
+    Of the texts of a step only the last may go on in the next, where it comes first: so at most one holds blocks between
+    steps, and the pool, which has room for any text alone, always has room for it.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        groups: tuple[KVGroup, ...],
+        budget: KVBudget,
+        limits: EmbeddingLimits,
+        poolings: Sequence[Pooling],
+    ) -> None:
+        self._chain = chain
+        self._limits = limits
+        self._poolings = tuple(poolings)
+        self._pool_tokens = budget.max_tokens
+        self._pager = Pager(
+            groups,
+            budget.num_blocks,
+            max_sequences=MAX_TEXTS,
+            max_len=limits.context_len,
+            chunk_len=limits.max_rows,
+        )
+        self._texts: dict[int, _Text] = {}
+        self._counters = Counters()
+
+    @property
+    def busy(self) -> bool:
+        """Whether `step` has something to do."""
+        return bool(self._texts)
+
+    def submit(self, request: EmbedText) -> None:
+        """Queue a text.
+
+        Raises:
+            RequestError: it has no tokens, too many, or one outside the vocabulary.
+            MemoryBudgetError: the KV pool is too small for it, however long it waited.
+        """
+        self._check(request.tokens)
+        if not self._texts:
+            self._counters.begin()
+        self._texts[request.request_id] = _Text(request.request_id, request.tokens, open_pool(self._poolings))
+
+    def cancel(self, request_id: int) -> None:
+        """Forget a text and free its blocks; unknown ids are ignored."""
+        self._texts.pop(request_id, None)
+        if self._pager.owns(request_id):
+            self._pager.free(request_id)
+
+    def step(self) -> Embedded:
+        """Run a step; returns the vectors of the texts that ended with it.
+
+        Raises:
+            DeviceError: a device failed. All texts are as after the last step that was done.
+        """
+        chunks = self._plan()
+        if not chunks:
+            return Embedded(())
+        pieces = [(text.tokens, text.done, count) for text, count in chunks]
+        step = lay_out(pieces, self._pager.tables([text.request_id for text, _ in chunks]))
+        started = tuple(Started(text.request_id, 0) for text, _ in chunks if not text.done)
+        try:
+            with self._chain.submit(step, None) as flight:
+                hidden = flight.hidden()
+                for (text, count), first in zip(chunks, step.row_offsets.tolist(), strict=False):
+                    text.pool.add(hidden[first : first + count])
+        except BaseException:
+            self._start_anew()
+            raise
+        self._counters.count_prefill(step.num_rows)
+        return Embedded(tuple(self._advance(chunks)), started)
+
+    def report(self) -> Report:
+        total = sum(pool.num_blocks for pool in self._pager.pools)
+        running = sum(self._pager.owns(request_id) for request_id in self._texts)
+        return Report(
+            steps=self._counters.steps,
+            running=running,
+            waiting=len(self._texts) - running,
+            prompt_tokens=self._counters.prompt_tokens,
+            cached_tokens=0,
+            output_tokens=0,
+            preemptions=0,
+            prefill_s=self._counters.prefill_s,
+            decode_s=0.0,
+            kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
+            kv_blocks_total=total,
+        )
+
+    def close(self) -> None:
+        """Nothing is held but by the chain."""
+
+    def _plan(self) -> list[tuple[_Text, int]]:
+        """The texts of the next step, each with how many of its tokens; their blocks are taken."""
+        chunks: list[tuple[_Text, int]] = []
+        room = self._limits.max_rows
+        for text in self._texts.values():
+            left = len(text.tokens) - text.done
+            count = min(left, room)
+            is_cut = self._limits.whole_texts and count < left
+            if len(chunks) == MAX_TEXTS or not count or is_cut or not self._reserve(text, count):
+                break
+            chunks.append((text, count))
+            room -= count
+        return chunks
+
+    def _reserve(self, text: _Text, count: int) -> bool:
+        """Take the blocks that the next tokens are written to, where there are enough for all of the text."""
+        begins = not self._pager.owns(text.request_id)
+        if begins and self._pager.open(text.request_id, text.tokens, None) is None:
+            return False
+        took = self._pager.prepare(text.request_id, count)
+        assert took, "the blocks were free when the text was opened"
+        return True
+
+    def _advance(self, chunks: Sequence[tuple[_Text, int]]) -> list[TextVector]:
+        """Take that a step is done; returns the vectors of the texts that are."""
+        vectors = []
+        for text, count in chunks:
+            text.done += count
+            self._pager.advance(text.request_id, count)
+            if text.done == len(text.tokens):
+                vector = text.pool.vector().astype("<f4").tobytes()
+                vectors.append(TextVector(text.request_id, vector))
+                self.cancel(text.request_id)
+        return vectors
+
+    def _start_anew(self) -> None:
+        """After a step that failed half way: texts that have begun begin again, as their pools may hold some of its rows."""
+        self._pager.rewind()
+        for text in self._texts.values():
+            if self._pager.owns(text.request_id):
+                self._pager.free(text.request_id)
+                text.done, text.pool = 0, open_pool(self._poolings)
+
+    def _check(self, tokens: Sequence[int]) -> None:
+        limits = self._limits
+        if not tokens:
+            raise RequestError("the text has no tokens", param="input", hint="send at least one token")
+        if len(tokens) > limits.context_len:
+            raise RequestError(
+                f"{len(tokens)} tokens do not fit a context of {limits.context_len}",
+                param="input",
+                hint="shorten the text",
+            )
+        if min(tokens) < 0 or max(tokens) >= limits.vocab_size:
+            raise RequestError(
+                f"token ids reach {min(tokens)}..{max(tokens)}, the vocabulary has 0..{limits.vocab_size - 1}",
+                param="input",
+                hint="use the tokenizer of this model",
+            )
+        if not self._pager.fits_ever(len(tokens)):
+            raise MemoryBudgetError(
+                f"the text has {len(tokens)} tokens, the KV pool holds {self._pool_tokens}",
+                hint="shorten the text, or serve with a larger --kv-memory",
+            )

@@ -1,0 +1,160 @@
+"""What a model directory says about embedding: the files of sentence-transformers, and fields of ``config.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from llmd.api.embedding import Embedding, Pooling
+from llmd.api.errors import CheckpointError, UnsupportedModelError
+from llmd.api.plugins import Config
+from llmd.models.files import is_named, read_bytes
+from llmd.models.json_file import DAMAGED, read_object
+
+MODULES_FILE = "modules.json"
+POOLING_FILE = "config.json"
+TEXT_FILE = "sentence_bert_config.json"
+MAX_BYTES = 1_000_000
+
+# In the order in which sentence-transformers joins them: the flag in the older form of the file, the name in the newer.
+POOLINGS: Mapping[str, tuple[str, Pooling]] = {
+    "cls": ("pooling_mode_cls_token", "cls"),
+    "max": ("pooling_mode_max_tokens", "max"),
+    "mean": ("pooling_mode_mean_tokens", "mean"),
+    "mean_sqrt_len_tokens": ("pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len"),
+    "weightedmean": ("pooling_mode_weightedmean_tokens", "weighted_mean"),
+    "lasttoken": ("pooling_mode_lasttoken", "last"),
+}
+NESTED_FAMILIES = ("qwen3",)
+"""``model_type`` of embedding models whose vectors are nested although no file says so (Zhang et al. 2025, "Qwen3
+Embedding")."""
+
+
+class _Module(msgspec.Struct, frozen=True):
+    type: str
+    path: str = ""
+
+    @property
+    def kind(self) -> str:
+        return self.type.rpartition(".")[2]
+
+
+def is_embedding(directory: Path) -> bool:
+    """Whether the directory has the files of sentence-transformers."""
+    return is_named(directory / MODULES_FILE)
+
+
+def read_embedding(directory: Path, config: Config) -> Embedding | None:
+    """What the files of sentence-transformers say; None where there are none, and the model may be one that generates.
+
+    Raises:
+        CheckpointError: a file is damaged or says nothing that could be meant.
+        UnsupportedModelError: the model goes on behind the pooling, or pools in a way that llmd does not.
+    """
+    path = directory / MODULES_FILE
+    if not is_named(path):
+        return None
+    _, pooling, *rest = _modules(path)
+    files = directory / _inside(pooling.path, path) / POOLING_FILE
+    poolings = _poolings(read_object(files, max_bytes=MAX_BYTES), files)
+    text = _text_settings(directory / TEXT_FILE)
+    return _with_nesting(
+        Embedding(
+            poolings,
+            normalizes=bool(rest),
+            max_len=text.max_seq_length,
+            lower_cases=text.do_lower_case,
+        ),
+        config,
+    )
+
+
+def default_embedding(config: Config, *, causal: bool) -> Embedding:
+    """What holds for a model without a head and without files that say more.
+
+    In a causal model only the last row has seen the whole text.
+    """
+    return _with_nesting(Embedding(("last",) if causal else ("mean",)), config)
+
+
+def _with_nesting(embedding: Embedding, config: Config) -> Embedding:
+    dimensions = config.get("matryoshka_dimensions")
+    listed = dimensions if isinstance(dimensions, list) else []
+    nested = config.get("is_matryoshka", config.get("model_type") in NESTED_FAMILIES)
+    return msgspec.structs.replace(
+        embedding,
+        nested=bool(nested or listed),
+        nested_dimensions=tuple(n for n in listed if isinstance(n, int)),
+    )
+
+
+def _modules(path: Path) -> list[_Module]:
+    """The transformer, the pooling, and the normalisation where there is one.
+
+    Raises:
+        UnsupportedModelError: there are others; they are named.
+    """
+    try:
+        modules = msgspec.json.decode(read_bytes(path, max_bytes=MAX_BYTES), type=list[_Module])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CheckpointError(f"is no list of modules: {error}", file=str(path), hint=DAMAGED) from error
+    kinds = [module.kind for module in modules]
+    if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+        raise UnsupportedModelError(
+            f"{path}: the modules are {', '.join(kinds) or 'none'}; llmd computes Transformer, Pooling and Normalize, in "
+            "this order",
+            hint="take a model of these modules alone",
+        )
+    if modules[0].path not in ("", "."):
+        raise UnsupportedModelError(
+            f"{path}: the transformer lies in the folder {modules[0].path}",
+            hint="copy the files of that folder beside modules.json, and name the path there as empty",
+        )
+    return modules
+
+
+def _inside(folder: str, path: Path) -> str:
+    """The folder of a module, which lies in the model's own."""
+    parts = PurePosixPath(folder)
+    if parts.is_absolute() or ".." in parts.parts:
+        raise CheckpointError(
+            f"names the folder {folder!r}, which lies outside", file=str(path), hint=DAMAGED
+        )
+    return folder
+
+
+def _poolings(values: Mapping[str, Any], path: Path) -> tuple[Pooling, ...]:
+    found = [pooling for flag, pooling in POOLINGS.values() if values.get(flag) is True]
+    named = values.get("pooling_mode", [])
+    for name in [named] if isinstance(named, str) else named if isinstance(named, list) else []:
+        if name not in POOLINGS:
+            raise UnsupportedModelError(
+                f"{path}: pooling_mode is {name!r}; known here: {', '.join(POOLINGS)}",
+                hint="take a model that pools in one of these ways",
+            )
+        found.append(POOLINGS[name][1])
+    if not found:
+        raise CheckpointError("names no pooling", file=str(path), hint=DAMAGED)
+    return tuple(pooling for _, pooling in POOLINGS.values() if pooling in found)
+
+
+class _TextSettings(msgspec.Struct, frozen=True):
+    max_seq_length: int | None = None
+    do_lower_case: bool = False
+
+
+def _text_settings(path: Path) -> _TextSettings:
+    if not is_named(path):
+        return _TextSettings()
+    try:
+        settings = msgspec.convert(read_object(path, max_bytes=MAX_BYTES), _TextSettings)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(
+            f"does not have the expected form: {error}", file=str(path), hint=DAMAGED
+        ) from error
+    if settings.max_seq_length is not None and settings.max_seq_length < 1:
+        raise CheckpointError("max_seq_length is not above 0", file=str(path), hint=DAMAGED)
+    return settings

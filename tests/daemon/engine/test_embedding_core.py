@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from llmd.api import DeviceError, MemoryBudgetError, RequestError, StageLimits
+from llmd.api.messages import EmbedText
+from llmd.api.step import Selection, Step
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.chain import Chain, Flight
+from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
+from llmd.engine.kv_budget import plan_kv
+from llmd.models.headless import without_head
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+from tests.serving.cores import prompt
+
+
+class Watched(Chain):
+    """Notes the steps, and fails those that a test says."""
+
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(chain._stages)
+        self.steps: list[list[int]] = []
+        self.fails = 0
+
+    def submit(self, step: Step, selection: Selection | None) -> Flight:
+        if self.fails:
+            self.fails -= 1
+            raise DeviceError("gone")
+        self.steps.append(np.diff(step.row_offsets).tolist())
+        return super().submit(step, selection)
+
+
+def make_core(
+    *, chunk_len: int = 64, context_len: int = 256, budget_bytes: int = 1 << 30, whole: bool = False
+) -> tuple[EmbeddingCore, Watched]:
+    plan = without_head(TinyModel(context_len=context_len).plan())
+    limits = EmbeddingLimits(plan.vocab_size, context_len, chunk_len, whole)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    parts = ReferenceDevice().load(program, RandomSource(), lambda _done, _total: None)
+    budget = plan_kv(
+        plan.groups,
+        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
+        slots=1,
+        context_len=limits.kv_len,
+        chunk_len=limits.kv_chunk_len,
+        budget_bytes=budget_bytes,
+    )
+    blocks = dict(enumerate(budget.num_blocks))
+    chain = Watched(Chain([parts.stage(blocks, StageLimits(chunk_len, MAX_TEXTS, 1, "f32"))]))
+    return EmbeddingCore(chain, plan.groups, budget, limits, ("mean",)), chain
+
+
+def embed(core: EmbeddingCore, lengths: Sequence[int]) -> list[NDArray[np.float32]]:
+    for number, length in enumerate(lengths):
+        core.submit(EmbedText(number, prompt(number, length)))
+    return finish(core)
+
+
+def finish(core: EmbeddingCore) -> list[NDArray[np.float32]]:
+    found: dict[int, NDArray[np.float32]] = {}
+    while core.busy:
+        found |= {one.request_id: np.frombuffer(one.vector, "<f4") for one in core.step().vectors}
+    return [found[number] for number in sorted(found)]
+
+
+def test_texts_share_steps_and_a_long_one_goes_on_in_the_next() -> None:
+    core, chain = make_core(chunk_len=64)
+    embed(core, [10, 20, 100, 5, 64])
+    assert chain.steps == [[10, 20, 34], [64], [2, 5, 57], [7]]
+
+
+def test_a_step_has_no_more_texts_than_the_stages_were_made_for() -> None:
+    core, chain = make_core(chunk_len=200)
+    embed(core, [1] * (MAX_TEXTS + 3))
+    assert chain.steps == [[1] * MAX_TEXTS, [1] * 3]
+
+
+def test_texts_that_must_be_whole_are_never_cut() -> None:
+    core, chain = make_core(chunk_len=64, context_len=64, whole=True)
+    embed(core, [40, 40, 20, 64])
+    assert chain.steps == [[40], [40, 20], [64]]
+
+
+def test_a_vector_is_the_same_alone_and_among_others_in_any_chunks() -> None:
+    lengths = [10, 100, 33, 1]
+    expected = []
+    for number, length in enumerate(lengths):
+        core, _ = make_core(chunk_len=200)
+        core.submit(EmbedText(number, prompt(number, length)))
+        expected.append(finish(core))
+    for chunk_len in (7, 64, 200):
+        together = embed(make_core(chunk_len=chunk_len)[0], lengths)
+        assert all(np.array_equal(a, b[0]) for a, b in zip(together, expected, strict=True))
+
+
+def test_each_text_is_told_once_that_it_began() -> None:
+    core, _ = make_core(chunk_len=32)
+    for number, length in enumerate((10, 70)):
+        core.submit(EmbedText(number, prompt(number, length)))
+    started = [[one.request_id for one in core.step().started] for _ in range(3)]
+    assert started == [[0, 1], [], []]
+    assert not core.busy
+
+
+def test_a_pool_too_small_for_two_runs_them_one_after_the_other() -> None:
+    small, chain = make_core(chunk_len=64, budget_bytes=1 << 16)
+    expected = embed(make_core(chunk_len=64)[0], [60, 60, 60])
+    assert [v.tolist() for v in embed(small, [60, 60, 60])] == [v.tolist() for v in expected]
+    assert len(chain.steps) > 2
+    report = small.report()
+    assert (report.kv_blocks_used, report.running, report.waiting) == (0, 0, 0)
+    assert report.prompt_tokens == 180
+
+
+def test_a_cancelled_text_frees_its_blocks() -> None:
+    core, _ = make_core(chunk_len=32)
+    core.submit(EmbedText(1, prompt(1, 100)))
+    core.submit(EmbedText(2, prompt(2, 10)))
+    core.step()
+    assert (core.report().running, core.report().waiting) == (1, 1)
+    assert core.report().kv_blocks_used > 0
+    core.cancel(1)
+    core.cancel(7)
+    assert core.report().kv_blocks_used == 0
+    assert len(finish(core)) == 1
+
+
+def test_a_failed_step_can_be_repeated() -> None:
+    expected = embed(make_core(chunk_len=32)[0], [10, 70])
+    core, chain = make_core(chunk_len=32)
+    for number, length in enumerate((10, 70)):
+        core.submit(EmbedText(number, prompt(number, length)))
+    found = {one.request_id: one.vector for one in core.step().vectors}
+    chain.fails = 1
+    with pytest.raises(DeviceError, match="gone"):
+        core.step()
+    while core.busy:
+        found |= {one.request_id: one.vector for one in core.step().vectors}
+    assert [found[0], found[1]] == [vector.tobytes() for vector in expected]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "part"), [((), "no tokens"), ((1,) * 257, "257 tokens"), ((131,), "131"), ((-1,), "-1")]
+)
+def test_what_can_never_run_is_refused(tokens: tuple[int, ...], part: str) -> None:
+    core, _ = make_core()
+    with pytest.raises(RequestError, match=part) as caught:
+        core.submit(EmbedText(1, tokens))
+    assert caught.value.hint
+    assert not core.busy
+
+
+def test_a_text_larger_than_the_pool_is_refused() -> None:
+    core, _ = make_core(chunk_len=64, budget_bytes=1 << 15)
+    with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
+        core.submit(EmbedText(1, prompt(1, 250)))
+
+
+def test_limits_follow_the_plan() -> None:
+    plan = without_head(TinyModel().plan())
+    assert EmbeddingLimits.of(plan, 32).max_rows == 32
+    bare = type(plan)("e", 8, 9, 100, 100, (), plan.parts)
+    limits = EmbeddingLimits.of(bare, 32)
+    assert (limits.whole_texts, limits.max_rows) == (True, 100)

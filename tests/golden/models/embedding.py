@@ -1,0 +1,47 @@
+"""Models that embed: their texts, and the files that say how hidden states are pooled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.golden.models.qwen import qwen3
+from tests.golden.models.tiny import TinyModel
+from tests.golden.weights import draw_tokens
+
+LENGTHS = (1, 2, 16, 45, 100)
+FLAGS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len": "pooling_mode_mean_sqrt_len_tokens",
+    "weighted_mean": "pooling_mode_weightedmean_tokens",
+    "last": "pooling_mode_lasttoken",
+}
+"""Each pooling, and what sentence-transformers calls it."""
+
+CASES = (TinyModel("qwen3-embedding", {**qwen3(), "architectures": ["Qwen3Model"]}, seed=4),)
+
+
+def texts(case: TinyModel) -> list[tuple[int, ...]]:
+    """Token ids of the texts of a case."""
+    vocab = case.config["vocab_size"]
+    return [tuple(draw_tokens(case.seed + length, length, vocab)) for length in LENGTHS]
+
+
+def write_pooling(
+    directory: Path, poolings: Sequence[str], *, normalizes: bool = True, width: int = 64
+) -> None:
+    """Write what sentence-transformers writes beside a model."""
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"} | ({"2_Normalize": "Normalize"} if normalizes else {})
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
+    ]
+    (directory / "modules.json").write_text(json.dumps(modules))
+    flags = {flag: pooling in poolings for pooling, flag in FLAGS.items()}
+    (directory / "1_Pooling").mkdir(exist_ok=True)
+    (directory / "1_Pooling" / "config.json").write_text(
+        json.dumps({"word_embedding_dimension": width, **flags, "include_prompt": True})
+    )
