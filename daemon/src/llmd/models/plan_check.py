@@ -16,7 +16,10 @@ OF_ONE_MODEL = (
     "config.json and the weights are of different models or versions; copy both again from one place"
 )
 
-HARMLESS = re.compile(r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|\.masked_bias$|\.[kv]_scale$")
+HARMLESS = re.compile(
+    r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|\.masked_bias$|\.[kv]_scale$"
+    r"|(^|\.)embeddings\.(position_ids|token_type_ids)$"
+)
 """Tensors that some writers store although they follow from the configuration, or that only scale a KV cache."""
 
 LAYER_NUMBER = re.compile(r"\.\d+\.")

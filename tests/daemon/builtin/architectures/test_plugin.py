@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from llmd.api import ModelError
 from llmd.builtin.architectures.plugin import llmd_architectures
+from tests.golden.models import encoders
 from tests.golden.models.catalog import CASES, tiny_model
 
 FAMILIES = (
@@ -22,6 +23,11 @@ FAMILIES = (
     "granite",
     "olmo2",
 )
+CONFIGS: dict[str, Mapping[str, Any]] = {
+    **{name: tiny_model(name).config for name in FAMILIES},
+    "bert": encoders.bert("BertForSequenceClassification"),
+    "xlm-roberta": encoders.roberta("XLMRobertaForSequenceClassification"),
+}
 JUNK: tuple[Any, ...] = (
     None,
     -1,
@@ -80,14 +86,14 @@ def damaged(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from ({**config, name: inner} for inner in damaged(value))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", CONFIGS)
 def test_junk_in_any_field_gives_a_plan_or_a_typed_error(name: str) -> None:
-    case = tiny_model(name)
+    right = CONFIGS[name]
     known = {one: architecture for architecture in llmd_architectures() for one in architecture.names}
     refusals: list[ModelError] = []
-    for config in damaged(dict(case.config)):
+    for config in damaged(dict(right)):
         try:
-            known[case.config["architectures"][0]].plan(config, None)
+            known[right["architectures"][0]].plan(config, None)
         except ModelError as error:
             refusals.append(error)
     assert len(refusals) > 100

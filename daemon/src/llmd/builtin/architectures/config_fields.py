@@ -30,6 +30,9 @@ class ConfigFields:
     def __contains__(self, name: str) -> bool:
         return self._values.get(name) is not None
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def size(self, name: str, default: int = _MISSING, *, at_most: int = MAX_SIZE) -> int:
         """An integer of 1 or more."""
         value = self._get(name, default)

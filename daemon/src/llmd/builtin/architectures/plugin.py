@@ -25,8 +25,22 @@ FAMILIES = {
     "gemma3": ("Gemma3ForCausalLM", "Gemma3TextModel", "gemma3_text"),
     "granite": ("GraniteForCausalLM", "GraniteModel", "granite"),
     "olmo2": ("Olmo2ForCausalLM", "Olmo2Model", "olmo2"),
+    "bert": ("BertModel", "BertForMaskedLM", "BertForSequenceClassification", "bert"),
+    "roberta": (
+        "RobertaModel",
+        "RobertaForMaskedLM",
+        "RobertaForSequenceClassification",
+        "XLMRobertaModel",
+        "XLMRobertaForMaskedLM",
+        "XLMRobertaForSequenceClassification",
+        "roberta",
+        "xlm-roberta",
+    ),
 }
-"""Module of each family and the names that configurations give it; a class named Model has no head."""
+"""Module of each family and the names that configurations give it; a class named Model has no head.
+
+Encoders embed, whatever they were trained with: a head that guesses masked tokens is left out.
+"""
 
 
 @hookimpl
