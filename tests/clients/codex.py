@@ -1,19 +1,28 @@
-"""What Codex sends: the exact fields of its requests, its items and tools, with words of our own."""
+"""What Codex 0.169 sends: the exact fields of its requests, its items and tools, with words of our own.
+
+How tools come depends on the model that it believes to speak to: functions and a namespace for one that it does not know,
+custom tools beside them for others, and for the newest all tools as an item of the input.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+ID = "01a20000-0000-7000-8000-000000000000"
 HEADERS = {
     "accept": "text/event-stream",
-    "authorization": "Bearer none",
     "content-type": "application/json",
-    "openai-beta": "responses=experimental",
-    "originator": "codex_cli_rs",
-    "session_id": "00000000-0000-0000-0000-000000000000",
-    "user-agent": "codex_cli_rs/0.60.0 (Debian 12; x86_64) xterm",
+    "originator": "codex_exec",
+    "session-id": ID,
+    "thread-id": ID,
+    "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) dumb (codex_exec; 0.169.0)",
+    "x-client-request-id": ID,
+    "x-codex-beta-features": "remote_compaction_v2",
+    "x-codex-turn-metadata": '{"request_kind":"turn","sandbox":"seccomp"}',
+    "x-codex-window-id": f"{ID}:0",
 }
-MODEL = "gpt-5-codex"
+UNKNOWN, PATCHING, NEWEST = "gpt-5-codex", "gpt-5.5", "gpt-6-sol"
+TEXT, INTEGER = {"type": "string"}, {"type": "number"}
 
 
 def function(name: str, **properties: Any) -> dict[str, Any]:
@@ -21,7 +30,7 @@ def function(name: str, **properties: Any) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": properties,
-        "required": [*properties],
+        "required": [*properties][:1],
         "additionalProperties": False,
     }
     return {
@@ -33,52 +42,89 @@ def function(name: str, **properties: Any) -> dict[str, Any]:
     }
 
 
-SHELL = function("shell", command={"type": "array", "items": {"type": "string"}}, workdir={"type": "string"})
-TOOLS = [
-    SHELL,
-    function("update_plan", plan={"type": "array", "items": {"type": "object"}}),
-    {"type": "local_shell"},
-    {"type": "web_search", "external_web_access": False},
-    {
-        "type": "custom",
-        "name": "apply_patch",
-        "description": "Changes files.",
-        "format": {"type": "grammar", "syntax": "lark", "definition": 'start: "x"'},
-    },
-    {
-        "type": "namespace",
-        "name": "mcp__docs",
-        "description": "Documents.",
-        "tools": [function("search", query={"type": "string"})],
-    },
-]
+def custom(name: str, grammar: str) -> dict[str, Any]:
+    """A custom tool as Codex declares it."""
+    form = {"type": "grammar", "syntax": "lark", "definition": grammar}
+    return {"type": "custom", "name": name, "description": f"{name}.", "format": form}
 
 
-def said(role: str, text: str) -> dict[str, Any]:
+def namespace(name: str, *tools: dict[str, Any]) -> dict[str, Any]:
+    """A namespace as Codex declares it."""
+    return {"type": "namespace", "name": name, "description": f"{name}.", "tools": [*tools]}
+
+
+EXEC = function("exec_command", cmd=TEXT, workdir=TEXT, yield_time_ms=INTEGER, login={"type": "boolean"})
+PATCH = custom("apply_patch", 'start: "*** Begin Patch" /(.|\\n)+/')
+SEARCHED = {
+    "type": "tool_search",
+    "execution": "client",
+    "description": "Finds tools.",
+    "parameters": {"type": "object", "properties": {"query": TEXT, "limit": INTEGER}, "required": ["query"]},
+}
+WEB = {"type": "web_search", "external_web_access": False}
+FUNCTIONS = [EXEC, function("write_stdin", session_id=INTEGER, chars=TEXT), function("view_image", path=TEXT)]
+AGENTS = namespace("multi_agent_v1", function("spawn_agent", message=TEXT), function("wait_agent", id=TEXT))
+TOOLS = [*FUNCTIONS, AGENTS, function("get_goal"), WEB]
+ADDITIONAL_TOOLS = {
+    "type": "additional_tools",
+    "id": f"at_{ID}",
+    "role": "developer",
+    "tools": [
+        namespace("functions", custom("exec", "start: /(.|\\n)+/"), function("wait", cell_id=TEXT)),
+        namespace("clock", function("sleep", duration_ms=INTEGER)),
+    ],
+}
+
+
+def said(role: str, *texts: str) -> dict[str, Any]:
     """A message."""
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    content = [{"type": kind, "text": text} for text in texts]
+    return {"type": "message", "id": f"msg_{ID}", "role": role, "content": content}
 
 
 def request(*items: dict[str, Any], **changed: Any) -> dict[str, Any]:
     """A request of the conversation, whole history included; no field of Codex is left out or added."""
     return {
-        "model": MODEL,
-        "instructions": "You work on code in a terminal. Be short. " * 40,
-        "input": [
-            said("developer", "<permissions>You may read files.</permissions>"),
-            said("user", "<environment_context>\n<cwd>/src</cwd>\n</environment_context>"),
-            said("user", "What is in a.py?"),
-            *items,
-        ],
+        "model": UNKNOWN,
+        "stream": True,
+        "input": [*_opening(), *items],
         "tools": TOOLS,
         "tool_choice": "auto",
-        "parallel_tool_calls": False,
-        "reasoning": {"effort": "medium", "summary": "auto"},
+        "parallel_tool_calls": True,
+        "reasoning": {"summary": "auto"},
         "store": False,
-        "stream": True,
         "include": ["reasoning.encrypted_content"],
-        "prompt_cache_key": "00000000-0000-0000-0000-000000000000",
-        "client_metadata": {"x-codex-installation-id": "00000000-0000-0000-0000-000000000000"},
+        "prompt_cache_key": ID,
+        "client_metadata": {
+            **dict.fromkeys(("root_turn_id", "session_id", "thread_id", "turn_id"), ID),
+            "x-codex-installation-id": ID,
+            "x-codex-turn-metadata": HEADERS["x-codex-turn-metadata"],
+            "x-codex-window-id": f"{ID}:0",
+        },
         **changed,
     }
+
+
+def patching_request(*items: dict[str, Any]) -> dict[str, Any]:
+    """A request to a model that changes files by a custom tool."""
+    changed = {"reasoning": {"effort": "medium"}, "text": {"verbosity": "low"}}
+    tools = [*FUNCTIONS, PATCH, SEARCHED, WEB]
+    return request(*items, model=PATCHING, tools=tools, **changed)
+
+
+def newest_request(*items: dict[str, Any]) -> dict[str, Any]:
+    """A request to a model whose tools are an item of the input."""
+    reasoning = {"effort": "medium", "context": "all_turns"}
+    changed = request(model=NEWEST, parallel_tool_calls=False, reasoning=reasoning, text={"verbosity": "low"})
+    del changed["tools"]
+    return {**changed, "input": [ADDITIONAL_TOOLS, *_opening(), *items]}
+
+
+def _opening() -> list[dict[str, Any]]:
+    return [
+        said("developer", "You work on code in a terminal. Be short. " * 40),
+        said("developer", "<skills>None.</skills>", "<permissions>You may read files.</permissions>"),
+        said("user", "<environment_context>\n<cwd>/src</cwd>\n</environment_context>"),
+        said("user", "What is in a.py?"),
+    ]

@@ -9,6 +9,7 @@ import pytest
 from anthropic.types import RawMessageStreamEvent
 
 from tests.clients import claude_code
+from tests.clients.claude_code import CACHED
 from tests.clients.sse import events
 from tests.clients.strict import check
 from tests.serving.http import Reply, send
@@ -18,7 +19,7 @@ from tests.serving.script import answer_with
 CALLS = (
     "<think>I must look.</think>I read the file.\n"
     '<tool_call>\n{"name": "Read", "arguments": {"file_path": "/src/a.py"}}\n</tool_call>\n'
-    '<tool_call>\n{"name": "Glob", "arguments": {"file_path": "/src"}}\n</tool_call>'
+    '<tool_call>\n{"name": "TaskCreate", "arguments": {"file_path": "/src", "metadata": {"a": 1}}}\n</tool_call>'
 )
 MESSAGES = "/v1/messages?beta=true"
 
@@ -78,26 +79,46 @@ def test_works_in_a_loop_of_calls_and_results(agents: RunningDaemon, monkeypatch
     answer_with(monkeypatch, CALLS)
     reply = post(agents, MESSAGES, claude_code.main_request())
     found = streamed(reply)
-    thinking, text, read, glob = blocks(found)
+    thinking, text, read, create = blocks(found)
     assert (thinking["type"], thinking["thinking"]) == ("thinking", "I must look.")
     assert text["text"].strip() == "I read the file."
     assert (read["name"], read["input"]) == ("Read", {"file_path": "/src/a.py"})
-    assert (glob["name"], glob["input"]) == ("Glob", {"file_path": "/src"})
+    assert (create["name"], create["input"]) == ("TaskCreate", {"file_path": "/src", "metadata": {"a": 1}})
     assert found[-2]["delta"]["stop_reason"] == "tool_use"
     assert found[-2]["usage"]["output_tokens_details"]["thinking_tokens"] > 0
     assert reply.headers["x-llmd-ignored"] == "context_management, metadata"
 
     results = [
-        {"type": "tool_result", "tool_use_id": read["id"], "content": [{"type": "text", "text": "x = 1"}]},
-        {"type": "tool_result", "tool_use_id": glob["id"], "content": "no such folder", "is_error": True},
-        {"type": "text", "text": "<system-reminder>\nGo on.\n</system-reminder>"},
+        {"tool_use_id": read["id"], "type": "tool_result", "content": "1\tx = 1\n"},
+        {"tool_use_id": create["id"], "type": "tool_result", "content": "no", "is_error": True, **CACHED},
     ]
-    said = {"role": "assistant", "content": [thinking, text, read, glob]}
+    said = {"role": "assistant", "content": [thinking, text, read, create]}
     answer_with(monkeypatch, "<think></think>It sets x.")
     turns = (said, {"role": "user", "content": results})
     found = streamed(post(agents, MESSAGES, claude_code.main_request(*turns)))
     assert "".join(block.get("text", "") for block in blocks(found)) == "It sets x."
     assert found[-2]["delta"]["stop_reason"] == "end_turn"
+
+
+def test_what_its_tools_take_can_be_enforced(
+    agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer_with(monkeypatch, "<think></think>Hello.")
+    post(agents, MESSAGES, claude_code.main_request())
+    assert "arguments_not_bound" not in caplog.messages
+
+
+def test_a_small_model_has_a_budget_for_its_thinking(
+    agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(monkeypatch, "<think>Hm.</think>Hello.")
+    content = [claude_code.REMINDER, {"type": "text", "text": "And now?", **CACHED}]
+    turns = ({"role": "assistant", "content": [{"type": "text", "text": "It sets x."}]},)
+    found = streamed(
+        post(agents, MESSAGES, claude_code.small_request(*turns, {"role": "user", "content": content}))
+    )
+    thinking, text = blocks(found)
+    assert (thinking["thinking"], text["text"]) == ("Hm.", "Hello.")
 
 
 def test_a_window_that_is_too_small_is_told_in_the_words_that_make_it_compact(agents: RunningDaemon) -> None:

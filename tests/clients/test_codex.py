@@ -15,6 +15,8 @@ from tests.serving.http import Reply, send
 from tests.serving.running import RunningDaemon
 from tests.serving.script import answer_with
 
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** End Patch\n"
+
 
 def post(daemon: RunningDaemon, body: dict[str, Any]) -> Reply:
     reply = send(daemon, "POST", "/v1/responses", body, codex.HEADERS)
@@ -39,42 +41,80 @@ def done(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event["item"] for event in found if event["type"] == "response.output_item.done"]
 
 
+def sent_back(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as Codex has it in its history."""
+    return {**item, "encrypted_content": None} if item["type"] == "reasoning" else item
+
+
+def output_of(item: dict[str, Any], output: Any) -> dict[str, Any]:
+    """What a call gave."""
+    return {"type": f"{item['type']}_output", "id": "o_1", "call_id": item["call_id"], "output": output}
+
+
 def test_lists_models(agents: RunningDaemon) -> None:
     assert send(agents, "GET", "/v1/models", headers=codex.HEADERS).json["data"]
 
 
 def test_works_in_a_loop_of_calls_and_results(agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer_with(
-        monkeypatch, "<think>I must look.</think>" + call("shell", command=["cat", "a.py"], workdir="/src")
-    )
+    calls = call("exec_command", cmd="cat a.py") + call("exec_command", cmd="wc -c a.py")
+    answer_with(monkeypatch, "<think>I must look.</think>" + calls)
     reply = post(agents, codex.request())
     found = streamed(reply)
     assert found[-1]["type"] == "response.completed"
-    thought, shell = done(found)
+    thought, first, second = done(found)
     assert thought["summary"] == [{"type": "summary_text", "text": "I must look."}]
-    assert (shell["type"], shell["name"], shell["status"]) == ("function_call", "shell", "completed")
-    assert json.loads(shell["arguments"]) == {"command": ["cat", "a.py"], "workdir": "/src"}
-    assert found[-1]["response"]["output"] == [thought, shell]
-    assert found[-1]["response"]["model"] == codex.MODEL
-    assert reply.headers["x-llmd-ignored"] == (
-        "client_metadata, prompt_cache_key, tools%5B2%5D.local_shell, tools%5B3%5D.web_search, "
-        "tools%5B4%5D.custom"
-    )
+    assert (first["type"], first["name"], first["status"]) == ("function_call", "exec_command", "completed")
+    assert [json.loads(one["arguments"])["cmd"] for one in (first, second)] == ["cat a.py", "wc -c a.py"]
+    assert found[-1]["response"]["output"] == [thought, first, second]
+    assert found[-1]["response"]["model"] == codex.UNKNOWN
+    assert reply.headers["x-llmd-ignored"] == "client_metadata, prompt_cache_key, tools%5B5%5D.web_search"
 
-    output = {"type": "function_call_output", "call_id": shell["call_id"], "output": "x = 1"}
     answer_with(monkeypatch, "<think></think>It sets x.")
-    (message,) = done(streamed(post(agents, codex.request(thought, shell, output))))
+    history = (thought, first, second, output_of(first, "x = 1"), output_of(second, "6 a.py"))
+    (message,) = done(streamed(post(agents, codex.request(*map(sent_back, history)))))
     assert message["content"][0]["text"] == "It sets x."
 
 
 def test_functions_of_a_namespace_are_called_with_it(
     agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer_with(monkeypatch, "<think></think>" + call("search", query="x"))
+    answer_with(monkeypatch, "<think></think>" + call("spawn_agent", message="x"))
     (found,) = done(streamed(post(agents, codex.request())))
-    assert (found["name"], found["namespace"]) == ("search", "mcp__docs")
-    output = {"type": "function_call_output", "call_id": found["call_id"], "output": "nothing"}
-    assert streamed(post(agents, codex.request(found, output)))[-1]["type"] == "response.completed"
+    assert (found["name"], found["namespace"]) == ("spawn_agent", "multi_agent_v1")
+    result = output_of(found, "nothing")
+    assert streamed(post(agents, codex.request(found, result)))[-1]["type"] == "response.completed"
+
+
+def test_changes_files_by_a_custom_tool(agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(monkeypatch, "<think></think>" + call("apply_patch", input=PATCH))
+    reply = post(agents, codex.patching_request())
+    (found,) = done(streamed(reply))
+    assert (found["type"], found["name"], found["input"]) == ("custom_tool_call", "apply_patch", PATCH)
+    assert reply.headers["x-llmd-ignored"] == (
+        "client_metadata, prompt_cache_key, tools%5B3%5D.format, tools%5B4%5D.tool_search, "
+        "tools%5B5%5D.web_search, text.verbosity"
+    )
+    answer_with(monkeypatch, "<think></think>Done.")
+    history = (found, output_of(found, "Success."))
+    (message,) = done(streamed(post(agents, codex.patching_request(*history))))
+    assert message["content"][0]["text"] == "Done."
+
+
+def test_tools_among_the_items_of_the_input_are_called(
+    agents: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "text(await tools.exec_command({cmd: 'cat a.py'}))"
+    answer_with(monkeypatch, "<think>I must look.</think>" + call("exec", input=script))
+    reply = post(agents, codex.newest_request())
+    thought, found = done(streamed(reply))
+    assert (found["type"], found["input"]) == ("custom_tool_call", script)
+    assert (found["name"], found["namespace"]) == ("exec", "functions")
+    assert "input%5B0%5D.tools%5B0%5D.tools%5B0%5D.format" in reply.headers["x-llmd-ignored"]
+    answer_with(monkeypatch, "<think></think>It sets x.")
+    parts = [{"type": "input_text", "text": text} for text in ("Done.\n", "x = 1\n")]
+    history = (sent_back(thought), found, output_of(found, parts))
+    (message,) = done(streamed(post(agents, codex.newest_request(*history))))
+    assert message["content"][0]["text"] == "It sets x."
 
 
 def test_items_of_other_models_turns_are_taken(
@@ -85,8 +125,6 @@ def test_items_of_other_models_turns_are_taken(
         {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"},
         {"type": "local_shell_call", "call_id": "call_1", "status": "completed", "action": action},
         {"type": "function_call_output", "call_id": "call_1", "output": "a.py"},
-        {"type": "custom_tool_call", "call_id": "call_2", "name": "apply_patch", "input": "*** Begin Patch"},
-        {"type": "custom_tool_call_output", "call_id": "call_2", "output": "done"},
         {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}},
         codex.said("assistant", "Changed."),
         codex.said("user", "And now?"),
@@ -94,4 +132,4 @@ def test_items_of_other_models_turns_are_taken(
     answer_with(monkeypatch, "<think></think>Nothing.")
     reply = post(agents, codex.request(*items))
     assert streamed(reply)[-1]["type"] == "response.completed"
-    assert "input%5B8%5D.web_search_call" in reply.headers["x-llmd-ignored"]
+    assert "input%5B7%5D.web_search_call" in reply.headers["x-llmd-ignored"]

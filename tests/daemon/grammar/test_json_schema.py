@@ -45,6 +45,7 @@ def test_what_cannot_be_enforced_is_refused_with_its_path(schema: dict[str, Any]
         {"minContains": 2},
         {"contains": {}},
         {"propertyNames": True},
+        {"propertyNames": {"type": "string"}},
         {"dependentRequired": {}},
         {"unevaluatedItems": True},
         {"format": "password"},

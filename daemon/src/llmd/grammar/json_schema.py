@@ -17,7 +17,7 @@ _UNENFORCEABLE: dict[str, tuple[Any, ...]] = {
     "if": (),
     "contains": (True, {}),
     "uniqueItems": (False,),
-    "propertyNames": (True, {}),
+    "propertyNames": (True, {}, {"type": "string"}),  # names are strings
     "dependencies": ({},),
     "dependentRequired": ({},),
     "dependentSchemas": ({},),

@@ -104,6 +104,11 @@ def test_items_of_hosted_tools_are_skipped_and_said() -> None:
     assert len(found.messages) == 1
 
 
+def test_an_item_of_tools_is_no_message_and_is_not_skipped() -> None:
+    found = read({"type": "additional_tools", "role": "developer", "tools": []}, said("a"))
+    assert (len(found.messages), found.skipped) == (1, ())
+
+
 @pytest.mark.parametrize("value", [None, 5, [], {}])
 def test_input_is_demanded(value: object) -> None:
     with pytest.raises(BadRequestError) as caught:

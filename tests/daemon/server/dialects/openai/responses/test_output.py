@@ -7,6 +7,7 @@ from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.chat.answers.answer_text import AnswerToken
+from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.output import Output
 from tests.clients.strict import check
 from tests.serving.pieces import piece, pieces
@@ -23,8 +24,9 @@ PARTS = (
 )
 
 
-def named(shown: str) -> dict[str, Any]:
-    return {"name": shown, "namespace": "files"} if shown == "read" else {"name": shown}
+def call(shown: str) -> Call:
+    named = {"name": shown, "namespace": "files"} if shown == "read" else {"name": shown}
+    return CustomCall(named) if shown == "patch" else FunctionCall(named)
 
 
 def no_entries(_tokens: tuple[AnswerToken, ...]) -> list[dict[str, Any]]:
@@ -35,7 +37,7 @@ def run(
     *parts: AnswerPart, finish: str = "stop", summarized: bool = False
 ) -> tuple[Output, list[dict[str, Any]]]:
     """The output of these parts, and its events; every one of them is held against the client's types."""
-    output = Output(named, no_entries, summarized=summarized)
+    output = Output(call, no_entries, summarized=summarized)
     events = [event for made in pieces(*parts, finish=finish) for event in output.events(made)]
     for number, event in enumerate(events):
         check(ResponseStreamEvent, json.dumps({**event, "sequence_number": number}))
@@ -81,6 +83,20 @@ def test_items_are_whole_in_the_output() -> None:
     assert (listing["name"], listing["arguments"]) == ("list", "{}")
     assert [item["id"].split("_")[0] for item in output.items] == ["rs", "msg", "fc", "fc"]
     assert {item["status"] for item in output.items} == {"completed"}
+
+
+def test_the_input_of_a_custom_tool_comes_in_its_own_events() -> None:
+    output, events = run(CallStart(0, "patch"), CallArguments(0, '{"input":'), CallArguments(0, '"a"}'))
+    assert names(events, 0) == [
+        "output_item.added",
+        "custom_tool_call_input.delta",
+        "custom_tool_call_input.done",
+        "output_item.done",
+    ]
+    assert events[0]["item"]["input"] == ""
+    (item,) = output.items
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "patch", "a")
+    assert item["id"].startswith("ctc_")
 
 
 def test_a_call_has_an_id_of_its_own_beside_that_of_its_item() -> None:
@@ -131,7 +147,7 @@ def test_logprobs_go_with_the_text_that_they_are_of() -> None:
             for token in tokens
         ]
 
-    output = Output(named, entries, summarized=False)
+    output = Output(call, entries, summarized=False)
     made = [piece(Reasoning("h"), AnswerToken(1, 0)), piece(Text("a"), AnswerToken(2, 0))]
     made += [piece(Text("b"), AnswerToken(3, 1)), *pieces()]
     events = [event for one in made for event in output.events(one)]

@@ -10,6 +10,7 @@ from openai.types.responses import ResponseStreamEvent
 from llmd.api.parts import Text
 from llmd.api.problem import Problem
 from llmd.server.answering.generation import Usage
+from llmd.server.dialects.openai.responses.calls import FunctionCall
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.response import Response, error_event
 from tests.clients.strict import check
@@ -26,7 +27,9 @@ GONE = Problem(500, "server_error", "engine_crashed", "gone")
 
 
 def response() -> Response:
-    return Response("m", ECHO, Output(lambda name: {"name": name}, lambda _tokens: [], summarized=False))
+    return Response(
+        "m", ECHO, Output(lambda name: FunctionCall({"name": name}), lambda _tokens: [], summarized=False)
+    )
 
 
 def events(finish: str) -> list[dict[str, Any]]:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from openai.types.responses import FunctionTool
 
 from llmd.api.errors import RequestError
 from llmd.chat.tools.choice import ToolChoice
+from llmd.server.dialects.openai.responses.calls import CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
 from llmd.server.http.request_fields import RequestFields
-from tests.clients.strict import check
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 
@@ -31,19 +29,13 @@ def test_flat_functions_are_shown_as_templates_know_them() -> None:
             "function": {"name": "read", "description": "Reads.", "parameters": SCHEMA},
         }
     ]
-    assert tools.named("read") == {"name": "read"}
-
-
-def test_functions_are_repeated_as_the_client_has_them() -> None:
-    (echoed,) = (tool.echo() for tool in read(function("read", strict=False)).functions)
-    assert check(FunctionTool, json.dumps(echoed)).name == "read"
-    assert (echoed["parameters"], echoed["strict"], echoed["description"]) == (SCHEMA, False, None)
+    assert tools.call("read") == FunctionCall({"name": "read"})
 
 
 def test_tools_of_other_types_are_skipped_and_said() -> None:
     tools = read({"type": "web_search"}, function("read"), {"type": "local_shell"}, "odd")
-    assert [tool.name for tool in tools.functions] == ["read"]
-    assert tools.skipped == ("tools[0].web_search", "tools[2].local_shell", "tools[3].None")
+    assert [tool.name for tool in tools.offered] == ["read"]
+    assert tools.ignored == ("tools[0].web_search", "tools[2].local_shell", "tools[3].None")
 
 
 def test_functions_of_a_namespace_are_called_with_it() -> None:
@@ -51,14 +43,49 @@ def test_functions_of_a_namespace_are_called_with_it() -> None:
         "type": "namespace",
         "name": "mcp__files",
         "description": "Files.",
-        "tools": [function("read"), function("list"), {"type": "custom", "name": "x"}],
+        "tools": [function("read"), function("list"), {"type": "local_shell"}],
     }
     tools = read(function("list"), space)
     assert [tool["function"]["name"] for tool in tools.prompt_tools()] == ["list", "read", "mcp__files.list"]
-    assert tools.named("read") == {"name": "read", "namespace": "mcp__files"}
-    assert tools.named("mcp__files.list") == {"name": "list", "namespace": "mcp__files"}
-    assert tools.named("list") == {"name": "list"}
-    assert tools.skipped == ("tools[1].tools[2].custom",)
+    assert tools.call("read").named == {"name": "read", "namespace": "mcp__files"}
+    assert tools.call("mcp__files.list").named == {"name": "list", "namespace": "mcp__files"}
+    assert tools.call("list").named == {"name": "list"}
+    assert tools.ignored == ("tools[1].tools[2].local_shell",)
+
+
+def test_custom_tools_are_called_as_such_and_unbound_grammars_are_said() -> None:
+    grammar = {"type": "grammar", "syntax": "regex", "definition": "a+"}
+    space = {"type": "namespace", "name": "files", "tools": [{"type": "custom", "name": "patch"}]}
+    tools = read(space, {"type": "custom", "name": "calc", "format": grammar}, function("read"))
+    assert tools.call("patch") == CustomCall({"name": "patch", "namespace": "files"})
+    assert tools.call("calc") == CustomCall({"name": "calc"})
+    assert tools.ignored == ("tools[1].format",)
+
+
+def test_tools_among_the_items_of_the_input_come_after_the_others() -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [function("list"), {"type": "x"}]}
+    tools = read_tools(RequestFields({"tools": [function("read")]}), ["odd", item])
+    assert [tool.name for tool in tools.offered] == ["read", "list"]
+    assert tools.ignored == ("input[1].tools[1].x",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "param"),
+    [
+        ({"type": "custom"}, "input[0].tools[0].name"),
+        ({"type": "custom", "name": "a", "format": "text"}, "input[0].tools[0].format"),
+    ],
+)
+def test_a_malformed_tool_is_refused_with_its_place(tool: Any, param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        read_tools(RequestFields({}), [{"type": "additional_tools", "tools": [tool]}])
+    assert caught.value.param == param
+
+
+def test_an_item_of_tools_without_a_list_is_refused() -> None:
+    with pytest.raises(RequestError) as caught:
+        read_tools(RequestFields({}), [{"type": "additional_tools"}])
+    assert caught.value.param == "input[0].tools"
 
 
 @pytest.mark.parametrize(
@@ -68,14 +95,23 @@ def test_functions_of_a_namespace_are_called_with_it() -> None:
         ("none", ToolChoice("none")),
         ("required", ToolChoice("required")),
         ({"type": "function", "name": "read"}, ToolChoice("required", ("read",), parallel=False)),
+        ({"type": "custom", "name": "patch"}, ToolChoice("required", ("patch",), parallel=False)),
         (
-            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "read"}]},
-            ToolChoice("auto", ("read",)),
+            {
+                "type": "allowed_tools",
+                "mode": "auto",
+                "tools": [
+                    {"type": "function", "name": "read"},
+                    {"type": "custom", "name": "patch"},
+                    {"type": "x"},
+                ],
+            },
+            ToolChoice("auto", ("read", "patch")),
         ),
     ],
 )
 def test_a_choice_says_what_may_be_called(sent: Any, expected: ToolChoice) -> None:
-    tools = read(function("read"), function("list"), tool_choice=sent)
+    tools = read(function("read"), {"type": "custom", "name": "patch"}, tool_choice=sent)
     assert tools.choice == expected
     assert tools.sent_choice == ("auto" if sent is None else sent)
 

@@ -64,7 +64,7 @@ class Answering:
             return [] if sampling.logprobs is None else logprob_entries(ready.text.tokenizer, tokens)
 
         summarized = asked.question.reasoning.summary is not None
-        output = Output(asked.question.tools.named, entries, summarized=summarized)
+        output = Output(asked.question.tools.call, entries, summarized=summarized)
         drawn = sampling.params(ready.text.defaults, seed=0, choice=0)
         echo = {**asked.echo, "temperature": drawn.temperature, "top_p": drawn.top_p}
         self._response = Response(self._model, echo, output)

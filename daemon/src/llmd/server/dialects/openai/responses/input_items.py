@@ -15,6 +15,7 @@ from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "developer", "user", "assistant")
+ADDITIONAL_TOOLS = "additional_tools"
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _THOUGHTS = {"reasoning_text": "text", "summary_text": "text", "text": "text"}
 Message = dict[str, Any]
@@ -87,6 +88,8 @@ class _Reader:
                     param=param,
                     hint="send the item itself, or previous_response_id",
                 )
+            case "additional_tools":
+                pass  # no message: `read_tools` takes them
             case kind:
                 self.skipped.append(f"{param}.{kind}")
 

@@ -17,29 +17,31 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
+from llmd.server.dialects.openai.responses.calls import Call, FunctionCall
 
 Event = dict[str, Any]
 Entry = dict[str, Any]
 
-_PREFIXES = {ItemKind.TEXT: "msg", ItemKind.REASONING: "rs", ItemKind.CALL: "fc"}
+_PREFIXES = {ItemKind.TEXT: "msg", ItemKind.REASONING: "rs"}
 
 
 class Output:
     """The output of one response. ``items`` are those that are whole.
 
-    ``named`` gives name and namespace of a call; ``summarized``: reasoning is told as its summary; ``entries``: the
-    logprobs of tokens, none where nobody asked for them.
+    ``call`` tells what a call is by the name that the model wrote; ``summarized``: reasoning is told as its summary;
+    ``entries``: the logprobs of tokens, none where nobody asked for them.
     """
 
     def __init__(
         self,
-        named: Callable[[str], Entry],
+        call: Callable[[str], Call],
         entries: Callable[[tuple[AnswerToken, ...]], list[Entry]],
         *,
         summarized: bool,
     ) -> None:
         self.items: list[Entry] = []
-        self._named = named
+        self._call = call
+        self._called: Call = FunctionCall({})
         self._entries = entries
         self._summarized = summarized
         self._answer = AnswerItems()
@@ -66,12 +68,15 @@ class Output:
             case ItemOpened(item):
                 yield from self._opened(item)
             case ItemGrew(item, text):
-                yield self._grew(item, text)
+                yield from self._grew(item, text)
             case ItemClosed(item):
                 yield from self._closed(item)
 
     def _opened(self, item: Item) -> Iterator[Event]:
-        self._id = f"{_PREFIXES[item.kind]}_{uuid.uuid4().hex}"
+        if item.kind is ItemKind.CALL:
+            self._called = self._call(item.name)
+        prefix = _PREFIXES.get(item.kind, self._called.prefix)
+        self._id = f"{prefix}_{uuid.uuid4().hex}"
         self._call_id = f"call_{uuid.uuid4().hex}"
         self._logprobs = []
         added = self._whole(item, "in_progress")
@@ -87,17 +92,18 @@ class Output:
             case ItemKind.REASONING if self._summarized:
                 yield self._at(item, "reasoning_summary_part.added", part=_summary(item))
 
-    def _grew(self, item: Item, text: str) -> Event:
+    def _grew(self, item: Item, text: str) -> Iterator[Event]:
         match item.kind:
             case ItemKind.TEXT:
                 new, self._new_logprobs = self._new_logprobs, []
                 self._logprobs += new
-                return self._at(item, "output_text.delta", delta=text, logprobs=_without_bytes(new))
+                yield self._at(item, "output_text.delta", delta=text, logprobs=_without_bytes(new))
             case ItemKind.REASONING:
                 kind = "reasoning_summary_text" if self._summarized else "reasoning_text"
-                return self._at(item, f"{kind}.delta", delta=text)
+                yield self._at(item, f"{kind}.delta", delta=text)
             case ItemKind.CALL:
-                return self._at(item, "function_call_arguments.delta", delta=text)
+                for name, fields in self._called.grew(text):
+                    yield self._at(item, name, **fields)
 
     def _closed(self, item: Item) -> Iterator[Event]:
         match item.kind:
@@ -111,7 +117,8 @@ class Output:
             case ItemKind.REASONING:
                 yield self._at(item, "reasoning_text.done", text=item.text)
             case ItemKind.CALL:
-                yield self._at(item, "function_call_arguments.done", arguments=item.text)
+                for name, fields in self._called.closed(item.text):
+                    yield self._at(item, name, **fields)
         whole = self._whole(item, self._status)
         self.items.append(whole)
         yield {"type": "response.output_item.done", "output_index": item.index, "item": whole}
@@ -134,8 +141,8 @@ class Output:
                 summary = [_summary(item)] if self._summarized else []
                 return {**head, "type": "reasoning", "summary": summary, "content": content}
             case ItemKind.CALL:
-                call = {"type": "function_call", "call_id": self._call_id, "arguments": item.text}
-                return {**head, **call, **self._named(item.name)}
+                ids = {"id": self._id, "call_id": self._call_id}
+                return {**ids, **self._called.item(item.text, status)}
 
     def _part(self, item: Item) -> Entry:
         return {"type": "output_text", "text": item.text, "annotations": [], "logprobs": list(self._logprobs)}

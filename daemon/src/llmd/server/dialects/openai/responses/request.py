@@ -75,7 +75,7 @@ def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
     given = read_items(items)
     instructions = fields.text("instructions")
     head = [{"role": "system", "content": instructions}] if instructions else []
-    tools = read_tools(fields)
+    tools = read_tools(fields, items)
     reasoning = read_reasoning(fields)
     messages = [*head, *given.messages]
     ends_open = messages[-1]["role"] == "assistant" and "tool_calls" not in messages[-1]
@@ -88,7 +88,7 @@ def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
         tool_choice=tools.choice,
         reasoning_budget=effort_budget(reasoning.effort),
     )
-    ignored = given.skipped + tools.skipped + reasoning.ignored
+    ignored = given.skipped + tools.ignored + reasoning.ignored
     return Question(prompt, items, tools, reasoning, instructions, ignored)
 
 
@@ -120,7 +120,7 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
         "reasoning": question.reasoning.echo(),
         "text": text.echo(),
         "tool_choice": question.tools.sent_choice,
-        "tools": [function.echo() for function in question.tools.functions],
+        "tools": [tool.echo() for tool in question.tools.offered],
         "top_logprobs": logprobs or 0,
         "truncation": read_truncation(fields),
     }

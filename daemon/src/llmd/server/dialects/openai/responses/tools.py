@@ -1,117 +1,128 @@
-"""Tools of the Responses API: flat functions, alone or in a namespace. Others are skipped, and said."""
+"""Tools of the Responses API: functions and custom tools, alone or in a namespace. Others are skipped, and said.
+
+They stand in ``tools``, or among the items of the input (``additional_tools``).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
-from llmd.server.dialects.openai.responses.input_items import invalid
+from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
+from llmd.server.dialects.openai.responses.input_items import ADDITIONAL_TOOLS, invalid
+from llmd.server.dialects.openai.responses.offered_tools import FREE, CustomTool, Function, Offered
 from llmd.server.http.request_fields import RequestFields
 
 MODES = ("none", "auto", "required")
-
-
-class Function(Struct, frozen=True):
-    """A function as the request has it. ``shown`` is the name that the model reads."""
-
-    shown: str
-    name: str
-    namespace: str | None
-    description: str | None
-    parameters: Any
-    strict: bool | None
-
-    def prompt_tool(self) -> dict[str, Any]:
-        """The function as templates know it."""
-        function = {"name": self.shown, "description": self.description, "parameters": self.parameters}
-        return {"type": "function", "function": function}
-
-    def echo(self) -> dict[str, Any]:
-        """The function as the response repeats it."""
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-            "strict": self.strict,
-        }
+CALLED = ("function", "custom")
 
 
 class Tools(Struct, frozen=True):
-    """Functions, which of them an answer may call, that choice as it was sent, and what was skipped."""
+    """Tools, which of them an answer may call, that choice as it was sent, and what is not honoured."""
 
-    functions: tuple[Function, ...]
+    offered: tuple[Offered, ...]
     choice: ToolChoice
     sent_choice: Any
-    skipped: tuple[str, ...]
+    ignored: tuple[str, ...]
 
     def prompt_tools(self) -> list[dict[str, Any]]:
-        """The functions as templates know them."""
-        return prepare_tools([function.prompt_tool() for function in self.functions])
+        """The tools as templates know them."""
+        return prepare_tools([tool.prompt_tool() for tool in self.offered])
 
-    def named(self, shown: str) -> dict[str, Any]:
-        """Name and namespace of a call, by the name that the model wrote."""
-        found = next((function for function in self.functions if function.shown == shown), None)
-        if found is None or found.namespace is None:
-            return {"name": shown}
-        return {"name": found.name, "namespace": found.namespace}
+    def call(self, shown: str) -> Call:
+        """A call, by the name that the model wrote."""
+        found = next((tool for tool in self.offered if tool.shown == shown), None)
+        named = {"name": shown}
+        if found is not None and found.namespace is not None:
+            named = {"name": found.name, "namespace": found.namespace}
+        return CustomCall(named) if isinstance(found, CustomTool) else FunctionCall(named)
 
 
-def read_tools(fields: RequestFields) -> Tools:
-    """``tools``, ``tool_choice`` and ``parallel_tool_calls``.
+class _Given(Struct, frozen=True):
+    """A tool as it was sent, where it stands, and its namespace."""
+
+    tool: Any
+    place: str
+    namespace: str | None = None
+
+    @property
+    def kind(self) -> Any:
+        return self.tool.get("type") if isinstance(self.tool, dict) else None
+
+    @property
+    def name(self) -> str | None:
+        name = self.tool.get("name") if isinstance(self.tool, dict) else None
+        return name if isinstance(name, str) else None
+
+
+def read_tools(fields: RequestFields, items: Sequence[Any] = ()) -> Tools:
+    """``tools``, those among the items of the input, ``tool_choice`` and ``parallel_tool_calls``.
 
     Raises:
-        RequestError: a function is malformed, or the choice names one that there is not.
+        RequestError: a tool is malformed, or the choice names one that there is not.
     """
     given = fields.value("tools")
     if given is not None and not isinstance(given, list):
         raise fields.invalid("tools", "a list of tools")
-    found = list(_flat(given or []))
-    named = (tool.get("name") for _, tool in found if isinstance(tool, dict))
-    names = Counter(name for name in named if isinstance(name, str))
-    skipped: list[str] = []
-    functions: list[Function] = []
-    for (place, namespace), tool in found:
-        kind = tool.get("type") if isinstance(tool, dict) else None
-        if kind == "function":
-            functions.append(_function(tool, place, namespace, names))
-        else:
-            skipped.append(f"{place}.{kind}")
+    found = [*_flat(given or [], "tools"), *_among(items)]
+    names = Counter(one.name for one in found)
+    offered: list[Offered] = []
+    ignored: list[str] = []
+    for one in found:
+        tool = _tool(one, is_only=names[one.name] == 1)
+        if tool is None:
+            ignored.append(f"{one.place}.{one.kind}")
+            continue
+        offered.append(tool)
+        if isinstance(tool, CustomTool) and not tool.is_free:
+            ignored.append(f"{one.place}.format")
     sent = fields.value("tool_choice")
     parallel = fields.boolean("parallel_tool_calls", default=True)
     choice = _choice(sent, parallel=parallel)
-    tools = Tools(tuple(functions), choice, "auto" if sent is None else sent, tuple(skipped))
+    tools = Tools(tuple(offered), choice, "auto" if sent is None else sent, tuple(ignored))
     check_choice(choice, tools.prompt_tools())
     return tools
 
 
-def _flat(given: list[Any]) -> Iterator[tuple[tuple[str, str | None], Any]]:
-    """Each tool with its place and its namespace."""
+def _among(items: Sequence[Any]) -> Iterator[_Given]:
+    """The tools of items that bring some along."""
+    for place, item in enumerate(items):
+        if isinstance(item, dict) and item.get("type") == ADDITIONAL_TOOLS:
+            if not isinstance(item.get("tools"), list):
+                raise invalid(f"input[{place}].tools", "a list of tools")
+            yield from _flat(item["tools"], f"input[{place}].tools")
+
+
+def _flat(given: list[Any], at: str) -> Iterator[_Given]:
+    """Each tool, those of a namespace with it."""
     for place, tool in enumerate(given):
-        if isinstance(tool, dict) and tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
-            name = tool.get("name")
+        outer = _Given(tool, f"{at}[{place}]")
+        if outer.kind == "namespace" and isinstance(tool.get("tools"), list):
             for inner, member in enumerate(tool["tools"]):
-                yield (f"tools[{place}].tools[{inner}]", name if isinstance(name, str) else None), member
+                yield _Given(member, f"{outer.place}.tools[{inner}]", outer.name)
         else:
-            yield (f"tools[{place}]", None), tool
+            yield outer
 
 
-def _function(tool: dict[str, Any], place: str, namespace: str | None, names: Counter[str]) -> Function:
-    name = tool.get("name")
-    if not isinstance(name, str):
-        raise invalid(f"{place}.name", "a string")
-    return Function(
-        shown=name if names[name] == 1 or namespace is None else f"{namespace}.{name}",
-        name=name,
-        namespace=namespace,
-        description=tool.get("description"),
-        parameters=tool.get("parameters"),
-        strict=tool.get("strict"),
-    )
+def _tool(given: _Given, *, is_only: bool) -> Offered | None:
+    """The tool, where models can call its kind; ``is_only``: no other has its name."""
+    if given.kind not in CALLED:
+        return None
+    name, tool = given.name, given.tool
+    if name is None:
+        raise invalid(f"{given.place}.name", "a string")
+    shown = name if is_only or given.namespace is None else f"{given.namespace}.{name}"
+    description = tool.get("description")
+    if given.kind == "custom":
+        form = tool.get("format") or dict(FREE)
+        if not isinstance(form, dict):
+            raise invalid(f"{given.place}.format", "an object")
+        return CustomTool(shown, name, given.namespace, description, form)
+    return Function(shown, name, given.namespace, description, tool.get("parameters"), tool.get("strict"))
 
 
 def _choice(sent: Any, *, parallel: bool) -> ToolChoice:
@@ -120,12 +131,10 @@ def _choice(sent: Any, *, parallel: bool) -> ToolChoice:
             return ToolChoice(parallel=parallel)
         case "none" | "auto" | "required":
             return ToolChoice(sent, parallel=parallel)
-        case {"type": "function", "name": str(name)}:
+        case {"type": "function" | "custom", "name": str(name)}:
             return ToolChoice("required", (name,), parallel=False)
         case {"type": "allowed_tools", "mode": "auto" | "required" as mode, "tools": list(allowed)}:
-            functions = [
-                tool for tool in allowed if isinstance(tool, dict) and tool.get("type") == "function"
-            ]
-            names = tuple(tool["name"] for tool in functions if isinstance(tool.get("name"), str))
+            tools = [_Given(tool, "tool_choice.tools") for tool in allowed]
+            names = tuple(one.name for one in tools if one.name and one.kind in CALLED)
             return ToolChoice(mode, names, parallel)
-    raise invalid("tool_choice", f"one of {', '.join(MODES)}, a function, or allowed_tools")
+    raise invalid("tool_choice", f"one of {', '.join(MODES)}, a function, a custom tool, or allowed_tools")
