@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.golden.encoder_tensors import PREFIXES as ENCODERS
+from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.models.tiny import TinyModel
 from tests.golden.weights import draw, from_bf16, to_bf16
 
@@ -35,6 +37,8 @@ Shape = tuple[int, ...]
 
 def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     """Name and shape of every tensor in the checkpoint of that configuration, in file order."""
+    if config["model_type"] in ENCODERS:
+        return encoder_shapes(config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     for layer in range(config["num_hidden_layers"]):
@@ -51,7 +55,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
 def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Every tensor as stored: float32, float16, or uint16 holding bf16 bits."""
     for name, shape in tensor_shapes(case.config).items():
-        mean, std = _spread(case, name, shape)
+        is_encoder = case.config["model_type"] in ENCODERS
+        mean, std = encoder_spread(name, shape) if is_encoder else _spread(case, name, shape)
         values = draw(case.seed, name, shape, mean, std)
         yield name, _stored(values, case.dtype)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from tests.golden.models.encoders import bert, roberta
 from tests.golden.models.qwen import qwen3
 from tests.golden.models.tiny import TinyModel
 from tests.golden.weights import draw_tokens
@@ -21,13 +23,25 @@ FLAGS = {
 }
 """Each pooling, and what sentence-transformers calls it."""
 
-CASES = (TinyModel("qwen3-embedding", {**qwen3(), "architectures": ["Qwen3Model"]}, seed=4),)
+ODD: dict[str, Any] = {
+    "hidden_size": 60,
+    "intermediate_size": 101,
+    "num_attention_heads": 6,
+    "vocab_size": 149,
+}
+ENCODERS = (
+    TinyModel("bert-embedding", bert()),
+    TinyModel("bert-odd", bert(**ODD, hidden_act="relu"), dtype="bf16"),
+    TinyModel("xlm-roberta-embedding", roberta(hidden_act="gelu_new"), dtype="f16"),
+)
+CASES = (TinyModel("qwen3-embedding", {**qwen3(), "architectures": ["Qwen3Model"]}, seed=4), *ENCODERS)
 
 
 def texts(case: TinyModel) -> list[tuple[int, ...]]:
-    """Token ids of the texts of a case."""
-    vocab = case.config["vocab_size"]
-    return [tuple(draw_tokens(case.seed + length, length, vocab)) for length in LENGTHS]
+    """Token ids of the texts of a case; none is the padding token, around which RoBERTa would count positions."""
+    vocab, padding = case.config["vocab_size"], case.config["pad_token_id"]
+    drawn = (draw_tokens(case.seed + length, length, vocab) for length in LENGTHS)
+    return [tuple(token + 1 if token == padding else token for token in text) for text in drawn]
 
 
 def write_pooling(

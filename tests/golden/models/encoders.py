@@ -14,7 +14,7 @@ def bert(architecture: str = "BertModel", **fields: Any) -> dict[str, Any]:
         "model_type": "bert",
         "hidden_act": "gelu",
         "max_position_embeddings": CONTEXT_LEN,
-        "layer_norm_eps": 1e-3,
+        "layer_norm_eps": 1e-2,
         "position_embedding_type": "absolute",
         "type_vocab_size": 2,
         "pad_token_id": 0,
