@@ -75,7 +75,7 @@ def test_package_of_ollama_changes_models_and_sees_errors(found: dict[str, Any])
     assert [reply["status"] for reply in (found["copied"], *found["deleted"])] == ["success"] * 3
     assert found["missing"]["status"] == 404
     assert "num_ctx" in found["tooLong"]["error"]
-    assert found["embed"]["status"] == 501
+    assert found["embed"]["status"] == 400
     assert found["aborted"]["name"] == "AbortError"
 
 

@@ -213,4 +213,5 @@ def test_errors_arrive_as_the_clients_own(client: ollama.Client) -> None:
         list(client.generate(MODEL, "x" * CONTEXT_LEN, stream=True))
     with pytest.raises(ollama.ResponseError) as refused:
         client.embed(MODEL, "text")
-    assert refused.value.status_code == 501
+    assert refused.value.status_code == 400
+    assert "cannot embed" in refused.value.error

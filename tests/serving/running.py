@@ -19,6 +19,7 @@ from llmd.registry.store import Store
 from llmd.server.daemon import Daemon, Serving
 
 MODEL = "tiny"
+EMBEDDER = "embedder"
 START_LIMIT_S = 25.0
 
 

@@ -3,11 +3,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmd.chat.abilities import Abilities, read_abilities
-from tests.serving.model import write_model
+from tests.serving.model import write_embedding_model, write_model
 
 
 def test_model_with_a_template_chats(tmp_path: Path) -> None:
     assert read_abilities(write_model(tmp_path)) == Abilities(chat=True)
+
+
+def test_model_that_embeds_does_nothing_else(tmp_path: Path) -> None:
+    assert read_abilities(write_embedding_model(tmp_path)) == Abilities(embedding=True)
 
 
 def test_reasoning_is_told_by_the_template(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from llmd.api import CheckpointError, UnsupportedModelError
 from llmd.api.embedding import Embedding
-from llmd.models.embedding_config import default_embedding, is_embedding, read_embedding
+from llmd.models.embedding_config import default_embedding, embeds, read_embedding
 from tests.golden.models.embedding import FLAGS, write_pooling
 
 
@@ -19,14 +19,15 @@ def write(path: Path, content: Any) -> None:
 
 def test_a_directory_without_modules_says_nothing(tmp_path: Path) -> None:
     assert read_embedding(tmp_path, {}) is None
-    assert not is_embedding(tmp_path)
+    assert not embeds(tmp_path, {"architectures": ["LlamaForCausalLM"]})
+    assert embeds(tmp_path, {"architectures": ["Qwen3Model"]})
 
 
 @pytest.mark.parametrize("pooling", FLAGS)
 def test_every_pooling_is_read(pooling: str, tmp_path: Path) -> None:
     write_pooling(tmp_path, [pooling])
     assert read_embedding(tmp_path, {}) == Embedding((pooling,))  # type: ignore[arg-type]
-    assert is_embedding(tmp_path)
+    assert embeds(tmp_path, {"architectures": None})
 
 
 def test_the_newer_form_names_its_poolings(tmp_path: Path) -> None:
@@ -117,3 +118,28 @@ def test_damaged_files_are_refused_by_name(name: str, content: Any, tmp_path: Pa
         read_embedding(tmp_path, {})
     assert caught.value.file == str(tmp_path / name)
     assert caught.value.hint
+
+
+def test_the_prompt_that_is_named_stands_before_every_text(tmp_path: Path) -> None:
+    write_pooling(tmp_path, ["last"])
+    prompts = {"query": "Find: ", "document": ""}
+    path = tmp_path / "config_sentence_transformers.json"
+    write(path, {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "cosine"})
+    assert read_embedding(tmp_path, {}) == Embedding(("last",))
+    write(path, {"prompts": prompts, "default_prompt_name": "query"})
+    assert read_embedding(tmp_path, {}) == Embedding(("last",), prompt="Find: ")
+    write(path, {"prompts": prompts, "default_prompt_name": "other"})
+    with pytest.raises(CheckpointError, match="'other'"):
+        read_embedding(tmp_path, {})
+
+
+def test_a_prompt_outside_the_pooling_is_refused(tmp_path: Path) -> None:
+    write_pooling(tmp_path, [])
+    write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "include_prompt": False})
+    assert read_embedding(tmp_path, {}) == Embedding(("mean",))
+    write(
+        tmp_path / "config_sentence_transformers.json",
+        {"prompts": {"query": "Find: "}, "default_prompt_name": "query"},
+    )
+    with pytest.raises(UnsupportedModelError, match="'Find: '"):
+        read_embedding(tmp_path, {})

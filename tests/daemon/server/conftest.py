@@ -9,8 +9,8 @@ import pytest
 
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
-from tests.serving.model import write_model
-from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+from tests.serving.model import write_embedding_model, write_model
+from tests.serving.running import EMBEDDER, MODEL, RunningDaemon, directories_below, running_daemon
 
 
 @pytest.fixture(scope="session")
@@ -36,4 +36,14 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[R
     write_model(directories.models / MODEL)
     write_model(directories.models / "other", seed=5)
     with running_daemon(directories, aliases={"gpt-4o": MODEL}, max_body=200_000) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def embedder(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
+    """A daemon with a model that embeds; the one that generates lies in its store."""
+    directories = directories_below(tmp_path_factory.mktemp("embedder"), cache=probes)
+    write_embedding_model(directories.models / EMBEDDER)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, models=(EMBEDDER,)) as running:
         yield running

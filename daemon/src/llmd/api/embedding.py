@@ -16,8 +16,8 @@ class Embedding(msgspec.Struct, frozen=True):
     """What the makers of an embedding model say about it.
 
     ``poolings``: one, or several whose results follow one another. ``normalizes``: vectors have length 1. ``max_len`` is
-    the most tokens of a text where that is less than the model could take. ``lower_cases``: texts are made lower case
-    first.
+    the most tokens of a text where that is less than the model could take. ``prompt`` stands before every text.
+    ``lower_cases``: texts are made lower case first.
 
     ``nested``: the first numbers of a vector are a vector, too (Kusupati et al. 2022, "Matryoshka Representation
     Learning"), at any length, or at those in ``nested_dimensions`` where there are some.
@@ -26,6 +26,7 @@ class Embedding(msgspec.Struct, frozen=True):
     poolings: tuple[Pooling, ...]
     normalizes: bool = True
     max_len: int | None = None
+    prompt: str = ""
     lower_cases: bool = False
     nested: bool = False
     nested_dimensions: tuple[int, ...] = ()

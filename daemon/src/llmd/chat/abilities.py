@@ -6,10 +6,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from llmd.api.errors import ModelError
+from llmd.api.errors import ModelError, NotFoundError
 from llmd.chat.fill_in_middle import form_of
 from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
+from llmd.models.config_file import read_config
+from llmd.models.embedding_config import embeds
 
 # Words of templates that know reasoning, each of some family.
 _REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effort", "[THINK]")
@@ -18,20 +20,23 @@ _REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effo
 class Abilities(Struct, frozen=True):
     """``chat``: it has a template, and so it can also be given tools. ``thinking``: its template knows reasoning.
 
-    ``insert``: it fills in text before a suffix.
+    ``insert``: it fills in text before a suffix. ``embedding``: it embeds texts, and does nothing else.
     """
 
     chat: bool = False
     thinking: bool = False
     insert: bool = False
+    embedding: bool = False
 
 
 def read_abilities(directory: Path) -> Abilities:
     """The abilities of a model directory; files that cannot be read promise nothing."""
     try:
+        if embeds(directory, read_config(directory)):
+            return Abilities(embedding=True)
         sources = template_sources(directory)
         added = {token.content for token in read_tokenizer_config(directory).added.values()}
-    except ModelError:
+    except (ModelError, NotFoundError):
         return Abilities()
     return Abilities(
         chat=bool(sources),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from llmd.models.json_file import DAMAGED, read_object
 MODULES_FILE = "modules.json"
 POOLING_FILE = "config.json"
 TEXT_FILE = "sentence_bert_config.json"
+PROMPTS_FILE = "config_sentence_transformers.json"
 MAX_BYTES = 1_000_000
 
 # In the order in which sentence-transformers joins them: the flag in the older form of the file, the name in the newer.
@@ -33,6 +34,9 @@ NESTED_FAMILIES = ("qwen3",)
 Embedding")."""
 
 
+_Form = TypeVar("_Form", bound=msgspec.Struct)
+
+
 class _Module(msgspec.Struct, frozen=True):
     type: str
     path: str = ""
@@ -42,9 +46,13 @@ class _Module(msgspec.Struct, frozen=True):
         return self.type.rpartition(".")[2]
 
 
-def is_embedding(directory: Path) -> bool:
-    """Whether the directory has the files of sentence-transformers."""
-    return is_named(directory / MODULES_FILE)
+def embeds(directory: Path, config: Config) -> bool:
+    """Whether a model is for embedding, told without a plan: it has the files of sentence-transformers, or its class is one
+    that transformers names Model because it has no head.
+    """
+    names = config.get("architectures")
+    is_bare = isinstance(names, list) and any(str(name).endswith("Model") for name in names[:1])
+    return is_bare or is_named(directory / MODULES_FILE)
 
 
 def read_embedding(directory: Path, config: Config) -> Embedding | None:
@@ -59,13 +67,20 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
         return None
     _, pooling, *rest = _modules(path)
     files = directory / _inside(pooling.path, path) / POOLING_FILE
-    poolings = _poolings(read_object(files, max_bytes=MAX_BYTES), files)
+    settings = read_object(files, max_bytes=MAX_BYTES)
+    prompt = _default_prompt(directory / PROMPTS_FILE)
+    if prompt and settings.get("include_prompt") is False:
+        raise UnsupportedModelError(
+            f"{files}: the prompt {prompt!r} is to be left out of the pooling",
+            hint="take default_prompt_name out of config_sentence_transformers.json, and send texts without a prompt",
+        )
     text = _text_settings(directory / TEXT_FILE)
     return _with_nesting(
         Embedding(
-            poolings,
+            _poolings(settings, files),
             normalizes=bool(rest),
             max_len=text.max_seq_length,
+            prompt=prompt,
             lower_cases=text.do_lower_case,
         ),
         config,
@@ -146,15 +161,36 @@ class _TextSettings(msgspec.Struct, frozen=True):
     do_lower_case: bool = False
 
 
+class _Prompts(msgspec.Struct, frozen=True):
+    prompts: dict[str, str] = {}
+    default_prompt_name: str | None = None
+
+
 def _text_settings(path: Path) -> _TextSettings:
-    if not is_named(path):
-        return _TextSettings()
+    settings = _read(path, _TextSettings)
+    if settings.max_seq_length is not None and settings.max_seq_length < 1:
+        raise CheckpointError("max_seq_length is not above 0", file=str(path), hint=DAMAGED)
+    return settings
+
+
+def _default_prompt(path: Path) -> str:
+    """The prompt that stands before every text; others are for clients to write, who know what a text is for."""
+    known = _read(path, _Prompts)
+    if known.default_prompt_name is None:
+        return ""
+    if known.default_prompt_name not in known.prompts:
+        raise CheckpointError(
+            f"there is no prompt {known.default_prompt_name!r}", file=str(path), hint=DAMAGED
+        )
+    return known.prompts[known.default_prompt_name]
+
+
+def _read(path: Path, form: type[_Form]) -> _Form:
+    """What a file says; where there is none, what its absence means."""
+    values = read_object(path, max_bytes=MAX_BYTES) if is_named(path) else {}
     try:
-        settings = msgspec.convert(read_object(path, max_bytes=MAX_BYTES), _TextSettings)
+        return msgspec.convert(values, form)
     except msgspec.ValidationError as error:
         raise CheckpointError(
             f"does not have the expected form: {error}", file=str(path), hint=DAMAGED
         ) from error
-    if settings.max_seq_length is not None and settings.max_seq_length < 1:
-        raise CheckpointError("max_seq_length is not above 0", file=str(path), hint=DAMAGED)
-    return settings

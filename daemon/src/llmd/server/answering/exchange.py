@@ -13,6 +13,7 @@ from llmd.api.errors import GrammarError
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.server.answering.generation import Generation, GenerationRequest
+from llmd.server.answering.purpose import check_generates
 from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
@@ -33,11 +34,7 @@ class Exchange(Struct, frozen=True):
 
     def headers(self) -> dict[str, str]:
         """Headers of the reply, whole or streamed."""
-        headers = {"x-llmd-model": quote(self.model.name, safe="/:")}
-        if self.ignored:
-            names = ", ".join(quote(name) for name in self.ignored)
-            headers["x-llmd-ignored"] = names[:HEADER_LEN]
-        return headers
+        return reply_headers(self.model.name, self.ignored)
 
     async def start(self) -> tuple[ReadyModel, Generation]:
         """Wait for the model, then make the generation, which holds the model until it is left.
@@ -52,10 +49,19 @@ class Exchange(Struct, frozen=True):
             with self.model.supervisor.place(record):
                 async with record.in_time():
                     ready = await self.model.ready()
+                    check_generates(self.model.name, ready.loaded)
                     request = await _bound(ready, await self.prepare(ready))
             generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
             generation.held.push(held.pop_all())
         return ready, generation
+
+
+def reply_headers(name: str, ignored: tuple[str, ...]) -> dict[str, str]:
+    """The model that answers, and the names of fields that nobody read."""
+    headers = {"x-llmd-model": quote(name, safe="/:")}
+    if ignored:
+        headers["x-llmd-ignored"] = ", ".join(map(quote, ignored))[:HEADER_LEN]
+    return headers
 
 
 async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationRequest:

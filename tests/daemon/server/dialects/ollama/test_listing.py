@@ -52,5 +52,6 @@ def test_loaded_models_are_shown_with_their_memory_and_window(daemon: RunningDae
 
 def test_capabilities_are_ollamas_words() -> None:
     assert capabilities(Abilities()) == ["completion"]
+    assert capabilities(Abilities(embedding=True)) == ["embedding"]
     able = Abilities(chat=True, thinking=True, insert=True)
     assert capabilities(able) == ["completion", "tools", "insert", "thinking"]

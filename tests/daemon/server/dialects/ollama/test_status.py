@@ -34,8 +34,6 @@ def test_nothing_leaves_this_machine(daemon: RunningDaemon) -> None:
         ("/api/signout", 401),
         ("/api/push", 501),
         ("/api/blobs/sha256:00", 501),
-        ("/api/embed", 501),
-        ("/api/embeddings", 501),
     ],
 )
 def test_what_is_not_done_here_is_said_and_not_tried_again(

@@ -37,6 +37,8 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
 
 def capabilities(abilities: Abilities) -> list[str]:
     """Ollama's words. Every model that chats can be given tools: its calls are bound by a grammar."""
+    if abilities.embedding:
+        return ["embedding"]
     found = {"tools": abilities.chat, "insert": abilities.insert, "thinking": abilities.thinking}
     return ["completion", *(name for name, able in found.items() if able)]
 

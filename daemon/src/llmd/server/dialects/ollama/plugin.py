@@ -17,7 +17,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.ollama import chat, create, generate, listing, manage, pull, show, status
+    from llmd.server.dialects.ollama import chat, create, embed, generate, listing, manage, pull, show, status
 
     return [
         Route("GET", "/", status.root, probe=True, right="none"),
@@ -36,5 +36,6 @@ def _routes() -> Sequence[Route]:
         Route("HEAD", "/api/blobs/{id}", status.no_blob),
         Route("POST", "/api/blobs/{id}", status.no_blobs, right="manage"),
         Route("POST", "/api/push", status.no_push),
-        *(Route("POST", path, status.no_embeddings) for path in ("/api/embed", "/api/embeddings")),
+        Route("POST", "/api/embed", embed.embed),
+        Route("POST", "/api/embeddings", embed.embed_one),
     ]

@@ -46,11 +46,6 @@ async def no_blobs(_request: web.Request, _service: Service) -> web.Response:
     return _refusal(501, "llmd takes no files over HTTP: put the model's directory below its models folder")
 
 
-async def no_embeddings(_request: web.Request, _service: Service) -> web.Response:
-    """No model that is served makes them."""
-    return _refusal(501, "this version of llmd makes no embeddings, only text")
-
-
 def _refusal(code: int, message: str) -> web.Response:
     # Clients try again after a 501 unless they are told that it is no use.
     return json_response({"error": message}, status=code, headers={"x-should-retry": "false"})

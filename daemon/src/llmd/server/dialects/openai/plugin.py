@@ -16,7 +16,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.openai import chat, completions, input_tokens, models
+    from llmd.server.dialects.openai import chat, completions, embeddings, input_tokens, models
     from llmd.server.dialects.openai.responses.routes import Responses
     from llmd.server.dialects.openai.responses.store import ResponseStore
 
@@ -25,6 +25,7 @@ def _routes() -> Sequence[Route]:
         Route("POST", "/v1/chat/completions", chat.answer),
         Route("POST", "/v1/chat/completions/input_tokens", input_tokens.count_chat),
         Route("POST", "/v1/completions", completions.answer),
+        Route("POST", "/v1/embeddings", embeddings.answer),
         Route("POST", "/v1/responses", responses.create),
         Route("POST", "/v1/responses/input_tokens", responses.count),
         Route("GET", "/v1/responses/{id}", responses.show),

@@ -1,0 +1,113 @@
+"""``POST /api/embed``, and ``/api/embeddings`` as it was before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from aiohttp import web
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from llmd.server.answering.embedding import EmbeddingExchange, EmbeddingRequest, Embeddings
+from llmd.server.dialects.ollama.names import read_name
+from llmd.server.dialects.ollama.options import MAX_TOKENS
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import encode_json, json_response
+from llmd.server.http.request_fields import RequestFields
+from llmd.server.http.request_record import current_record
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.service import Service
+
+MAX_INPUTS = 2048
+MAX_DIMENSIONS = 1 << 20
+
+
+class Asked(Struct, frozen=True):
+    """The common fields."""
+
+    name: str
+    truncates: bool
+    window: int | None
+    keep_alive_s: float | None
+    ignored: tuple[str, ...]
+
+
+async def embed(request: web.Request, service: Service) -> web.Response:
+    """Embed texts, vectors of length 1; without a text, load the model."""
+    fields = RequestFields(await read_object(request))
+    texts = () if fields.value("input") == "" else fields.strings("input", MAX_INPUTS)
+    dimensions = fields.integer("dimensions", 0, MAX_DIMENSIONS) or None
+    asked = _read(fields)
+    if not texts:
+        await _load(request, service, asked)
+        return json_response({"model": asked.name, "embeddings": []})
+    wanted = EmbeddingRequest(
+        texts, dimensions, normalizes=True, truncates=asked.truncates, window=asked.window
+    )
+    embeddings, headers = await _answer(request, service, asked, wanted)
+    body = {
+        "model": asked.name,
+        "embeddings": await service.in_thread(_encoded, embeddings.vectors),
+        "total_duration": embeddings.total_ns,
+        "load_duration": embeddings.load_ns,
+        "prompt_eval_count": embeddings.prompt_tokens,
+        **_truncated(embeddings),
+    }
+    return json_response(body, headers=headers)
+
+
+async def embed_one(request: web.Request, service: Service) -> web.Response:
+    """Embed one text as the older route does: its vector as the model's makers have it."""
+    fields = RequestFields(await read_object(request))
+    text = fields.text("prompt") or ""
+    asked = _read(fields)
+    if not text:
+        await _load(request, service, asked)
+        return json_response({"embedding": []})
+    wanted = EmbeddingRequest((text,), truncates=asked.truncates, window=asked.window, param="prompt")
+    embeddings, headers = await _answer(request, service, asked, wanted)
+    return json_response(
+        {"embedding": embeddings.vectors[0].tolist(), **_truncated(embeddings)}, headers=headers
+    )
+
+
+def _read(fields: RequestFields) -> Asked:
+    """Read what both routes share, when everything else has been read."""
+    options = fields.nested("options")
+    return Asked(
+        name=read_name(fields),
+        truncates=fields.boolean("truncate", default=True),
+        window=options.integer("num_ctx", 1, MAX_TOKENS),
+        keep_alive_s=read_keep_alive(fields),
+        ignored=(*fields.ignored, *options.ignored),
+    )
+
+
+async def _load(request: web.Request, service: Service, asked: Asked) -> None:
+    async with current_record().in_time():
+        model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+        with model.in_use(asked.keep_alive_s):
+            await model.ready()
+
+
+async def _answer(
+    request: web.Request, service: Service, asked: Asked, wanted: EmbeddingRequest
+) -> tuple[Embeddings, dict[str, str]]:
+    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+    exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)
+    embeddings = await exchange.answer(service)
+    truncated = embeddings.truncated_tokens
+    return embeddings, exchange.headers() | ({"x-llmd-truncated": str(truncated)} if truncated else {})
+
+
+def _truncated(embeddings: Embeddings) -> dict[str, Any]:
+    truncated = embeddings.truncated_tokens
+    return {"llmd": {"truncated_tokens": truncated}} if truncated else {}
+
+
+def _encoded(vectors: NDArray[np.float32]) -> msgspec.Raw:
+    """The vectors as JSON. Blocks."""
+    return msgspec.Raw(encode_json(vectors.tolist()))

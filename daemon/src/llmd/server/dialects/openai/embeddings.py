@@ -1,0 +1,93 @@
+"""``POST /v1/embeddings``."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from aiohttp import web
+from numpy.typing import NDArray
+
+from llmd.server.answering.embedding import EmbeddingExchange, EmbeddingRequest, Text
+from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS
+from llmd.server.dialects.openai.fields import REFUSED, refuse
+from llmd.server.http.bodies import read_object
+from llmd.server.http.guards import peer_of
+from llmd.server.http.json_response import encode_json, json_response
+from llmd.server.http.request_fields import RequestFields, is_token_id
+from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.service import Service
+
+MAX_INPUTS = 2048
+MAX_DIMENSIONS = 1 << 20
+Encoding = Literal["float", "base64"]
+
+
+async def answer(request: web.Request, service: Service) -> web.Response:
+    """Embed texts."""
+    fields = RequestFields(await read_object(request))
+    asked = fields.text("model")
+    encoding = read_encoding(fields)
+    wanted = EmbeddingRequest(
+        read_inputs(fields), dimensions=fields.integer("dimensions", 1, MAX_DIMENSIONS), param="input"
+    )
+    keep_alive_s = read_keep_alive(fields)
+    refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+    exchange = EmbeddingExchange(model, fields.ignored, wanted, keep_alive_s)
+    embeddings = await exchange.answer(service)
+    body = {
+        "object": "list",
+        "data": await service.in_thread(encoded, embeddings.vectors, encoding),
+        "model": asked or model.name,
+        "usage": {"prompt_tokens": embeddings.prompt_tokens, "total_tokens": embeddings.prompt_tokens},
+    }
+    return json_response(body, headers=exchange.headers())
+
+
+def read_inputs(fields: RequestFields) -> tuple[Text, ...]:
+    """A text or several, token ids or several lists of them.
+
+    Raises:
+        BadRequestError: there is none, one of them is empty, or there are too many.
+    """
+    value = fields.value("input")
+    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
+    texts = tuple(_text(item) for item in several)
+    if len(texts) > MAX_INPUTS or any(text is None for text in texts):
+        expected = f"text, token ids, or a list of at most {MAX_INPUTS} of them, none of them empty"
+        raise fields.invalid("input", expected)
+    return tuple(text for text in texts if text is not None)
+
+
+def _text(value: object) -> Text | None:
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list) and value and all(is_token_id(item) for item in value):
+        return tuple(value)
+    return None
+
+
+def read_encoding(fields: RequestFields) -> Encoding:
+    """How numbers are written; OpenAI's own client asks for base64 where its user says nothing."""
+    value = fields.text("encoding_format")
+    if value in (None, "float"):
+        return "float"
+    if value == "base64":
+        return "base64"
+    raise fields.invalid("encoding_format", "float or base64")
+
+
+def encoded(vectors: NDArray[np.float32], encoding: Encoding) -> msgspec.Raw:
+    """The list of embeddings as JSON. Blocks: numbers of long lists take a while to write."""
+    rows = [
+        {"object": "embedding", "index": i, "embedding": _row(row, encoding)} for i, row in enumerate(vectors)
+    ]
+    return msgspec.Raw(encode_json(rows))
+
+
+def _row(row: NDArray[np.float32], encoding: Encoding) -> Any:
+    """Numbers, or the bytes of little-endian float32."""
+    return row.tolist() if encoding == "float" else base64.b64encode(row.astype("<f4").tobytes()).decode()
