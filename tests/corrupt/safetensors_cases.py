@@ -101,7 +101,7 @@ def add(content: Tensors, name: str) -> None:
 
 
 def rename_all(content: Tensors) -> None:
-    renamed = {name.removeprefix("model."): array for name, array in content.items()}
+    renamed = {f"other.{name}": array for name, array in content.items()}
     content.clear()
     content.update(renamed)
 
@@ -173,7 +173,7 @@ HEADER_CASES = (
 
 TENSOR_CASES = (
     tensor_case("tensor missing", lambda t: t.pop(UP), UP, "the tensor is missing"),
-    tensor_case("all tensors renamed", rename_all, FIRST, "nearest name is embed_tokens.weight"),
+    tensor_case("all tensors renamed", rename_all, FIRST, "nearest name is other.model.embed_tokens.weight"),
     tensor_case("head missing", lambda t: t.pop(LAST), LAST, "the tensor is missing"),
     tensor_case("no tensors", lambda t: t.clear(), FIRST, "the tensor is missing"),
     tensor_case("a layer too many", lambda t: add(t, "model.layers.2.mlp.up_proj.weight"), "model.layers.2"),

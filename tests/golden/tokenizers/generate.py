@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 import sys
 import tempfile
@@ -19,7 +20,17 @@ from typing import Any
 
 import sentencepiece
 import transformers
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers.convert_slow_tokenizer import TikTokenConverter
 
 PLACE = Path(__file__).parent
@@ -155,10 +166,39 @@ def tiktoken_llama3(place: Path) -> Any:
     )
 
 
+def encoder_bert(place: Path) -> Any:
+    """BERT's kind: WordPiece in lower case, [CLS] and [SEP], and a type for each of two texts."""
+    (place / "vocab.txt").write_text("\n".join(word_pieces()) + "\n")
+    fast = transformers.BertTokenizerFast(str(place / "vocab.txt"), do_lower_case=True)
+    fast.save_pretrained(place)
+    (place / "vocab.txt").unlink()
+    return fast
+
+
+def encoder_xlm_roberta(place: Path) -> Any:
+    """XLM-RoBERTa's kind: a unigram model of SentencePiece, normalised, two separators between texts of one type."""
+    rules = place / "rules.tsv"
+    rules.write_text("FB01\t66 69\n2167\t56 49 49 49\n3000\t20\n")  # three of NFKC's, which are many
+    model = train_sentencepiece(
+        "unigram",
+        140,
+        byte_fallback=False,
+        remove_extra_whitespaces=True,
+        normalization_rule_tsv=str(rules),
+    )
+    (place / "sentencepiece.bpe.model").write_bytes(model)
+    fast = transformers.XLMRobertaTokenizerFast(str(place / "sentencepiece.bpe.model"))
+    fast.save_pretrained(place)
+    return fast
+
+
 KINDS = [
     byte_level_json, metaspace_json, prepended_json, vocab_merges_gpt2, vocab_merges_qwen2, sentencepiece_llama, sentencepiece_legacy,
     sentencepiece_gemma, tiktoken_llama3,
 ]  # fmt: skip
+
+
+ENCODERS = [encoder_bert, encoder_xlm_roberta]
 
 
 def byte_alphabet() -> list[str]:
@@ -185,13 +225,44 @@ def save_vocab_and_merges(place: Path) -> None:
 
 def train_sentencepiece(model_type: str, vocab_size: int, **options: Any) -> bytes:
     model = io.BytesIO()
+    lossless: dict[str, Any] = {
+        "byte_fallback": True,
+        "remove_extra_whitespaces": False,
+        "normalization_rule_name": "identity",
+    }
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([line for text in CORPUS * 4 for line in text.split("\n")]),
-        model_writer=model, model_type=model_type, vocab_size=vocab_size, byte_fallback=True,
-        remove_extra_whitespaces=False, normalization_rule_name="identity", character_coverage=0.98,
-        num_threads=1, minloglevel=2, **options,
+        model_writer=model, model_type=model_type, vocab_size=vocab_size, character_coverage=0.98,
+        num_threads=1, minloglevel=2, **(lossless | options),
     )  # fmt: skip
     return model.getvalue()
+
+
+def word_pieces() -> list[str]:
+    """The words that the corpus has twice, and all of its characters, as words and as parts of words."""
+    normalizer, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    words = [word for text in CORPUS for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text))]
+    chars = sorted({char for word in words for char in word})
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    often = sorted({word for word in words if words.count(word) > 1} - set(chars))
+    return [*specials, *chars, *(f"##{char}" for char in chars), *often]
+
+
+def expected_pairs(tokenizer: Any) -> list[dict[str, Any]]:
+    """Ids and types of each text, of texts in pairs, and of pairs that are cut to several lengths."""
+    pairs = list(itertools.pairwise(TEXTS))
+    asked = [
+        *((text, None, None) for text in TEXTS),
+        *((first, second, None) for first, second in pairs),
+        *((first, second, length) for first, second in pairs[::4] for length in (8, 13, 24)),
+    ]
+    cases = []
+    for first, second, max_len in asked:
+        cut = {} if max_len is None else {"max_length": max_len, "truncation": True}
+        found = tokenizer(first, second, return_token_type_ids=True, **cut)
+        ids, types = found["input_ids"], found["token_type_ids"]
+        cases.append({"first": first, "second": second, "max_len": max_len, "ids": ids, "types": types})
+    return cases
 
 
 def expectations(tokenizer: Any) -> list[dict[str, Any]]:
@@ -213,17 +284,18 @@ KEPT = {
 def build(place: Path) -> dict[str, bytes]:
     """The files of every kind, by their paths below this folder."""
     files: dict[str, bytes] = {}
-    for kind in KINDS:
+    for kind in [*KINDS, *ENCODERS]:
         folder = place / kind.__name__
         folder.mkdir()
-        cases = expectations(kind(folder))
+        name, ask = ("pairs", expected_pairs) if kind in ENCODERS else ("expected", expectations)
+        cases = ask(kind(folder))
         files |= {
             f"{kind.__name__}/{path.name}": path.read_bytes()
             for path in folder.iterdir()
             if path.name in KEPT
         }
         expected = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
-        files[f"{kind.__name__}/expected.json"] = f"[\n{expected}\n]\n".encode()
+        files[f"{kind.__name__}/{name}.json"] = f"[\n{expected}\n]\n".encode()
     return files
 
 

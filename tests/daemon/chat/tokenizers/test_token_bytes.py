@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tokenizers import pre_tokenizers
 
-from llmd.chat.tokenizers.token_bytes import ByteLevelPieces, SpacedPieces
+from llmd.chat.tokenizers.token_bytes import ByteLevelPieces, SpacedPieces, WordPieces
 
 
 def test_byte_level_alphabet_stands_for_each_byte_once() -> None:
@@ -21,3 +21,9 @@ def test_mark_of_sentencepiece_is_a_space() -> None:
 def test_byte_piece_is_a_byte_only_with_fallback() -> None:
     assert SpacedPieces(byte_fallback=True)("<0xE2>") == b"\xe2"
     assert SpacedPieces(byte_fallback=False)("<0xE2>") == b"<0xE2>"
+
+
+def test_a_word_begins_after_a_space_and_goes_on_with_its_prefix() -> None:
+    pieces = WordPieces("##")
+    assert b"".join(map(pieces, ["un", "##aff", "##able", "größe"])) == " unaffable größe".encode()
+    assert WordPieces("")("##a") == b" ##a"

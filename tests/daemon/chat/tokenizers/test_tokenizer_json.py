@@ -9,9 +9,11 @@ import pytest
 import tokenizers
 
 from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
 Copy = Callable[[str], Path]
+Load = Callable[[str], Tokenizer]
 
 
 def edit(directory: Path, change: Callable[[dict[str, Any]], object], name: str = "tokenizer.json") -> None:
@@ -40,8 +42,10 @@ DAMAGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         "listed with id 999",
     ),
     "decoder of another kind": (
-        lambda file: file.update({"decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True}}),
-        "WordPiece",
+        lambda file: file.update(
+            {"decoder": {"type": "CTC", "pad_token": "a", "word_delimiter_token": "b", "cleanup": True}}
+        ),
+        "CTC",
     ),
     "decoder of no kind": (
         lambda file: file.update({"decoder": {"type": {}}}),
@@ -193,3 +197,9 @@ def test_a_whole_text_has_what_the_post_processor_writes_around_it(copy: Copy) -
     for text in ("", "Hello world", "<|endoftext|>", "<|begin|> twice"):
         assert tokenizer.encode_whole(text) == library.encode(text).ids
     assert tokenizer.encode("Hello") == library.encode("Hello").ids[:-2]
+
+
+def test_word_pieces_are_joined_to_words(load: Load) -> None:
+    tokenizer = load("encoder_bert")
+    ids = tokenizer.encode("The daemon reads Größe", add_special=False)
+    assert tokenizer.decode(ids) == "the daemon reads große"

@@ -7,6 +7,7 @@ from pathlib import Path
 import tokenizers
 
 from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.pairs import PairFrame
 from llmd.chat.tokenizers.special_tokens import SpecialToken
 from llmd.chat.tokenizers.token_bytes import PieceBytes
 from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
@@ -121,6 +122,7 @@ def describe(
         eos_ids=() if eos_id is None else (eos_id,),
         prefix_ids=prefix,
         suffix_ids=suffix,
+        pair=_written_around_pair(tokenizer),
         specials=tuple(
             SpecialToken(token.content, token_id, token.lstrip, token.rstrip)
             for token_id, token in sorted(added.items())
@@ -147,6 +149,24 @@ def _written_around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], t
     mask = marked.special_tokens_mask
     before, after = _leading_ones(mask), _leading_ones(mask[::-1])
     return tuple(marked.ids[:before]), tuple(marked.ids[len(mask) - after :])
+
+
+def _written_around_pair(tokenizer: tokenizers.Tokenizer) -> PairFrame | None:
+    """What the post-processor writes around two texts, and which type it gives to their tokens."""
+    marked = tokenizer.encode("a", "a", add_special_tokens=True)
+    texts = marked.sequence_ids
+    if not {0, 1} <= set(texts):
+        return None
+    first, second = texts.index(0), texts.index(1)
+    first_end = len(texts) - texts[::-1].index(0)
+    second_end = len(texts) - texts[::-1].index(1)
+    type_1 = marked.type_ids.index(1) if 1 in marked.type_ids else None
+    return PairFrame(
+        before=tuple(marked.ids[:first]),
+        between=tuple(marked.ids[first_end:second]),
+        after=tuple(marked.ids[second_end:]),
+        separators_of_first=None if type_1 is None else type_1 - first_end,
+    )
 
 
 def _leading_ones(mask: list[int]) -> int:

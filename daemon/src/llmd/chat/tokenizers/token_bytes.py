@@ -44,3 +44,17 @@ class SpacedPieces:
     def __call__(self, piece: str) -> bytes:
         match = _BYTE_PIECE.fullmatch(piece) if self._byte_fallback else None
         return bytes([int(match.group(1), 16)]) if match else piece.replace("▁", " ").encode()
+
+
+class WordPieces:
+    """Pieces of BERT: one with ``prefix`` goes on with a word, others begin one after a space.
+
+    Source: Schuster & Nakajima 2012, "Japanese and Korean Voice Search".
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def __call__(self, piece: str) -> bytes:
+        goes_on = self._prefix and piece.startswith(self._prefix)
+        return piece.removeprefix(self._prefix).encode() if goes_on else b" " + piece.encode()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from llmd.api.errors import RequestError, TokenizerError
+from llmd.chat.tokenizers.pairs import PairFrame, TokenPair, join
 from llmd.chat.tokenizers.panics import panics_refused
 from llmd.chat.tokenizers.special_tokens import SpecialToken
 
@@ -17,6 +18,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
 
     ``size`` is the largest id + 1. ``prefix_ids`` begin every text that is not a continuation: BOS, or nothing.
     ``suffix_ids`` end a text that nobody is to continue: EOS, ``[SEP]``, or nothing.
+    ``pair`` is what stands around two texts, None where nobody said.
     ``specials`` are the control tokens: matched in text where that is asked for, and left out of answers.
     ``strips_leading_space``: text begins with a space that encoding put there and decoding takes away
     (SentencePiece's dummy prefix).
@@ -27,6 +29,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
     eos_ids: tuple[int, ...] = ()
     prefix_ids: tuple[int, ...] = ()
     suffix_ids: tuple[int, ...] = ()
+    pair: PairFrame | None = None
     specials: tuple[SpecialToken, ...] = ()
     strips_leading_space: bool = False
 
@@ -71,6 +74,21 @@ class Tokenizer(ABC):
         """
         ids = self.encode_part(text, parse_special=True, at_start=True)
         return [*self.vocabulary.prefix_ids, *ids, *self.vocabulary.suffix_ids]
+
+    def encode_pair(self, first: str, second: str, max_len: int | None = None) -> TokenPair:
+        """Two texts as one of at most ``max_len`` tokens, with all that the tokenizer writes around them.
+
+        Raises:
+            RequestError: a text holds lone surrogates, or this tokenizer was not made for pairs.
+            TokenizerError: the library that runs the tokenizer fails.
+        """
+        if self.vocabulary.pair is None:
+            raise RequestError(
+                "the tokenizer of this model does not join two texts",
+                hint="ask a model that ranks pairs of texts",
+            )
+        ids, more = (self.encode_part(text, parse_special=True, at_start=True) for text in (first, second))
+        return join(self.vocabulary.pair, ids, more, max_len)
 
     def encode_part(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         """The ids of a part of a text, without BOS. ``at_start`` False: other parts stand before it."""

@@ -11,7 +11,7 @@ import tokenizers
 from llmd.api.errors import TokenizerError
 from llmd.chat.json_file import parse_json, read_file
 from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer, add_configured_tokens, check_token_id, describe
-from llmd.chat.tokenizers.token_bytes import ByteLevelPieces, PieceBytes, SpacedPieces
+from llmd.chat.tokenizers.token_bytes import ByteLevelPieces, PieceBytes, SpacedPieces, WordPieces
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 
 
@@ -22,6 +22,7 @@ class _Added(msgspec.Struct, frozen=True):
 
 class _Model(msgspec.Struct, frozen=True):
     vocab: dict[str, int] | list[tuple[str, float]]
+    type: str | None = None
     continuing_subword_prefix: str | None = None
     end_of_word_suffix: str | None = None
 
@@ -65,8 +66,9 @@ def _check_ids(form: _File, path: Path) -> None:
 
 
 def _check_marks(model: _Model, path: Path) -> None:
-    """Pieces that mark a word's parts would be decoded wrongly; a mark may also abort the process in the library."""
-    for mark in (model.continuing_subword_prefix, model.end_of_word_suffix):
+    """Marks of a word's parts belong to WordPiece; elsewhere one would be decoded wrongly, or abort the process."""
+    is_word_piece = model.type == "WordPiece"
+    for mark in (None if is_word_piece else model.continuing_subword_prefix, model.end_of_word_suffix):
         if mark:
             raise TokenizerError(
                 f"{path}: its pieces mark the parts of words with {mark[:20]!r}, which llmd does not know",
@@ -95,15 +97,21 @@ def _piece_bytes(steps: list[dict[str, Any]], path: Path) -> PieceBytes:
     types = {str(step.get("type")) for step in steps}
     if "ByteLevel" in types:
         return ByteLevelPieces()
+    if "WordPiece" in types:
+        return WordPieces(
+            next(str(step.get("prefix", "##")) for step in steps if step["type"] == "WordPiece")
+        )
     if types & {"Metaspace", "ByteFallback", "Replace"}:
         return SpacedPieces(byte_fallback="ByteFallback" in types)
     raise TokenizerError(
         f"{path}: pieces are joined by {sorted(types) or 'no decoder'}, which llmd does not know",
-        hint="language models use a byte-level or a SentencePiece decoder; check that this is the model's file",
+        hint="models use a byte-level, a SentencePiece or a WordPiece decoder; check that this is the model's file",
     )
 
 
 def _strips_leading_space(step: dict[str, Any]) -> bool:
+    if step.get("type") == "WordPiece":
+        return True
     if step.get("type") == "Strip":
         return step.get("content") == " " and bool(step.get("start"))
     if step.get("type") == "Metaspace":
