@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from llmd.api.messages import Grammar, SamplingParams, StopParams, Submit, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, Hypothesis, SamplingParams, StopParams, Submit, Vocabulary
 from llmd.engine.core import EngineCore
 from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel
@@ -17,6 +17,16 @@ from llmd_backend_cpu.device import CpuDevice
 from tests.serving.cores import make_core
 
 STREAMS = 64
+WIDTH = 3
+BEAMS = (
+    None,
+    None,
+    None,
+    BeamParams(WIDTH, WIDTH),
+    None,
+    BeamParams(WIDTH, 1, 0.0, early_stopping=True),
+    None,
+)
 END = 128
 VOCABULARY = Vocabulary(tuple(bytes([value]) for value in range(128)), (), (END,))
 SCHEMA = {
@@ -52,7 +62,9 @@ def streams(*, cached: bool) -> list[Submit]:
         sampling = SamplingParams(n, **SAMPLINGS[n % len(SAMPLINGS)], choice=n % 2)
         stop_ids = tuple(generator.integers(0, vocab, 3).tolist()) if n % 4 == 0 else ()
         grammar = GRAMMARS[n % len(GRAMMARS)]
-        stop = StopParams(int(generator.integers(40, 130)), (*stop_ids, END) if grammar else stop_ids, n % 3)
+        beams = BEAMS[n % len(BEAMS)]
+        max_tokens = int(generator.integers(40, 130)) if beams is None else 24
+        stop = StopParams(max_tokens, (*stop_ids, END) if grammar else stop_ids, n % 3)
         requests.append(
             Submit(
                 n,
@@ -62,6 +74,7 @@ def streams(*, cached: bool) -> list[Submit]:
                 priority=int(n % 10 == 0),
                 cache_salt="" if cached else str(n),
                 grammar=grammar,
+                beams=beams,
             )
         )
     return requests
@@ -77,9 +90,10 @@ Tokens = dict[int, list[object]]
 
 def crowd(
     core: EngineCore, requests: list[Submit], leaving: Mapping[int, int] = MappingProxyType({})
-) -> Tokens:
-    """All at once, a few of them arriving later, some cancelled on the way."""
+) -> tuple[Tokens, Counter[int]]:
+    """All at once, a few of them arriving later, some cancelled on the way; also how often each began to run."""
     tokens: defaultdict[int, list[object]] = defaultdict(list)
+    begun: Counter[int] = Counter()
     arriving = list(requests)
     core.learn(VOCABULARY)
     for step in range(10_000):
@@ -91,9 +105,14 @@ def crowd(
                 core.cancel(n)
         if not (core.busy or arriving):
             break
-        for token in core.step().tokens:
+        output = core.step()
+        assert not output.failed
+        begun.update(started.request_id for started in output.started)
+        for token in output.tokens:
             tokens[token.request_id].append((token.token, token.finish, token.logprobs))
-    return tokens
+        for ended in output.beams:
+            tokens[ended.request_id] += ended.hypotheses
+    return tokens, begun
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +123,9 @@ def cpu() -> CpuDevice:
 @pytest.fixture(scope="module")
 def alone(cpu: CpuDevice) -> Tokens:
     """What each stream gives in an engine that has nothing else to do."""
-    core = make_core(cpu, queues=False, slots=1)
+    core = make_core(cpu, queues=False, slots=WIDTH)
     return {
-        request.request_id: crowd(core, [request])[request.request_id] for request in streams(cached=False)
+        request.request_id: crowd(core, [request])[0][request.request_id] for request in streams(cached=False)
     }
 
 
@@ -118,12 +137,15 @@ def test_each_stream_gives_what_it_gives_alone(
     cpu: CpuDevice, alone: Tokens, chunk_len: int, *, cached: bool, queues: bool
 ) -> None:
     core = make_core(cpu, queues=queues, slots=32, budget_bytes=250_000, chunk_len=chunk_len)
-    together = crowd(core, streams(cached=cached), cancelled())
+    together, begun = crowd(core, streams(cached=cached), cancelled())
+    searches = [n for n, tokens in alone.items() if isinstance(tokens[0], Hypothesis)]
+    assert len(searches) >= 16
     for n, tokens in alone.items():
         got = together[n]
         assert got == tokens[: len(got)]
         assert len(got) == len(tokens) or n in cancelled()
     report = core.report()
-    assert report.preemptions >= 24
+    assert report.preemptions >= 16
+    assert any(begun[n] > 1 for n in searches)
     assert report.kv_blocks_used == 0
     assert report.cached_tokens > 0

@@ -30,6 +30,7 @@ def engine(
     stages: tuple[StageSpec, ...] = (),
     kv_dtype: KVDtype = "f32",
     quant: Format | None = None,
+    slots: int = 2,
 ) -> Iterator[EngineCore]:
     """An engine of a checkpoint that was written to ``directory``, on one device or split."""
     load = Load(
@@ -37,7 +38,7 @@ def engine(
         device=device,
         stages=stages,
         context_len=case.context_len,
-        slots=2,
+        slots=slots,
         kv_dtype=kv_dtype,
         quant=quant,
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llmd.api import MemoryBudgetError, RequestError
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import BeamParams, SamplingParams, StopParams, Submit
 from llmd.engine.core import EngineCore
 from tests.serving.cores import ids, run, submit
 
@@ -56,3 +56,35 @@ def test_ids_beyond_the_vocabulary_are_refused(make_core: MakeCore, field: str, 
     sampling = msgspec.structs.replace(SamplingParams(seed=0), **{field: value})
     with pytest.raises(RequestError, match=r"names ids .*131, the vocabulary has"):
         make_core().submit(msgspec.structs.replace(submit(1, 5), sampling=sampling))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(5)), "1 answers of 5 beams .* 4 sequences"),
+        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(2, 3)), "3 answers of 2 beams"),
+        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(0, 0)), "0 answers of 0 beams"),
+        (msgspec.structs.replace(submit(1, 5, output=(7,)), beams=BeamParams(2)), "neither goes on"),
+        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(2), prompt_logprobs=0), "nor scores its"),
+        (
+            msgspec.structs.replace(submit(1, 5, stop_ids=tuple(range(63))), beams=BeamParams(2)),
+            "2 beams with 63 stop ids need 65 candidates of each, a step gives 64",
+        ),
+    ],
+    ids=["too wide", "more answers than beams", "no beams", "output", "scored", "stop ids"],
+)
+def test_a_search_that_can_never_run_is_refused(make_core: MakeCore, request_: Submit, message: str) -> None:
+    core = make_core()
+    with pytest.raises(RequestError, match=message):
+        core.submit(request_)
+    assert not core.busy
+
+
+def test_a_search_larger_than_the_pool_is_refused_with_the_blocks(make_core: MakeCore) -> None:
+    core = make_core(slots=4, budget_bytes=200_000)
+    beams = msgspec.structs.replace(submit(1, 40, max_tokens=60), beams=BeamParams(4))
+    with pytest.raises(
+        MemoryBudgetError, match=r"4 beams .* need up to \d+ blocks of 16 tokens, the KV pool has"
+    ):
+        core.submit(beams)
+    assert not core.busy

@@ -30,3 +30,11 @@ def test_the_end_is_no_token_of_the_text(compiler: GrammarCompiler) -> None:
     matcher = compiler.compile(Grammar("regex", "<end>"))
     matcher.accept([END])
     assert matcher.error
+
+
+def test_a_fork_goes_its_own_way(compiler: GrammarCompiler, allowed: Allowed) -> None:
+    matcher = compiler.compile(Grammar("regex", "(abc|bcd)"))
+    forked = matcher.fork()
+    matcher.accept(b"a")
+    forked.accept(b"bc")
+    assert (allowed(matcher), allowed(forked)) == ([ord("b")], [ord("d")])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
 from llmd.pager.keys import KeyChain
-from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks
+from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks, most_forked
 from tests import histories
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
@@ -295,3 +297,64 @@ def test_a_fork_shares_no_block_that_its_parent_is_about_to_begin() -> None:
     assert parent[:3] == child[:3]
     assert parent[3] != child[3]
     assert pager.copies().size == 0
+
+
+def test_several_sequences_take_their_blocks_all_or_none() -> None:
+    pager = make_pager(full=5, window=5)
+    run(pager, 1, list(range(2 * BLOCK_LEN)))
+    for child in (2, 3):
+        assert pager.fork(1, child, [*range(2 * BLOCK_LEN), child])
+    assert not pager.prepare_all({1: 1, 2: 1, 3: BLOCK_LEN + 1})
+    assert [pager.planned(sequence) for sequence in (1, 2, 3)] == [2 * BLOCK_LEN] * 3
+    assert pager.prepare_all({1: 1, 2: 1, 3: 1})
+    assert [pool.num_free for pool in pager.pools] == [0, 0]
+    pager.check_integrity()
+
+
+def test_no_more_is_taken_from_the_cache_than_asked_for() -> None:
+    pager = make_pager()
+    tokens = list(range(60))
+    run(pager, 1, tokens)
+    pager.free(1)
+    assert pager.open(2, tokens, KeyChain(), most_cached=2 * BLOCK_LEN) == 2 * BLOCK_LEN
+    pager.free(2)
+    assert pager.open(3, tokens, KeyChain(), most_cached=2 * BLOCK_LEN - 1) == BLOCK_LEN
+
+
+@given(
+    prompt_len=st.integers(1, 40),
+    width=st.integers(1, 4),
+    steps=st.integers(1, 40),
+    seed=st.integers(0, 999),
+)
+def test_forks_never_hold_more_blocks_than_was_said(
+    prompt_len: int, width: int, steps: int, seed: int
+) -> None:
+    """All go on a token a step, and then fork and leave at random, as the beams of a search do."""
+    total_len = prompt_len + steps
+    most = [most_forked(group, total_len, CHUNK, width, prompt_len) for group in (FULL, WINDOW)]
+    pager, chance = make_pager(*most), random.Random(seed)
+    assert pager.shortage(total_len, width, prompt_len) is None
+    run(pager, 0, list(range(prompt_len)))
+    sequences, ids = [0], itertools.count(1)
+    for length in range(prompt_len, total_len):
+        parents = chance.choices(sequences, k=width)
+        for gone in set(sequences) - set(parents):
+            pager.free(gone)
+        sequences = sorted(set(parents))
+        for parent in parents:
+            if len(sequences) < width:
+                sequences.append(next(ids))
+                assert pager.fork(parent, sequences[-1], list(range(total_len)))
+        assert pager.prepare_all(dict.fromkeys(sequences, 1))
+        pager.copied(pager.copies())
+        for sequence in sequences:
+            pager.advance(sequence, 1)
+            assert pager.length(sequence) == length + 1
+
+
+def test_a_shortage_is_told_with_the_blocks() -> None:
+    pager = make_pager(full=10, window=20)
+    assert pager.shortage(40, 3, 32) is None
+    assert pager.shortage(80, 3, 32) == (2 + 3 * 3 + 1, 10)
+    assert pager.shortage(80) is None

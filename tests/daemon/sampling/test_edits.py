@@ -134,3 +134,29 @@ def test_a_replay_gives_the_same_bits(prompt: list[int], output: list[int], appe
 )
 def test_a_request_without_edits_costs_nothing(params: SamplingParams, *, wanted: bool) -> None:
     assert LogitEdits.wanted(params) is wanted
+
+
+EVERYTHING = msgspec.structs.replace(
+    SOME,
+    dry=Dry(1.0, 1.75, 2, 99),
+    bad_words=((1, 2), (4,)),
+    allowed_ids=tuple(range(9)),
+    penalty_last_n=6,
+)
+
+
+@pytest.mark.parametrize("params", [SOME, EVERYTHING], ids=["some", "everything"])
+@given(prompt=TOKENS, before=TOKENS, one=TOKENS, other=TOKENS)
+def test_forks_go_their_own_ways(
+    params: SamplingParams, prompt: list[int], before: list[int], one: list[int], other: list[int]
+) -> None:
+    edits = LogitEdits(params, VOCAB, prompt, before)
+    forked = edits.fork()
+    for token in one:
+        edits.append(token)
+    for token in other:
+        forked.append(token)
+    logits = np.linspace(-3.0, 4.0, VOCAB).tolist()
+    for edited_so, output in ((edits, one), (forked, other)):
+        anew = LogitEdits(params, VOCAB, prompt, before + output)
+        assert edited(edited_so, logits) == pytest.approx(edited(anew, logits), abs=1e-4)

@@ -364,3 +364,18 @@ def test_a_draw_changes_nothing_before_it_is_accepted() -> None:
     first, second = (sampler.draw(sampler.draft([1], [7]), result, lambda _: make_row(1)) for _ in range(2))
     assert first == second
     assert len(first.limits) == 1
+
+
+def test_a_fork_goes_on_from_what_its_parent_is() -> None:
+    sampler = Sampler(VOCAB)
+    sampler.add(1, SamplingParams(seed=3, temperature=0.7, frequency_penalty=0.5), [1], [2])
+    sampler.fork(1, 2)
+    sampler.append(2, 4)
+    for request_id in (1, 2):
+        assert sampler.edits_logits(request_id)
+    (ids, _, biases), (forked_ids, _, forked_biases) = sampler.edits([1, 2])
+    assert dict(zip(ids.tolist(), biases.tolist(), strict=True)) == {2: -0.5}
+    assert dict(zip(forked_ids.tolist(), forked_biases.tolist(), strict=True)) == {2: -0.5, 4: -0.5}
+    assert sampler.temperatures([1, 2]).tolist() == pytest.approx([0.7, 0.7])
+    sampler.remove(1)
+    assert sampler.edits_logits(2)

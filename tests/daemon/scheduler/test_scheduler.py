@@ -13,6 +13,7 @@ from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
 from tests import histories
+from tests.daemon.scheduler.families import Searches, lead
 
 GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
 CHUNK = 10
@@ -41,8 +42,10 @@ def rows(plan: StepPlan) -> Rows:
     return [(chunk.sequence.request_id, chunk.start, chunk.count) for chunk in plan.chunks]
 
 
-def done(scheduler: Scheduler, plan: StepPlan) -> None:
-    """Act as if the step had run: each sequence that draws in it gets its own number as a token."""
+def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None) -> None:
+    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of families get
+    theirs from ``searches``.
+    """
     pager = scheduler._pager
     pager.copied(pager.copies())
     for chunk in plan.chunks:
@@ -50,8 +53,13 @@ def done(scheduler: Scheduler, plan: StepPlan) -> None:
             pager.advance(chunk.sequence.request_id, chunk.count)
         scheduler.join(chunk)
         for sequence in chunk.drawing:
-            if not sequence.ended and sequence.append(sequence.request_id) is not None:
+            if sequence.family is not None:
+                if searches and not sequence.ended:
+                    searches.draw(sequence)
+            elif not sequence.ended and sequence.append(sequence.request_id) is not None:
                 scheduler.remove(sequence.request_id)
+    if searches:
+        searches.advance()
 
 
 def step(scheduler: Scheduler) -> Rows:
@@ -231,6 +239,14 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
     assert len(again.chunks[0].drawing) == 2
 
 
+def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
+    """Let a sequence be what it is called; one that would need more blocks than there are as a family remains alone."""
+    if kind == "scored":
+        score(sequence)
+    elif kind == "family" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
+        lead(sequence, width)
+
+
 @histories.timeout
 @settings(max_examples=histories.EXAMPLES, deadline=None)
 @given(
@@ -240,7 +256,7 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
             st.integers(1, 30),
             st.integers(-1, 1),
             st.integers(0, 60),
-            st.sampled_from(["alone", "twin", "scored"]),
+            st.sampled_from(["alone", "twin", "scored", "family"]),
         ),
         min_size=1,
         max_size=12,
@@ -267,13 +283,14 @@ def test_every_request_ends_whatever_the_pool(
         for index, (length, max_tokens, priority, _, kind) in enumerate(requests)
     ]
     for sequence, (*_, kind) in zip(sequences, requests, strict=True):
-        if kind == "scored":
-            score(sequence)
+        become(kind, sequence, scheduler._pager, min(3, slots))
+    searches = Searches(scheduler)
     plans: list[StepPlan] = []
     for now in range(10_000):
         for index in arrivals.get(now, []):
             scheduler.add(sequences[index])
         for index in cancelled if now == 30 else ():
+            searches.cancel(index)
             scheduler.remove(index)
         plan = scheduler.plan()
         plans.append(plan)
@@ -287,11 +304,12 @@ def test_every_request_ends_whatever_the_pool(
             scheduler.rewind()
             plans.clear()
         elif len(plans) == depth:
-            done(scheduler, plans.pop(0))
+            done(scheduler, plans.pop(0), searches)
         scheduler._pager.check_integrity()
         if now > 60 and not (plans or scheduler.running or scheduler.num_waiting):
             break
     for index, sequence in enumerate(sequences):
-        ended = len(sequence.tokens) == sequence.prompt_len + sequence.stop.max_tokens
+        length = searches.ended.get(index, 0) if sequence.family else len(sequence.tokens)
+        ended = length == sequence.prompt_len + sequence.stop.max_tokens
         assert ended or index in cancelled
     assert [pool.num_free for pool in scheduler._pager.pools] == [blocks, blocks]

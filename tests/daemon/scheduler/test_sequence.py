@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.scheduler.family import Family
 from llmd.scheduler.sequence import Finish, Sequence
 
 
@@ -30,3 +31,19 @@ def test_a_resubmitted_sequence_counts_the_output_that_it_has() -> None:
 
 def test_total_length_does_not_depend_on_the_output_so_far() -> None:
     assert make(StopParams(max_tokens=3), output=(8, 9)).total_len == 5
+
+
+def test_a_fork_has_the_same_tokens_and_goes_its_own_way() -> None:
+    sequence = make(StopParams(max_tokens=3), output=(8,))
+    forked = sequence.fork(-2)
+    sequence.tokens.append(1)
+    forked.tokens.append(2)
+    assert (forked.request_id, sequence.tokens, forked.tokens) == (-2, [5, 6, 8, 1], [5, 6, 8, 2])
+    assert forked.cache_keys is not sequence.cache_keys
+
+
+def test_a_member_belongs_to_the_request_of_its_family() -> None:
+    sequence = make(StopParams(max_tokens=3))
+    assert sequence.owner_id == 1
+    sequence.family = Family(9, 2, [sequence])
+    assert sequence.owner_id == 9

@@ -84,6 +84,20 @@ class Grammar(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class BeamParams(msgspec.Struct, frozen=True):
+    """A beam search in place of draws: the ``best`` answers that ``width`` beams find, best first.
+
+    An answer's score is the sum of its tokens' log-probabilities, after edits and at temperature 1, divided by its number of
+    tokens to the power of ``length_penalty``. ``early_stopping`` True ends the search when ``width`` answers have ended,
+    False when no beam scores better as it stands than the worst of these; ``never`` asks that of the best it could become.
+    """
+
+    width: int
+    best: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | Literal["never"] = False
+
+
 class StageSpec(msgspec.Struct, frozen=True):
     """Layers ``[first, last)`` on one device; the first stage also embeds, the last also has the head."""
 
@@ -134,6 +148,9 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     ``prompt_logprobs`` is how many alternatives come with the logprob of each token of the prompt but the first, None for
     no such logprobs. They come with the first token, and such a request neither takes nor leaves cached prefixes; only
     with them may ``stop.max_tokens`` be 0: then the first token is drawn for nobody.
+
+    With ``beams`` the answers are searched for, and come whole in a `BeamOutput`. Nothing is known of them before, so that
+    such a request has neither ``output`` nor ``prompt_logprobs``.
     """
 
     request_id: int
@@ -146,6 +163,7 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     grammar: Grammar | None = None
     state: bytes = b""
     prompt_logprobs: int | None = None
+    beams: BeamParams | None = None
 
 
 class EmbedText(msgspec.Struct, frozen=True, tag=True):
@@ -231,6 +249,25 @@ class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
     prompt: tuple[Logprobs, ...] = ()
 
 
+class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
+    """An answer that a beam search found. ``finish`` is ``stop`` (the last of ``tokens`` is the stop id) or ``length``.
+
+    ``logprobs`` has an entry for each token, where the request wants them; ``score`` is that of `BeamParams`.
+    """
+
+    tokens: tuple[int, ...]
+    finish: str
+    score: float
+    logprobs: tuple[Logprobs, ...] = ()
+
+
+class BeamOutput(msgspec.Struct, frozen=True, array_like=True):
+    """All that a request with beams gives, and its end. There may be fewer answers than asked for, at least one."""
+
+    request_id: int
+    hypotheses: tuple[Hypothesis, ...]
+
+
 class Started(msgspec.Struct, frozen=True, array_like=True):
     """A request that began to run, for the first time or again, and how many of its tokens were cached."""
 
@@ -248,11 +285,12 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Output(msgspec.Struct, frozen=True, tag=True):
-    """Tokens of one step, the requests whose prefill began in it, and those that cannot go on."""
+    """Tokens of one step, the requests whose prefill began in it, those that cannot go on, and searches that have ended."""
 
     tokens: tuple[TokenOutput, ...]
     started: tuple[Started, ...] = ()
     failed: tuple[Failed, ...] = ()
+    beams: tuple[BeamOutput, ...] = ()
 
 
 class TextVector(msgspec.Struct, frozen=True, array_like=True):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import CHUNK_LEN, SamplingParams, Submit
+from llmd.api.messages import CHUNK_LEN, BeamParams, SamplingParams, Submit
+from llmd.api.step import BLOCK_LEN, NUM_CANDIDATES
 from llmd.pager.pager import Pager
 
 
@@ -58,7 +59,42 @@ class Admission:
             )
         self.check_tokens(tokens, max_new)
         self._check_ids(submit.sampling)
-        self.check_pool(len(tokens) + max_new)
+        if submit.beams is None:
+            self.check_pool(len(tokens) + max_new)
+        else:
+            self._check_beams(submit, submit.beams)
+
+    def _check_beams(self, submit: Submit, beams: BeamParams) -> None:
+        """Check that as many beams can run, each as long as it may become, with the prompt in common."""
+        if submit.output or submit.prompt_logprobs is not None:
+            raise RequestError(
+                "a beam search neither goes on from an output nor scores its prompt",
+                param="use_beam_search",
+                hint="send the two as requests of their own",
+            )
+        if not 1 <= beams.best <= beams.width <= self._limits.slots:
+            raise RequestError(
+                f"{beams.best} answers of {beams.width} beams are asked for, {self._limits.slots} sequences run at once",
+                param="use_beam_search",
+                hint="ask for fewer beams and as many answers at most, or serve with more --slots",
+            )
+        if beams.width + len(submit.stop.stop_ids) > NUM_CANDIDATES:
+            raise RequestError(
+                f"{beams.width} beams with {len(submit.stop.stop_ids)} stop ids need"
+                f" {beams.width + len(submit.stop.stop_ids)} candidates of each, a step gives {NUM_CANDIDATES}",
+                param="stop_token_ids",
+                hint="ask for fewer beams or stop ids",
+            )
+        self._check_forks(len(submit.prompt), submit.stop.max_tokens, beams.width)
+
+    def _check_forks(self, prompt_len: int, max_new: int, width: int) -> None:
+        if shortage := self._pager.shortage(prompt_len + max_new, width, prompt_len):
+            needed, there = shortage
+            raise MemoryBudgetError(
+                f"{width} beams of {max_new} tokens after a prompt of {prompt_len} need up to {needed} blocks of"
+                f" {BLOCK_LEN} tokens, the KV pool has {there}",
+                hint="lower max_tokens or the number of beams, or serve with a larger --memory-budget",
+            )
 
     def _check_ids(self, params: SamplingParams) -> None:
         """Check the ids of all parameters that name some."""

@@ -20,6 +20,7 @@ from llmd.api.messages import (
 from llmd.api.plan import KVGroup
 from llmd.engine.admission import Admission, Limits
 from llmd.engine.batch import build_step
+from llmd.engine.beams import Beams
 from llmd.engine.chain import Chain
 from llmd.engine.counters import Counters
 from llmd.engine.flight import Arrival, Departure, Drawn
@@ -62,6 +63,7 @@ class EngineCore:
         self._sampler = Sampler(limits.vocab_size)
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size)
+        self._beams = Beams(self._scheduler, self._sampler, self._grammars)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None
         self._counters = Counters()
@@ -89,21 +91,26 @@ class EngineCore:
         """
         self._admission.check(submit)
         was_idle, arrival = not self.busy, next(self._arrivals)
+        first = submit if submit.beams is None else self._beams.open(submit)
         if submit.grammar is not None:
-            self._grammars.open(submit, arrival)
+            self._grammars.open(first, arrival)
         else:
-            self._scheduler.add(Sequence.of(submit, arrival))
-        self._scores.add(submit)
-        self._sampler.add(submit.request_id, submit.sampling, submit.prompt, submit.output, submit.state)
+            self._add(Sequence.of(first, arrival))
+        self._scores.add(first)
+        self._sampler.add(first.request_id, first.sampling, first.prompt, first.output, first.state)
         if was_idle:
             self._counters.begin()
 
+    def _add(self, sequence: Sequence) -> None:
+        self._scheduler.add(self._beams.lead(sequence))
+
     def cancel(self, request_id: int) -> None:
         """Forget a request and free its blocks; unknown ids are ignored."""
-        self._scheduler.remove(request_id)
-        self._sampler.remove(request_id)
-        self._scores.remove(request_id)
-        self._grammars.close(request_id)
+        for sequence_id in (request_id, *self._beams.close(request_id)):
+            self._scheduler.remove(sequence_id)
+            self._sampler.remove(sequence_id)
+            self._scores.remove(sequence_id)
+            self._grammars.close(sequence_id)
 
     def step(self) -> Output:
         """Finish a step; returns the tokens it gave. Where the device queues, the next one is on its way by then.
@@ -116,7 +123,7 @@ class EngineCore:
         if not self._has_rows:
             self._grammars.wait(_GRAMMAR_WAIT_S)
         for sequence in self._grammars.compiled():
-            self._scheduler.add(sequence)
+            self._add(sequence)
         if not self._has_rows:
             return Output((), failed=self._failed())
         arrival = self._arrival or self._depart()
@@ -170,7 +177,12 @@ class EngineCore:
             self._failure = error
 
     def _append(self, sequence: Sequence, row: int, drawn: Drawn) -> Finish | None:
-        if sequence.ended or self._grammars.has_failed(sequence.request_id):
+        if sequence.ended:
+            return None
+        if sequence.family is not None:
+            self._beams.take(sequence, row, drawn.result)
+            return None
+        if self._grammars.has_failed(sequence.request_id):
             return None
         self._sampler.accept(sequence.request_id, row, drawn.draws)
         finish = sequence.append(drawn.tokens[row])
@@ -188,20 +200,28 @@ class EngineCore:
         self._scores.take(arrival.plan.chunks, drawn.result, len(arrival.drawing))
         outputs = []
         for row, sequence in enumerate(arrival.drawing):
-            if sequence.ended or self._grammars.has_failed(sequence.request_id):
+            if sequence.family or sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
             told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
             outputs.append(TokenOutput(request_id, drawn.tokens[row], *told, self._scores.pop(request_id)))
             if finish is not None:
                 self.cancel(request_id)
-        self._counters.count(arrival.plan, len(outputs))
-        started = tuple(Started(sequence.request_id, cached) for sequence, cached in arrival.plan.started)
-        return Output(tuple(outputs), started, self._failed())
+        beams = self._beams.advance()
+        for ended in beams:
+            self.cancel(ended.request_id)
+        num_tokens = len(outputs) + sum(len(found.tokens) for ended in beams for found in ended.hypotheses)
+        self._counters.count(arrival.plan, num_tokens)
+        started = tuple(Started(sequence.owner_id, cached) for sequence, cached in arrival.plan.started)
+        return Output(tuple(outputs), started, self._failed(), beams)
 
     def _failed(self) -> tuple[Failed, ...]:
-        """End the requests whose grammars cannot be followed."""
-        failed = self._grammars.failed()
+        """End the requests whose grammars cannot be followed, or for which a search finds no answer."""
+        failed = {
+            self._beams.owner(sequence_id): error
+            for sequence_id, error in self._grammars.failed().items()
+            if not self._beams.lose(sequence_id, error)
+        } | self._beams.failed()
         for request_id in failed:
             self.cancel(request_id)
         return tuple(failure(request_id, error) for request_id, error in failed.items())

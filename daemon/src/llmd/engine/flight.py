@@ -135,7 +135,7 @@ class Arrival:
         if self._masks is not None:
             self._grammars.refuse_empty(self._masks, result.edited[:, 0])
         draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
-        wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing))
+        wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing) if one.family is None)
         logprobs = {
             row: _logprobs(self.flight, result, row, draws.tokens[row], count)
             for row, count in wanted

@@ -88,6 +88,13 @@ class Grammars:
             sequence, submit.stop.min_tokens, matcher, len(sequence.tokens)
         )
 
+    def fork(self, parent_id: int, child: Running) -> None:
+        """Bind a sequence that goes on from what another is now, if that is bound; no mask of it is being filled."""
+        if (bound := self._bound.get(parent_id)) is not None:
+            matcher: Future[Matcher] = Future()
+            matcher.set_result(bound.matcher.result().fork())
+            self._bound[child.request_id] = msgspec.structs.replace(bound, sequence=child, matcher=matcher)
+
     def close(self, request_id: int) -> None:
         """Forget a request; unknown ids are ignored."""
         self._bound.pop(request_id, None)
@@ -157,6 +164,10 @@ class Grammars:
 
     def has_failed(self, request_id: int) -> bool:
         return request_id in self._failed
+
+    def failure(self, request_id: int) -> LlmdError | None:
+        """Why a grammar cannot be followed further, until `failed`."""
+        return self._failed.get(request_id)
 
     def _row(self, sequence: Running) -> MaskRow:
         bound = self._bound[sequence.request_id]

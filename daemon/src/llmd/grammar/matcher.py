@@ -26,6 +26,10 @@ class Matcher:
         reason = self.compiled.get_error().partition("\n")[0]
         return "no text continues it from here" if reason == _DEAD_END else reason
 
+    def fork(self) -> Matcher:
+        """A matcher at the same place, which goes its own way."""
+        return Matcher(self.compiled.deep_copy())
+
     def accept(self, tokens: Sequence[int]) -> None:
         """Take tokens that the answer has. One that the grammar does not allow is an `error`."""
         if tokens:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -32,6 +32,16 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
     if group.window is None:
         return blocks_for(total_len)
     return min(blocks_for(total_len), blocks_for(group.window - 1 + chunk_len) + 1)
+
+
+def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shared_len: int) -> int:
+    """The most blocks of a group that so many forks of one sequence hold, which have ``shared_len`` tokens in common.
+
+    Two that go on in a block which they share each take a copy, before the block itself is free.
+    """
+    apart = forks * most_blocks(group, total_len, chunk_len)
+    shared = shared_len // BLOCK_LEN
+    return min(shared + forks * (blocks_for(total_len) - shared), apart) + forks // 2
 
 
 class _Owned(msgspec.Struct):
@@ -82,23 +92,38 @@ class Pager:
 
     def fits_ever(self, total_len: int) -> bool:
         """Whether a sequence of this length could run alone."""
-        return all(
-            most_blocks(group, total_len, self._chunk_len) <= pool.num_blocks
-            for group, pool in zip(self._groups, self.pools, strict=True)
-        )
+        return self.shortage(total_len) is None
+
+    def shortage(self, total_len: int, forks: int = 1, shared_len: int = 0) -> tuple[int, int] | None:
+        """How many blocks of a group so many sequences need, which share their first tokens, and how many there are; None
+        where they could run with nothing else beside them.
+        """
+        for group, pool in zip(self._groups, self.pools, strict=True):
+            needed = most_forked(group, total_len, self._chunk_len, forks, shared_len)
+            if needed > pool.num_blocks:
+                return needed, pool.num_blocks
+        return None
 
     def open(
-        self, sequence_id: int, tokens: Sequence[int], keys: KeyChain | None, *, spare: int = 0
+        self,
+        sequence_id: int,
+        tokens: Sequence[int],
+        keys: KeyChain | None,
+        *,
+        spare: int = 0,
+        most_cached: int | None = None,
     ) -> int | None:
         """Begin a sequence with what is cached of its tokens; returns how many of them that is.
 
         None, and nothing changed, where no row is free, or not the blocks that its tokens need and ``spare`` more in
-        each group. The last token is never taken from the cache: somebody has to compute what follows it. ``tokens``
-        and their ``keys`` are kept and may grow; without keys it neither finds nor leaves anything.
+        each group. The last token is never taken from the cache: somebody has to compute what follows it; nor are those
+        from ``most_cached`` on. ``tokens`` and their ``keys`` are kept and may grow; without keys it neither finds nor
+        leaves anything.
         """
         if not self._free_rows:
             return None
-        known = keys.of(tokens, len(tokens) - 1) if keys is not None else []
+        most = len(tokens) - 1 if most_cached is None else most_cached
+        known = keys.of(tokens, most) if keys is not None else []
         num_blocks = longest_hit(self._groups, self.pools, known)
         length = num_blocks * BLOCK_LEN
         owned = _Owned(self._free_rows[-1], tokens, keys, length, length, [], [])
@@ -158,10 +183,20 @@ class Pager:
         owned = self._owned[sequence_id]
         if not self._has_room(owned, num_tokens):
             return False
-        for index in range(len(self.pools)):
-            self._own_last(owned, index)
-            self._extend(owned, index, blocks_for(owned.planned + num_tokens))
-        owned.planned += num_tokens
+        self._take(owned, num_tokens)
+        return True
+
+    def prepare_all(self, spans: Mapping[int, int]) -> bool:
+        """As `prepare` for so many positions of each of several sequences, all or none of them."""
+        several = [(self._owned[sequence_id], count) for sequence_id, count in spans.items()]
+        for index, pool in enumerate(self.pools):
+            if (
+                sum(self._needed(owned, index, owned.planned + count) for owned, count in several)
+                > pool.num_free
+            ):
+                return False
+        for owned, count in several:
+            self._take(owned, count)
         return True
 
     def copies(self) -> Copies:
@@ -228,14 +263,23 @@ class Pager:
     def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
         """Whether every group has the blocks that so many more tokens need, ``chunk_len`` of them at a time."""
         total = owned.planned + num_tokens
-        for index, (group, pool) in enumerate(zip(self._groups, self.pools, strict=True)):
-            held = owned.end[index] - owned.first[index]
-            missing = min(
-                blocks_for(total) - owned.end[index], most_blocks(group, total, self._chunk_len) - held
-            )
-            if missing + self._is_shared(owned, index) + spare > pool.num_free:
+        for index, pool in enumerate(self.pools):
+            if self._needed(owned, index, total) + spare > pool.num_free:
                 return False
         return True
+
+    def _needed(self, owned: _Owned, index: int, total: int) -> int:
+        """How many blocks of a group must be free for so many tokens in all."""
+        held = owned.end[index] - owned.first[index]
+        most = most_blocks(self._groups[index], total, self._chunk_len)
+        return min(blocks_for(total) - owned.end[index], most - held) + self._is_shared(owned, index)
+
+    def _take(self, owned: _Owned, num_tokens: int) -> None:
+        """Take the blocks of the next positions; the caller has looked for room."""
+        for index in range(len(self.pools)):
+            self._own_last(owned, index)
+            self._extend(owned, index, blocks_for(owned.planned + num_tokens))
+        owned.planned += num_tokens
 
     def _is_shared(self, owned: _Owned, index: int) -> bool:
         """Whether the next token is written to a block that somebody else uses too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ class LogitEdits:
     def __init__(
         self, params: SamplingParams, vocab_size: int, prompt: Sequence[int], output: Sequence[int]
     ) -> None:
+        self._params = params
         self._biases = {i: bias if bias > NEVER_BIAS else -math.inf for i, bias in params.logit_bias}
         self._biases |= {run[0]: -math.inf for run in params.bad_words if len(run) == 1}
         self._bad_runs = [list(run) for run in params.bad_words if len(run) > 1]
@@ -42,6 +44,11 @@ class LogitEdits:
         """Whether a request edits logits at all."""
         edits = params.logit_bias or params.bad_words or params.allowed_ids or params.dry
         return Penalties.wanted(params) or bool(edits)
+
+    def fork(self) -> LogitEdits:
+        """The edits of a sequence with the same tokens, which goes its own way; what never changes is shared."""
+        shared = (self._params, self._params.dry, self._biases, self._bad_runs, self._allowed, self._others)
+        return copy.deepcopy(self, {id(one): one for one in shared})
 
     def append(self, token: int) -> None:
         """Take a token that was drawn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from llmd.api.messages import SamplingParams
@@ -83,9 +83,7 @@ class Sampler:
         state: bytes = b"",
     ) -> None:
         """Take a request, with the output that it has and the state that came with the last of it."""
-        if not self._free:
-            self._grow()
-        slot = self._free.pop()
+        slot = self._take_slot()
         common = common_chain(params)
         self._kind[slot] = _GREEDY if chain.is_greedy(params) else _OTHER if common is None else _COMMON
         self._table[slot] = _NEUTRAL if common is None else common.columns()
@@ -93,11 +91,15 @@ class Sampler:
         self._random[slot, 0], self._random[slot, 1] = params.seed, params.choice
         edits = LogitEdits(params, self._vocab_size, prompt, output) if LogitEdits.wanted(params) else None
         limit = None if params.mirostat is None else mirostat.unpack(params.mirostat, state)
-        self._requests[request_id] = _Request(params, slot, edits, limit)
-        if edits is not None:
-            self._edited.add(request_id)
-        if limit is not None:
-            self._steered.add(request_id)
+        self._keep(request_id, _Request(params, slot, edits, limit))
+
+    def fork(self, parent_id: int, child_id: int) -> None:
+        """Take a request that goes on from what another is now."""
+        parent, slot = self._requests[parent_id], self._take_slot()
+        for values in (self._kind, self._table, self._temperature, self._random):
+            values[slot] = values[parent.slot]
+        edits = None if parent.edits is None else parent.edits.fork()
+        self._keep(child_id, structs.replace(parent, slot=slot, edits=edits))
 
     def remove(self, request_id: int) -> None:
         """Forget a request; an unknown one is ignored."""
@@ -160,12 +162,16 @@ class Sampler:
 
     def accept(self, request_id: int, row: int, draws: Draws) -> None:
         """Take the token that a row of a step drew."""
+        self.append(request_id, draws.tokens[row])
+        if request_id in draws.limits:
+            self._requests[request_id].limit = draws.limits[request_id]
+
+    def append(self, request_id: int, token: int) -> None:
+        """Take a token that was chosen outside."""
         if request_id in self._edited:
             edits = self._requests[request_id].edits
             assert edits is not None, "a request that edits has edits"
-            edits.append(draws.tokens[row])
-        if request_id in draws.limits:
-            self._requests[request_id].limit = draws.limits[request_id]
+            edits.append(token)
 
     def state(self, request_id: int) -> bytes:
         """The state that goes with the last token."""
@@ -213,6 +219,18 @@ class Sampler:
         get = self._requests.get
         found = [get(request_id) for request_id in request_ids]
         return np.array([_NOBODY if request is None else request.slot for request in found], np.intp)
+
+    def _keep(self, request_id: int, request: _Request) -> None:
+        self._requests[request_id] = request
+        if request.edits is not None:
+            self._edited.add(request_id)
+        if request.limit is not None:
+            self._steered.add(request_id)
+
+    def _take_slot(self) -> int:
+        if not self._free:
+            self._grow()
+        return self._free.pop()
 
     def _grow(self) -> None:
         """Twice as many slots."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 
 import msgspec
 
-from llmd.pager.pager import Pager
+from llmd.pager.pager import Pager, blocks_for
 from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.family import Family
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.waiting_line import BY_RANK, WaitingLine
 
@@ -36,6 +39,10 @@ class Scheduler:
 
     Twins are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
     draw their first tokens from its last row, and go on as its forks.
+
+    A family of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
+    whole; then what they have in common is computed once. Their next tokens are chosen together, once the rows of all have
+    arrived: they have none in a step that is planned before.
 
     Rows of a prompt that is scored return logits. A step has room for ``scored_rows`` of them; their chunks come last in it.
 
@@ -81,6 +88,7 @@ class Scheduler:
         taken; lengths stay until it is done.
         """
         before, self._scorable = self.preemptions, self._scored_rows
+        self._fork_from_leaders()
         chunks, left = self._plan_running()
         started = [] if self.preemptions > before else self._start(left)
         begun = [(sequence, chunk.start) for sequence, chunk in started]
@@ -99,6 +107,17 @@ class Scheduler:
                 insort(self.running, twin, key=BY_RANK)
             else:
                 self.add(twin)
+
+    def renew(self, family: Family, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]) -> None:
+        """Let a family go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
+        family is on its way.
+        """
+        for one in family.members:
+            if one not in members:
+                self.remove(one.request_id)
+        for parent, child in forks:
+            self._fork_member(parent, child)
+        family.members = members
 
     def rewind(self) -> None:
         """Take that all steps on their way have failed: their tokens are not drawn."""
@@ -119,27 +138,80 @@ class Scheduler:
             return False
         return self._pager.fork(parent.request_id, child.request_id, child.tokens)
 
+    def _fork_from_leaders(self) -> None:
+        """Let the members of families that began anew go on from what their leader has computed for all."""
+        for leader in [one for one in self.running if one.family and one.family.shared_len]:
+            family = leader.family
+            assert family is not None
+            if self._pager.length(leader.request_id) == family.shared_len:
+                family.shared_len = 0
+                for member in family.members[1:]:
+                    self._fork_member(leader, member)
+
+    def _fork_member(self, parent: Sequence, child: Sequence) -> None:
+        forked = self._pager.fork(parent.request_id, child.request_id, child.tokens)
+        assert forked, "a family has a slot for each of its members"
+        insort(self.running, child, key=BY_RANK)
+
     def _plan_running(self) -> tuple[list[Chunk], int]:
         """Chunks of the running sequences, and the prefill tokens that the step could still carry."""
         chunks: list[Chunk] = []
         left, index = self._chunk_len, 0
         while index < len(self.running):
             sequence = self.running[index]
-            start = self._pager.planned(sequence.request_id)
-            missing = sequence.expected_len - start
-            if sequence.pending and sequence.expected_len >= sequence.total_len:
-                missing = 0  # its last token is on its way, and nothing follows it
-            count = 1 if missing == 1 else self._count(sequence, start, min(missing, left))
-            if count and self._make_room(sequence, count):
-                chunks.append(self._chunk(sequence, start, count))
-                left -= count if missing > 1 else 0
-            index += 1
+            if sequence.family is None:
+                start, count, used = self._next(sequence, left)
+                prepare = partial(self._pager.prepare, sequence.request_id, count)
+                if count and self._make_room(sequence, prepare):
+                    chunks.append(self._chunk(sequence, start, count))
+                    left -= used
+                index += 1
+            else:
+                members = self._together(sequence)
+                planned, left = self._plan_family(members, left)
+                chunks += planned
+                index += len(members)
         return chunks, left
 
+    def _plan_family(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
+        """Chunks of a family's running members, which get room for all of them or give way."""
+        spans = []
+        for member in members:
+            start, count, used = self._next(member, left)
+            left -= used
+            if count:
+                spans.append((member, start, count))
+        wanted = {member.request_id: count for member, _, count in spans}
+        if not self._make_room(members[0], partial(self._pager.prepare_all, wanted)):
+            return [], left
+        return [self._chunk(*span) for span in spans], left
+
+    def _together(self, sequence: Sequence) -> list[Sequence]:
+        """The running sequences that give way with one of them; they lie next to each other."""
+        if sequence.family is None:
+            return [sequence]
+        return [one for one in self.running if one.family is sequence.family]
+
+    def _next(self, sequence: Sequence, left: int) -> tuple[int, int, int]:
+        """The first and the number of a sequence's next rows, and how many of ``left`` prefill tokens they use."""
+        start = self._pager.planned(sequence.request_id)
+        missing = sequence.expected_len - start
+        if sequence.pending and sequence.expected_len >= sequence.total_len:
+            missing = 0  # its last token is on its way, and nothing follows it
+        if missing == 1:
+            return start, 1, 0
+        count = self._count(sequence, start, min(missing, left))
+        return start, count, count
+
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
-        """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own."""
+        """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own, and so do those
+        that are computed for a family.
+        """
         unscored = sequence.unscored_from - start
-        return min(count, unscored, self._scorable) if unscored > 0 else count
+        if unscored > 0:
+            return min(count, unscored, self._scorable)
+        shared = sequence.family.shared_len - start if sequence.family else 0
+        return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
         if start < sequence.unscored_from:
@@ -147,7 +219,7 @@ class Scheduler:
             return Chunk(sequence, start, count, ends=False, scored=True)
         ends = start + count == sequence.expected_len
         twins = self._twins(sequence) if ends else ()
-        for one in (sequence, *twins) if ends else ():
+        for one in (sequence, *twins) if ends and sequence.family is None else ():
             one.pending += 1
         return Chunk(sequence, start, count, ends, twins)
 
@@ -155,7 +227,7 @@ class Scheduler:
         """Waiting sequences that need nothing but the prefill which this chunk ends, as many as there are slots for."""
         if sequence.twin_key is None or sequence.pending:
             return ()
-        free = self._slots - len(self.running) - len(self._joining)
+        free = self._slots - self._slots_used()
         free -= sequence not in self.running
         twins = tuple(self.waiting.twins(sequence)[: max(free, 0)])
         for twin in twins:
@@ -163,30 +235,37 @@ class Scheduler:
             self._joining.append(twin)
         return twins
 
-    def _make_room(self, sequence: Sequence, count: int) -> bool:
-        """Take blocks for a chunk, from sequences of later ranks if need be; False where the sequence itself gave way."""
-        while not self._pager.prepare(sequence.request_id, count):
-            last = self.running.pop()
-            self._pager.free(last.request_id)
+    def _make_room(self, sequence: Sequence, prepare: Callable[[], bool]) -> bool:
+        """Take blocks as ``prepare`` does, from sequences of later ranks if need be; False where the sequence itself, or its
+        family, gave way.
+        """
+        while not prepare():
+            last = self._together(self.running[-1])
+            del self.running[-len(last) :]
+            for one in last:
+                self._pager.free(one.request_id)
             self.preemptions += 1
-            self.add(last)
-            if last is sequence:
+            self._wait_again(last[0])
+            if sequence in last:
                 return False
         return True
+
+    def _wait_again(self, sequence: Sequence) -> None:
+        if sequence.family is not None:
+            sequence.family.restart()
+            sequence = sequence.family.leader
+        self.add(sequence)
 
     def _start(self, left: int) -> list[tuple[Sequence, Chunk]]:
         """Start waiting sequences while slots, blocks and prefill tokens last; the first that does not fit holds the
         others back, so that nobody is overtaken for ever.
         """
         started = []
-        while left and len(self.running) + len(self._joining) < self._slots:
-            sequence = self._first_to_start()
-            if sequence is None:
+        while left and (sequence := self._first_to_start()) is not None:
+            width = sequence.family.width if sequence.family else 1
+            if self._slots_used() + width > self._slots:
                 break
-            # A block for each sequence that runs: what is started now should not be preempted in the next step.
-            cached = self._pager.open(
-                sequence.request_id, sequence.tokens, sequence.cache_keys, spare=len(self.running)
-            )
+            cached = self._open(sequence)
             if cached is None:
                 break
             self.waiting.remove(sequence)
@@ -198,6 +277,27 @@ class Scheduler:
             insort(self.running, sequence, key=BY_RANK)
             started.append((sequence, chunk))
         return started
+
+    def _slots_used(self) -> int:
+        """Slots of what runs and joins; a family takes those of all that it may have."""
+        alone = sum(one.family is None for one in self.running)
+        families = sum(one.family.width for one in self.running if one.family and one is one.family.leader)
+        return alone + families + len(self._joining)
+
+    def _open(self, sequence: Sequence) -> int | None:
+        """Open what waits; returns how many of its tokens are cached, None where too few blocks are free."""
+        # A block for each sequence that runs: what is started now should not be preempted in the next step.
+        spare, family = len(self.running), sequence.family
+        if family is None:
+            return self._pager.open(sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare)
+        if spare:
+            apart = len(sequence.tokens) - family.shared_len if family.shared_len else 0
+            spare += family.width * (1 + blocks_for(apart))
+        # The leader itself reaches the place where the others fork.
+        most_cached = family.shared_len - 1 if family.shared_len else None
+        return self._pager.open(
+            sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare, most_cached=most_cached
+        )
 
     def _first_to_start(self) -> Sequence | None:
         """The first that waits, but for twins of what is in its prefill, and those whose rows could not be scored."""

@@ -9,6 +9,7 @@ import msgspec
 from llmd.api.messages import SamplingParams, StopParams, Submit
 from llmd.pager.keys import KeyChain, prompt_key
 from llmd.pager.pool import Key
+from llmd.scheduler.family import Family
 
 
 class Finish(StrEnum):
@@ -37,6 +38,8 @@ class Sequence(msgspec.Struct, eq=False):
     ended: bool = False
     prompt_logprobs: int | None = None
     """How many alternatives its prompt is scored with; None: it is not scored."""
+    family: Family | None = None
+    """With whom it runs and gives way, where it is a beam: whoever searches appends its tokens, and no step draws any."""
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
@@ -55,6 +58,11 @@ class Sequence(msgspec.Struct, eq=False):
         )
 
     @property
+    def owner_id(self) -> int:
+        """The request that it belongs to."""
+        return self.request_id if self.family is None else self.family.request_id
+
+    @property
     def expected_len(self) -> int:
         """Tokens that it has once the steps on their way are done."""
         return len(self.tokens) + self.pending
@@ -68,6 +76,13 @@ class Sequence(msgspec.Struct, eq=False):
     def total_len(self) -> int:
         """Tokens that it has at the end; keys and values of all but the last are needed."""
         return self.prompt_len + self.stop.max_tokens
+
+    def fork(self, request_id: int) -> Sequence:
+        """Another sequence with the same tokens so far."""
+        keys = None if self.cache_keys is None else self.cache_keys.fork(len(self.tokens))
+        return msgspec.structs.replace(
+            self, request_id=request_id, tokens=self.tokens.copy(), cache_keys=keys
+        )
 
     def append(self, token: int) -> Finish | None:
         """Add a token that a step drew; return why the sequence ends with it, if it does."""
