@@ -11,8 +11,8 @@ from llmd.api.errors import ConfigError, DaemonUnreachableError, LlmdError, NotF
 from llmd.client import EXIT_REFUSED, Client, candidates, find_daemon
 from llmd.config import Settings, TcpAddress, UnixAddress, load_settings
 from llmd.config.addresses import DEFAULT_TCP
-from tests.serving.model import write_model
-from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+from tests.serving.model import TURN_END, write_embedding_model, write_model
+from tests.serving.running import EMBEDDER, MODEL, RunningDaemon, directories_below, running_daemon
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
 
@@ -49,6 +49,17 @@ def test_completes_text_and_token_ids_alike(client: Client) -> None:
     ids = client.complete([*b"Hi"], model=MODEL, max_tokens=5, temperature=0)
     streamed = client.stream_complete("Hi", model=MODEL, max_tokens=5, temperature=0)
     assert whole.text == ids.text == "".join(piece.text for piece in streamed)
+
+
+def test_embeds_texts_and_token_ids_alike(tmp_path: Path) -> None:
+    directories = directories_below(tmp_path)
+    write_embedding_model(directories.models / EMBEDDER)
+    with running_daemon(directories, models=(EMBEDDER,)) as running:
+        client = running.client()
+        first, second = client.embed(["Hello", "Hi"], model=EMBEDDER)
+        assert client.embed("Hello", model=EMBEDDER) == [first]
+        assert client.embed([*b"Hi", TURN_END], model=EMBEDDER) == [second]
+        assert len(client.embed("Hi", model=EMBEDDER, dimensions=4)[0]) == 4
 
 
 def test_tells_what_the_daemon_has(client: Client) -> None:

@@ -114,6 +114,17 @@ class Client:
         """As `complete`, in pieces."""
         return self._stream("/v1/completions", {"model": model, "prompt": prompt, **fields})
 
+    def embed(
+        self,
+        texts: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]],
+        *,
+        model: str = "",
+        **fields: Any,
+    ) -> list[list[float]]:
+        """The vector of each text, or of each list of token ids. ``fields`` are those of ``/v1/embeddings``."""
+        data = self._request("POST", "/v1/embeddings", {"model": model, "input": texts, **fields})["data"]
+        return [row["embedding"] for row in data]
+
     def models(self) -> list[dict[str, Any]]:
         """Entries of ``/v1/models``."""
         data: list[dict[str, Any]] = self._request("GET", "/v1/models")["data"]

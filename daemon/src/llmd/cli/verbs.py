@@ -24,6 +24,7 @@ class Verb(NamedTuple):
 VERBS = {
     "run": Verb("llmd.cli.run", "Answer one prompt."),
     "chat": Verb("llmd.cli.chat", "Talk with a model."),
+    "embed": Verb("llmd.cli.embed", "Turn texts into vectors."),
     "serve": Verb("llmd.cli.serve", "Serve models over HTTP and a Unix socket."),
     "list": Verb("llmd.cli.list", "List the models of this machine."),
     "show": Verb("llmd.cli.show", "Show a model: sizes, context, template."),

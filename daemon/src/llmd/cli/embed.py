@@ -1,0 +1,76 @@
+"""``llmd embed``: texts in, vectors out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import click
+
+from llmd.cli.connection import connect, named
+from llmd.cli.examples import examples
+from llmd.cli.output import show_json
+from llmd.cli.settings import JSON, client_options
+from llmd.cli.typed_text import keep_bytes, valid
+
+
+@click.command(
+    epilog=examples(
+        'llmd embed Qwen/Qwen3-Embedding-0.6B "one text" "another"',
+        "llmd embed Qwen/Qwen3-Embedding-0.6B --json < lines.txt",
+    )
+)
+@click.argument("model")
+@click.argument("texts", nargs=-1)
+@click.option(
+    "--dimensions", type=int, metavar="N", help="The first N numbers of each vector, of length 1 again."
+)
+@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@JSON
+@client_options
+def command(
+    *,
+    model: str,
+    texts: tuple[str, ...],
+    dimensions: int | None,
+    no_start: bool,
+    as_json: bool,
+    host: str | None,
+    timeout_s: float | None,
+    config_file: Path | None,
+) -> None:
+    """Print the vector of each text, one line for each.
+
+    MODEL is a name that `llmd list` shows, or a directory, of a model that embeds. Without TEXTS, each line of standard
+    input is a text. A daemon that runs is used, else one is started and left running.
+    """
+    asked = [valid(text) for text in texts] or lines_of(sys.stdin)
+    fields = {} if dimensions is None else {"dimensions": dimensions}
+    client = connect(host, timeout_s, config_file, start=not no_start)
+    vectors = client.embed(asked, model=named(model), **fields)
+    if as_json:
+        show_json({"model": model, "embeddings": vectors})
+    else:
+        click.echo("\n".join(shown(vector) for vector in vectors))
+
+
+def lines_of(stdin: IO[str] | None) -> list[str]:
+    """The lines of standard input that are not empty.
+
+    Raises:
+        click.UsageError: there is none.
+    """
+    if stdin is None or stdin.isatty():
+        raise click.UsageError("there is no text: give some as TEXTS, or one on each line of standard input")
+    keep_bytes(stdin)
+    lines = [valid(line) for line in stdin.read().splitlines() if line.strip()]
+    if not lines:
+        raise click.UsageError("standard input has no text")
+    return lines
+
+
+def shown(vector: Sequence[float]) -> str:
+    """A vector as a line: 9 digits are enough to read the same float32 again."""
+    return " ".join(f"{number:.9g}" for number in vector)
