@@ -71,7 +71,15 @@ def test_a_daemon_that_does_not_answer_in_time_ends_a_command_with_seven(home: H
 
 
 @pytest.mark.parametrize(
-    "words", [["run", "tiny", "hello"], ["chat", "tiny"], ["ps"], ["stop", "tiny"], ["version"]]
+    "words",
+    [
+        ["run", "tiny", "hello"],
+        ["embed", "tiny", "hello"],
+        ["chat", "tiny"],
+        ["ps"],
+        ["stop", "tiny"],
+        ["version"],
+    ],
 )
 def test_every_command_looks_where_its_flags_say_and_waits_as_long(
     llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

@@ -99,6 +99,21 @@ def test_a_vector_is_the_same_alone_and_among_others_in_any_chunks() -> None:
         assert all(np.array_equal(a, b[0]) for a, b in zip(together, expected, strict=True))
 
 
+def test_groups_take_turns_however_many_texts_they_have() -> None:
+    core, chain = make_core(chunk_len=64)
+    for number in range(20):
+        core.submit(EmbedText(number, prompt(number, 64), group=1))
+    core.step()
+    core.submit(EmbedText(100, prompt(1, 64), group=2))
+    core.submit(EmbedText(101, prompt(2, 64), group=2))
+    core.submit(EmbedText(102, prompt(3, 10), group=3))
+    order = [one.request_id for _ in range(5) for one in core.step().vectors]
+    assert order[:5] == [1, 100, 102, 2, 101]
+    assert chain.steps[1:4] == [[64], [64], [10, 54]]
+    core.cancel(101)
+    assert len(finish(core)) == 20 - 3
+
+
 def test_each_text_is_told_once_that_it_began() -> None:
     core, _ = make_core(chunk_len=32)
     for number, length in enumerate((10, 70)):

@@ -167,10 +167,11 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
 
 
 class EmbedText(msgspec.Struct, frozen=True, tag=True):
-    """Embed a text, given as all of its tokens."""
+    """Embed a text, given as all of its tokens. Texts of one ``group`` come one after the other; groups take turns."""
 
     request_id: int
     tokens: tuple[int, ...]
+    group: int = 0
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

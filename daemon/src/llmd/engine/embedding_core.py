@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Self
 
 import msgspec
@@ -62,12 +63,16 @@ class _Text(msgspec.Struct):
 
     request_id: int
     tokens: tuple[int, ...]
+    group: int
     pool: Pool
     done: int = 0
 
 
 class EmbeddingCore:
-    """Texts of one model in the order of their arrival. Not thread-safe: one loop owns it.
+    """Texts of one model. Not thread-safe: one loop owns it.
+
+    Groups take turns, each with its texts in the order of their arrival: a question is not kept waiting until thousands of
+    documents are done.
 
     Of the texts of a step only the last may go on in the next, where it comes first: so at most one holds blocks between
     steps, and the pool, which has room for any text alone, always has room for it.
@@ -93,6 +98,7 @@ class EmbeddingCore:
             chunk_len=limits.max_rows,
         )
         self._texts: dict[int, _Text] = {}
+        self._groups: dict[int, dict[int, _Text]] = {}  # in the order of their turns
         self._counters = Counters()
 
     @property
@@ -110,11 +116,18 @@ class EmbeddingCore:
         self._check(request.tokens)
         if not self._texts:
             self._counters.begin()
-        self._texts[request.request_id] = _Text(request.request_id, request.tokens, open_pool(self._poolings))
+        text = _Text(request.request_id, request.tokens, request.group, open_pool(self._poolings))
+        self._texts[text.request_id] = text
+        self._groups.setdefault(text.group, {})[text.request_id] = text
 
     def cancel(self, request_id: int) -> None:
         """Forget a text and free its blocks; unknown ids are ignored."""
-        self._texts.pop(request_id, None)
+        text = self._texts.pop(request_id, None)
+        if text is not None:
+            group = self._groups[text.group]
+            del group[request_id]
+            if not group:
+                del self._groups[text.group]
         if self._pager.owns(request_id):
             self._pager.free(request_id)
 
@@ -165,7 +178,7 @@ class EmbeddingCore:
         """The texts of the next step, each with how many of its tokens; their blocks are taken."""
         chunks: list[tuple[_Text, int]] = []
         room = self._limits.max_rows
-        for text in self._texts.values():
+        for text in self._in_turn():
             left = len(text.tokens) - text.done
             count = min(left, room)
             is_cut = self._limits.whole_texts and count < left
@@ -174,6 +187,15 @@ class EmbeddingCore:
             chunks.append((text, count))
             room -= count
         return chunks
+
+    def _in_turn(self) -> Iterator[_Text]:
+        """The texts in the order in which they are to run: the one that has begun, then one of each group, and so on."""
+        firsts = (next(iter(group.values())) for group in self._groups.values())
+        begun = next((text for text in firsts if text.done), None)
+        if begun is not None:
+            yield begun
+        for turn in zip_longest(*(group.values() for group in self._groups.values())):
+            yield from (text for text in turn if text is not None and text is not begun)
 
     def _reserve(self, text: _Text, count: int) -> bool:
         """Take the blocks that the next tokens are written to, where there are enough for all of the text."""
@@ -188,6 +210,7 @@ class EmbeddingCore:
         """Take that a step is done; returns the vectors of the texts that are."""
         vectors = []
         for text, count in chunks:
+            self._groups[text.group] = self._groups.pop(text.group)  # the last to have its next turn
             text.done += count
             self._pager.advance(text.request_id, count)
             if text.done == len(text.tokens):

@@ -217,7 +217,8 @@ class Supervisor:
             BusyError: too many wait already.
         """
         self._room.enter(record.key, 1, sum(map(len, texts)), time.monotonic())
-        requests = [EmbedText(next(self._ids), tokens) for tokens in texts]
+        group = next(self._ids)
+        requests = [EmbedText(next(self._ids), tokens, group) for tokens in texts]
         mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
         # The engine answers in order: the last text has the place of all.
         places = [Place(record.key, int(r is requests[-1]), len(r.tokens)) for r in requests]
