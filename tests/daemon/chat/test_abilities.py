@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmd.chat.abilities import Abilities, read_abilities
+from llmd.chat.abilities import Abilities, capabilities, read_abilities
 from tests.serving.model import write_embedding_model, write_model
 
 
@@ -29,3 +29,10 @@ def test_files_that_cannot_be_read_promise_nothing(tmp_path: Path) -> None:
     assert read_abilities(tmp_path) == Abilities()
     (tmp_path / "tokenizer_config.json").write_text("{")
     assert read_abilities(tmp_path) == Abilities()
+
+
+def test_capabilities_are_ollamas_words() -> None:
+    assert capabilities(Abilities()) == ["completion"]
+    assert capabilities(Abilities(embedding=True)) == ["embedding"]
+    able = Abilities(chat=True, thinking=True, insert=True)
+    assert capabilities(able) == ["completion", "tools", "insert", "thinking"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import NotFoundError, TemplateError
-from tests.serving.model import TEMPLATE, write_model
+from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 
 Llmd = Callable[..., Any]
 
@@ -26,6 +26,7 @@ def test_shows_architecture_sizes_context_and_files(llmd: Llmd, model: Path) -> 
     assert lines["context"] == "512 tokens"
     assert "tokenizer.json" in lines["files"]
     assert lines["state"] == "ok"
+    assert lines["capabilities"] == "completion, tools"
     document = json.loads(llmd("show", "tiny", "--json").out)
     assert document["schema"] == 1
     assert document["model"]["size_bytes"] == 4 * document["model"]["num_parameters"]
@@ -34,6 +35,11 @@ def test_shows_architecture_sizes_context_and_files(llmd: Llmd, model: Path) -> 
 def test_a_directory_needs_not_to_lie_in_the_store(llmd: Llmd, model: Path, tmp_path: Path) -> None:
     moved = model.rename(tmp_path / "elsewhere")
     assert json.loads(llmd("show", str(moved), "--json").out)["model"]["name"] == "elsewhere"
+
+
+def test_shows_that_a_model_embeds(llmd: Llmd, tmp_path: Path) -> None:
+    directory = str(write_embedding_model(tmp_path / "embedder"))
+    assert json.loads(llmd("show", directory, "--json").out)["capabilities"] == ["embedding"]
 
 
 def test_shows_the_template_alone(llmd: Llmd, model: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from llmd.api import CheckpointError, UnsupportedModelError
 from llmd.api.embedding import Embedding
-from llmd.models.embedding_config import default_embedding, embeds, read_embedding
+from llmd.models.embedding_config import check_direction, default_embedding, embeds, read_embedding
 from tests.golden.models.embedding import FLAGS, write_pooling
 
 
@@ -143,3 +143,12 @@ def test_a_prompt_outside_the_pooling_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(UnsupportedModelError, match="'Find: '"):
         read_embedding(tmp_path, {})
+
+
+@pytest.mark.parametrize(("field", "value"), [("is_causal", False), ("use_bidirectional_attention", True)])
+def test_a_decoder_that_sees_both_directions_is_refused(field: str, value: object) -> None:
+    check_direction({field: not value}, Path("m/config.json"))
+    check_direction({}, Path("m/config.json"))
+    with pytest.raises(UnsupportedModelError, match=f"m/config.json: {field} is") as caught:
+        check_direction({field: value}, Path("m/config.json"))
+    assert caught.value.hint

@@ -56,6 +56,15 @@ def test_files_of_sentence_transformers_make_a_model_one_that_embeds(
         assert (opened.plan.context_len, opened.plan.max_context_len) == (16, small_model.CONTEXT_LEN)
 
 
+def test_a_decoder_of_both_directions_is_refused_where_it_embeds(model_directory: Path) -> None:
+    builtin = {name: known for known in llmd_architectures() for name in known.names}
+    small_model.write_config(model_directory, is_causal=False)
+    open_model(model_directory, builtin).checkpoint.close()
+    write_pooling(model_directory, ["last"])
+    with pytest.raises(UnsupportedModelError, match="is_causal is false"):
+        open_model(model_directory, builtin)
+
+
 def write_text(directory: Path, **settings: Any) -> None:
     (directory / "sentence_bert_config.json").write_text(json.dumps(settings))
 

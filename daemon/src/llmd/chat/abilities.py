@@ -45,6 +45,14 @@ def read_abilities(directory: Path) -> Abilities:
     )
 
 
+def capabilities(abilities: Abilities) -> list[str]:
+    """The abilities in Ollama's words. Every model that chats can be given tools: its calls are bound by a grammar."""
+    if abilities.embedding:
+        return ["embedding"]
+    found = {"tools": abilities.chat, "insert": abilities.insert, "thinking": abilities.thinking}
+    return ["completion", *(name for name, able in found.items() if able)]
+
+
 def knows_reasoning(template: str) -> bool:
     """Whether a chat template writes, reads or switches reasoning."""
     return any(word in template for word in _REASONING)

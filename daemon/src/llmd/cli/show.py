@@ -37,7 +37,8 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
         facts = token_facts(stored.directory)
         show_json({"tokens": facts}) if as_json else click.echo(aligned(token_lines(facts)))
     elif as_json:
-        show_json({"model": stored, "files": file_names(stored.directory)})
+        able, files = capabilities_of(stored.directory), file_names(stored.directory)
+        show_json({"model": stored, "capabilities": able, "files": files})
     else:
         click.echo(aligned(lines_of(stored)))
 
@@ -51,6 +52,7 @@ def lines_of(model: StoredModel) -> list[list[str]]:
         ["architecture", model.architecture or "unknown"],
         ["parameters", f"{model.num_parameters:,}"],
         ["weights", f"{size(model.size_bytes)} {model.format}".rstrip()],
+        ["capabilities", ", ".join(capabilities_of(model.directory))],
         ["context", f"{model.context_len} tokens" if model.context_len else "not stated"],
         ["files", ", ".join(file_names(model.directory))],
         ["modified", model.modified.isoformat(timespec="seconds")],
@@ -61,6 +63,13 @@ def lines_of(model: StoredModel) -> list[list[str]]:
 def file_names(directory: Path) -> list[str]:
     """The files of a model."""
     return sorted(path.name for path in directory.iterdir() if path.is_file())
+
+
+def capabilities_of(directory: Path) -> list[str]:
+    """What a model can be asked for, as `/api/show` tells it."""
+    from llmd.chat.abilities import capabilities, read_abilities
+
+    return capabilities(read_abilities(directory))
 
 
 def template_text(directory: Path) -> str:

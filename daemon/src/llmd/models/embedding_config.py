@@ -87,6 +87,21 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
     )
 
 
+def check_direction(config: Config, path: Path) -> None:
+    """Refuse a decoder that was trained on to see both directions: a causal plan would give other vectors.
+
+    Raises:
+        UnsupportedModelError: the configuration says so.
+    """
+    for field, value in (("is_causal", False), ("use_bidirectional_attention", True)):
+        if config.get(field) is value:
+            raise UnsupportedModelError(
+                f"{path}: {field} is {str(value).lower()}: tokens see those behind them, which llmd does not compute "
+                "for this architecture",
+                hint="take a causal model such as Qwen3-Embedding, or an encoder such as BERT",
+            )
+
+
 def default_embedding(config: Config, *, causal: bool) -> Embedding:
     """What holds for a model without a head and without files that say more.
 

@@ -14,7 +14,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.config_file import CONFIG_FILE, read_config
-from llmd.models.embedding_config import default_embedding, read_embedding
+from llmd.models.embedding_config import check_direction, default_embedding, read_embedding
 from llmd.models.headless import without_head
 from llmd.models.plan_check import check_plan
 from llmd.models.safetensors import Mapper, map_file
@@ -59,6 +59,8 @@ def open_model(
     if embedding is None and not plan.has_head:
         embedding = default_embedding(config, causal=bool(plan.groups))
     if embedding is not None:
+        if plan.groups:
+            check_direction(config, directory / CONFIG_FILE)
         plan = _within(without_head(plan), embedding.max_len, context_len)
     checkpoint = Checkpoint.open(directory, mapper=mapper)
     try:

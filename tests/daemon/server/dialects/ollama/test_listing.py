@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.chat.abilities import Abilities
-from llmd.server.dialects.ollama.listing import capabilities
 from tests.serving.http import send
 from tests.serving.model import CONTEXT_LEN
 from tests.serving.running import MODEL, RunningDaemon
@@ -48,10 +46,3 @@ def test_loaded_models_are_shown_with_their_memory_and_window(daemon: RunningDae
     assert row["context_length"] == CONTEXT_LEN
     assert row["details"]["family"] == "llama"
     assert row["expires_at"].endswith("Z")
-
-
-def test_capabilities_are_ollamas_words() -> None:
-    assert capabilities(Abilities()) == ["completion"]
-    assert capabilities(Abilities(embedding=True)) == ["embedding"]
-    able = Abilities(chat=True, thinking=True, insert=True)
-    assert capabilities(able) == ["completion", "tools", "insert", "thinking"]

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.messages import Loaded
-from llmd.chat.abilities import Abilities, read_abilities
+from llmd.chat.abilities import capabilities, read_abilities
 from llmd.registry.stored_model import describe
 from llmd.server.dialects.ollama.description import describe_model, digest, parent_of
 from llmd.server.dialects.ollama.names import KnownModel, known_models
@@ -33,14 +33,6 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
     loaded = [(model, model.loaded) for model in service.models.served if model.status != "failed"]
     rows = [await service.in_thread(_running, model, known) for model, known in loaded if known is not None]
     return json_response({"models": rows})
-
-
-def capabilities(abilities: Abilities) -> list[str]:
-    """Ollama's words. Every model that chats can be given tools: its calls are bound by a grammar."""
-    if abilities.embedding:
-        return ["embedding"]
-    found = {"tools": abilities.chat, "insert": abilities.insert, "thinking": abilities.thinking}
-    return ["completion", *(name for name, able in found.items() if able)]
 
 
 def _tags(table: ModelTable) -> list[dict[str, Any]]:

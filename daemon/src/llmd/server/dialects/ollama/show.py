@@ -10,12 +10,11 @@ import msgspec
 from aiohttp import web
 
 from llmd.api.errors import ModelError
-from llmd.chat.abilities import read_abilities
+from llmd.chat.abilities import capabilities, read_abilities
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
 from llmd.server.dialects.ollama.description import describe_model, parent_of
-from llmd.server.dialects.ollama.listing import capabilities
 from llmd.server.dialects.ollama.names import KnownModel, known_model, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.bodies import read_object
