@@ -52,6 +52,14 @@ llmd::Format plain_format(const std::string& name) {
     throw std::invalid_argument("no plain format is called " + name);
 }
 
+llmd::KvDtype kv_dtype(const std::string& name) {
+    if (name == "f32") return llmd::KvDtype::kF32;
+    if (name == "f16") return llmd::KvDtype::kF16;
+    if (name == "bf16") return llmd::KvDtype::kBF16;
+    if (name == "int8") return llmd::KvDtype::kInt8;
+    throw std::invalid_argument("no KV dtype is called " + name);
+}
+
 void require_format(const AnyIn& data, llmd::Format format) {
     const bool fits = format == llmd::Format::kF32 ? data.dtype() == nb::dtype<float>()
                                                    : data.dtype() == nb::dtype<uint16_t>();
@@ -166,6 +174,26 @@ void apply_masks(llmd::Stage& stage, size_t ticket, const In<uint32_t, 2>& masks
     stage.apply_masks(ticket, masks.data(), length(masks, 1));
 }
 
+void read_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& blocks,
+                 const Out<uint8_t, 2>& contents) {
+    require(length(contents) == length(blocks) && length(contents, 1) == stage.pools().block_bytes(group),
+            "contents have a row of a block's bytes for each block");
+    const nb::gil_scoped_release released;
+    for (int64_t i = 0; i < length(blocks); ++i) {
+        stage.pools().read(group, blocks.data()[i], contents.data() + i * length(contents, 1));
+    }
+}
+
+void write_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& blocks,
+                  const In<uint8_t, 2>& contents) {
+    require(length(contents) == length(blocks) && length(contents, 1) == stage.pools().block_bytes(group),
+            "contents have a row of a block's bytes for each block");
+    const nb::gil_scoped_release released;
+    for (int64_t i = 0; i < length(blocks); ++i) {
+        stage.pools().write(group, blocks.data()[i], contents.data() + i * length(contents, 1));
+    }
+}
+
 auto measure(Device& device, double budget_s) {
     const nb::gil_scoped_release released;
     const llmd::Rates rates = llmd::measure(device.pool, device.kernels, budget_s);
@@ -207,10 +235,10 @@ void bind_parts(nb::module_& module) {
              "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
         .def(
             "kv_block_bytes",
-            [](const llmd::Parts& self, size_t group, bool half_precision) {
-                return llmd::kv_block_bytes(self.program.groups.at(group), half_precision);
+            [](const llmd::Parts& self, size_t group, const std::string& dtype) {
+                return llmd::kv_block_bytes(self.program.groups.at(group), kv_dtype(dtype));
             },
-            "group"_a, "half_precision"_a, "Bytes of one block of a group, all its layers included.");
+            "group"_a, "kv_dtype"_a, "Bytes of one block of a group, all its layers included.");
 }
 
 void bind_stage(nb::module_& module) {
@@ -233,13 +261,13 @@ void bind_stage(nb::module_& module) {
         .def(
             "__init__",
             [](llmd::Stage* self, const llmd::Parts& parts, std::vector<int64_t> blocks, int64_t max_rows,
-               int64_t max_sequences, int64_t max_outputs, int64_t num_candidates, bool half_precision_kv) {
+               int64_t max_sequences, int64_t max_outputs, int64_t num_candidates, const std::string& dtype) {
                 const llmd::StageLimits limits{max_rows, max_sequences, max_outputs, num_candidates,
-                                               half_precision_kv};
+                                               kv_dtype(dtype)};
                 new (self) llmd::Stage(parts, std::move(blocks), limits);
             },
             "parts"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
-            "half_precision_kv"_a, nb::keep_alive<1, 2>())
+            "kv_dtype"_a, nb::keep_alive<1, 2>())
         .def("add_ticket", add_ticket, "hidden"_a.noconvert(), "raw"_a.noconvert(), "edited"_a.noconvert(),
              "ids"_a.noconvert(), "edited_values"_a.noconvert(), "raw_values"_a.noconvert(),
              "raw_logsumexp"_a.noconvert(), "edited_logsumexp"_a.noconvert(), "target_raw"_a.noconvert(),
@@ -250,7 +278,11 @@ void bind_stage(nb::module_& module) {
              "hidden"_a.noconvert().none(), "selection"_a.none(),
              "token_types"_a.noconvert().none() = nb::none(), "Run a whole step on all threads.")
         .def("apply_masks", apply_masks, "ticket"_a, "masks"_a.noconvert(),
-             "Finish the masked rows of a ticket.");
+             "Finish the masked rows of a ticket.")
+        .def("read_blocks", read_blocks, "group"_a, "blocks"_a.noconvert(), "contents"_a.noconvert(),
+             "Copy what blocks of a KV group hold to the rows of ``contents``.")
+        .def("write_blocks", write_blocks, "group"_a, "blocks"_a.noconvert(), "contents"_a.noconvert(),
+             "The reverse of ``read_blocks``.");
 }
 
 }  // namespace

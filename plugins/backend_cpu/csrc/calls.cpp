@@ -127,7 +127,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.v = of.input(2);
     args.out = of.output(0);
     args.pool = to.pools.layer(of.integer(0), of.integer(1));
-    args.half_precision = to.limits.half_precision_kv;
+    args.dtype = to.limits.kv_dtype;
     args.scale = of.number(0);
     args.softcap = of.number(1);
     args.scratch = to.attention_scratch;

@@ -17,15 +17,15 @@ int64_t sequence_rows(const Step& step, int64_t sequence) {
 }  // namespace
 
 EncoderScratch::EncoderScratch(const Program& program, const StageLimits& limits) {
-    int64_t block_size = 0;
+    int64_t block_bytes = 0;
     for (const Op& op : program.ops) {
         if (op.kind != OpKind::kEncoderAttention) continue;
-        const KvLayout layout{op.ints.at(0), padded_dim(op.ints.at(1))};
-        block_size = std::max(block_size, layout.block_size());
+        const KvLayout layout{KvDtype::kF32, op.ints.at(0), op.ints.at(1)};
+        block_bytes = std::max(block_bytes, layout.block_bytes());
     }
     const int64_t blocks =
         limits.max_rows / kBlockLen + limits.max_sequences;  // each may end with a part of one
-    memory_ = Buffer(sizeof(float) * static_cast<size_t>(blocks * block_size));
+    memory_ = Buffer(static_cast<size_t>(blocks * block_bytes));
 }
 
 void EncoderScratch::arrange(const Step& step) {

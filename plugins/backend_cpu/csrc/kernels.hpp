@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kv_layout.hpp"
 #include "thread_pool.hpp"
 
 namespace llmd {
@@ -109,8 +110,8 @@ struct AttentionArgs {
     int64_t sequences;
     const int32_t* block_table;  // [sequences, table_width]
     int64_t table_width;
-    void* pool;  // this layer's blocks, see ops/kv_layout.hpp
-    bool half_precision;
+    void* pool;  // this layer's blocks, see kv_layout.hpp
+    KvDtype dtype;
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;

@@ -2,27 +2,28 @@
 
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 namespace llmd {
 
 namespace {
 
-int64_t one_layer_bytes(const KvGroup& group, bool half_precision) {
-    const KvLayout layout{group.kv_heads, padded_dim(group.head_dim)};
-    return layout.block_size() * (half_precision ? 2 : 4);
+int64_t one_layer_bytes(const KvGroup& group, KvDtype dtype) {
+    return KvLayout{dtype, group.kv_heads, group.head_dim}.block_bytes();
 }
 
 }  // namespace
 
-int64_t kv_block_bytes(const KvGroup& group, bool half_precision) {
-    return group.layers * one_layer_bytes(group, half_precision);
+int64_t kv_block_bytes(const KvGroup& group, KvDtype dtype) {
+    return group.layers * one_layer_bytes(group, dtype);
 }
 
-KvPools::KvPools(const std::vector<KvGroup>& groups, std::vector<int64_t> blocks, bool half_precision)
+KvPools::KvPools(const std::vector<KvGroup>& groups, std::vector<int64_t> blocks, KvDtype dtype)
     : groups_(groups), blocks_(std::move(blocks)) {
     for (size_t g = 0; g < groups.size(); ++g) {
-        layer_block_bytes_.push_back(one_layer_bytes(groups[g], half_precision));
-        memory_.emplace_back(static_cast<size_t>(blocks_[g] * kv_block_bytes(groups[g], half_precision)));
+        layer_block_bytes_.push_back(one_layer_bytes(groups[g], dtype));
+        memory_.emplace_back(static_cast<size_t>(blocks_[g] * kv_block_bytes(groups[g], dtype)));
     }
 }
 
@@ -39,6 +40,39 @@ void KvPools::copy(int64_t group, int64_t source, int64_t target) {
         auto* blocks = static_cast<uint8_t*>(layer(group, i));
         std::memcpy(blocks + target * bytes, blocks + source * bytes, static_cast<size_t>(bytes));
     }
+}
+
+void KvPools::read(int64_t group, int64_t block, uint8_t* contents) const {
+    check(group, block);
+    const auto bytes = static_cast<size_t>(layer_block_bytes_[static_cast<size_t>(group)]);
+    for (int64_t i = 0; i < groups_[static_cast<size_t>(group)].layers; ++i, contents += bytes) {
+        std::memcpy(contents, find(group, i, block), bytes);
+    }
+}
+
+void KvPools::write(int64_t group, int64_t block, const uint8_t* contents) {
+    check(group, block);
+    const auto bytes = static_cast<size_t>(layer_block_bytes_[static_cast<size_t>(group)]);
+    for (int64_t i = 0; i < groups_[static_cast<size_t>(group)].layers; ++i, contents += bytes) {
+        std::memcpy(find(group, i, block), contents, bytes);
+    }
+}
+
+int64_t KvPools::block_bytes(int64_t group) const {
+    return groups_.at(static_cast<size_t>(group)).layers * layer_block_bytes_.at(static_cast<size_t>(group));
+}
+
+uint8_t* KvPools::find(int64_t group, int64_t layer, int64_t block) const {
+    return static_cast<uint8_t*>(this->layer(group, layer)) +
+           block * layer_block_bytes_[static_cast<size_t>(group)];
+}
+
+void KvPools::check(int64_t group, int64_t block) const {
+    if (group >= 0 && group < static_cast<int64_t>(groups_.size()) && block >= 0 &&
+        block < blocks_[static_cast<size_t>(group)])
+        return;
+    throw std::invalid_argument("KV group " + std::to_string(group) + " has no block " +
+                                std::to_string(block));
 }
 
 }  // namespace llmd

@@ -58,7 +58,7 @@ int64_t attention_scratch(const Parts& parts) {
 Stage::Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits)
     : parts_(parts),
       limits_(limits),
-      pools_(parts.program.groups, std::move(blocks), limits.half_precision_kv),
+      pools_(parts.program.groups, std::move(blocks), limits.kv_dtype),
       encoder_(parts.program, limits),
       num_token_types_(num_token_types(parts)) {
     make_buffers();

@@ -28,6 +28,9 @@ class Stage {
     // Finishes the masked rows of a ticket: `masks` [masked rows, words].
     void apply_masks(size_t ticket, const uint32_t* masks, int64_t words);
 
+    // The blocks of keys and values, between steps.
+    KvPools& pools() { return pools_; }
+
     // Bytes of buffers, pools not included, that a stage of these limits takes.
     int64_t buffer_bytes() const;
 

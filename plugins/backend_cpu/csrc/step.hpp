@@ -14,7 +14,7 @@ struct StageLimits {
     int64_t max_sequences;
     int64_t max_outputs;
     int64_t num_candidates;
-    bool half_precision_kv;
+    KvDtype kv_dtype;
 };
 
 struct BlockTable {

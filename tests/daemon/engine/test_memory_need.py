@@ -75,6 +75,9 @@ def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(
 def test_half_the_bytes_for_keys_of_half_the_width(load: Load, host: PluginHost) -> None:
     half = need_of(structs.replace(load, kv_dtype="f16"), host)
     assert 2 * half.kv_bytes == need_of(load, host).kv_bytes
+    assert need_of(structs.replace(load, kv_dtype="bf16"), host) == half
+    codes = need_of(structs.replace(load, kv_dtype="int8"), host)
+    assert 32 * codes.kv_bytes == (16 + 2) * half.kv_bytes, "heads of 16 elements, and a scale for each"
 
 
 def test_stages_add_up(load: Load, host: PluginHost) -> None:

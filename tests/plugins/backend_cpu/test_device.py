@@ -8,6 +8,7 @@ import pytest
 
 from llmd.api import (
     HIDDEN,
+    KV_DTYPES,
     DeviceError,
     Embed,
     EncoderAttention,
@@ -20,6 +21,7 @@ from llmd.api import (
     TensorRef,
     WeightData,
 )
+from llmd.builtin.reference.kv_formats import KV_FORMATS
 from llmd.models.lowering import lower
 from llmd.models.quantization import quantize_q8
 from llmd.testing.conformance import all_cases, check_device
@@ -164,7 +166,7 @@ def test_attention_over_several_chunks_equals_the_formula(
     expected = attend_in_float64(x, k, v, heads, kv_heads, window)
     blocks = np.random.default_rng(4).permutation(80)[:70]
     weights = {"k": plain(k), "v": plain(v)}
-    kinds: dict[KVDtype, float] = {"f32": 1e-10, "f16": 1e-5}
+    kinds: dict[KVDtype, float] = {"f32": 1e-10, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3}
     for kv_dtype, bound in kinds.items():
         stage = open_stage(device, program, weights, rows=rows, blocks=80, kv_dtype=kv_dtype)
         whole = run_rows(stage, x, one_sequence(rows, 0, blocks.tolist()))
@@ -175,13 +177,36 @@ def test_attention_over_several_chunks_equals_the_formula(
         np.testing.assert_array_equal(np.concatenate(pieces), whole)
 
 
-def test_what_a_block_held_before_reaches_nobody(device: CpuDevice) -> None:
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+def test_keys_and_values_are_kept_as_the_reference_keeps_them(device: CpuDevice, kv_dtype: KVDtype) -> None:
+    dim = 72
+    # A window of one position gives the row's own value back, once the scores have come to nothing.
+    program = middle_program(attention(1, 1, dim), dim, {}, KVGroup(0, 1, 1, dim, (0,)))
+    weights = {"k": plain(np.eye(dim)), "v": plain(np.eye(dim))}
+    x = random_rows(20, dim, 1)
+    x[1] *= np.float32(1e-6)
+    x[2, :32] = 0
+    x[3, 40] = 3000
+    x[4] = np.linspace(-127, 127, dim, dtype=np.float32)
+    x[5, 64:] = 2.0**-26
+    x[6, ::2] = np.array([1 + 2.0**-9 * n for n in range(dim // 2)])  # ties of bf16
+    stage = open_stage(device, program, weights, rows=20, blocks=2, kv_dtype=kv_dtype)
+    kept = KV_FORMATS[kv_dtype]
+    np.testing.assert_array_equal(
+        run_rows(stage, x, one_sequence(20, 0, [1, 0])), kept.decode(kept.encode(x)).astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+def test_what_a_block_held_before_reaches_nobody(device: CpuDevice, kv_dtype: KVDtype) -> None:
     group = KVGroup(0, None, 1, 16, (0,))
     program = middle_program(attention(2, 1, 16), 32, {}, group)
     weights = {name: plain(random_rows(16, 32, seed)) for seed, name in enumerate(("k", "v"))}
     x = random_rows(5, 32)
-    clean = run_rows(open_stage(device, program, weights, blocks=1), x, one_sequence(5, 0, [0]))
-    stage = open_stage(device, program, weights, blocks=1)
+    clean = run_rows(
+        open_stage(device, program, weights, blocks=1, kv_dtype=kv_dtype), x, one_sequence(5, 0, [0])
+    )
+    stage = open_stage(device, program, weights, blocks=1, kv_dtype=kv_dtype)
     run_rows(stage, np.full((16, 32), np.nan, np.float32), one_sequence(16, 0, [0]))
     np.testing.assert_array_equal(run_rows(stage, x, one_sequence(5, 0, [0])), clean)
 

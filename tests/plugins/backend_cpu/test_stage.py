@@ -10,11 +10,13 @@ import pytest
 
 from llmd.api import (
     HIDDEN,
+    KV_DTYPES,
     DeviceError,
     Embed,
     EmbedTokenType,
     Head,
     HostHidden,
+    KVDtype,
     KVGroup,
     ModelPlan,
     Part,
@@ -344,3 +346,29 @@ def test_two_stages_of_a_device_take_turns(cpu: CpuDevice) -> None:
     for _ in range(20):
         np.testing.assert_array_equal(run_rows(stages[0], x), 2 * x)
         np.testing.assert_array_equal(run_rows(stages[1], x), 3 * x)
+
+
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+def test_a_sequence_goes_on_from_blocks_that_another_stage_held(cpu: CpuDevice, kv_dtype: KVDtype) -> None:
+    group = KVGroup(0, None, 2, 20, (0,))
+    program = middle_program(attention(4, 2, 20), 80, {}, group)
+    weights = {name: plain(random_rows(40, 80, seed)) for seed, name in enumerate(("k", "v"))}
+    first, second = (open_stage(cpu, program, weights, blocks=4, kv_dtype=kv_dtype) for _ in range(2))
+    x = random_rows(33, 80)
+    expected = run_rows(first, x, one_sequence(33, 0, [3, 0, 2]))
+    contents = first.read_blocks(0, np.array([3, 0], np.int32))
+    assert contents.shape[1] * 4 == first.read_blocks(0, np.arange(4, dtype=np.int32)).size
+    second.write_blocks(0, np.array([1, 2], np.int32), contents)
+    np.testing.assert_array_equal(run_rows(second, x[32:], one_sequence(1, 32, [1, 2, 0])), expected[32:])
+
+
+def test_blocks_that_are_not_there_are_refused(layer: CpuStage) -> None:
+    held = layer.read_blocks(0, np.array([0], np.int32))
+    with pytest.raises(ValueError, match="no block 99"):
+        layer.read_blocks(0, np.array([99], np.int32))
+    with pytest.raises(ValueError, match="no block -1"):
+        layer.write_blocks(0, np.array([-1], np.int32), held)
+    with pytest.raises(ValueError, match="expected"):
+        layer.write_blocks(0, np.array([0], np.int32), held[:, 1:])
+    with pytest.raises(ValueError, match="nothing for KV group 7"):
+        layer.read_blocks(7, np.array([0], np.int32))

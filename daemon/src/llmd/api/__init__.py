@@ -1,7 +1,7 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`.
-Running them: `device`, `step`, `random`. Links: `transport`. Front and engine: `messages`. What answers are made of
+Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and engine: `messages`. What answers are made of
 and how they are read: `parts`, `parsing`. Errors: `errors`.
 
 The names below are looked up when they are first used: numpy, which most modules here need, takes a quarter of a
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         DeviceProfile,
         HiddenRef,
         HostHidden,
-        KVDtype,
         LoadedParts,
         Progress,
         Refusal,
@@ -54,6 +53,12 @@ if TYPE_CHECKING:
     )
     from llmd.api.hooks import (
         hookimpl,
+    )
+    from llmd.api.kv import (
+        INT8_KV_GROUP,
+        KV_DTYPES,
+        KVDtype,
+        kv_block_bytes,
     )
     from llmd.api.ops import (
         OP_KINDS,
@@ -143,6 +148,8 @@ __all__ = [
     "BLOCK_LEN",
     "ENTRY_POINT_GROUP",
     "HIDDEN",
+    "INT8_KV_GROUP",
+    "KV_DTYPES",
     "MAX_RAW_TOP",
     "NUM_CANDIDATES",
     "OP_KINDS",
@@ -234,6 +241,7 @@ __all__ = [
     "WeightData",
     "encode",
     "hookimpl",
+    "kv_block_bytes",
 ]
 
 
@@ -250,6 +258,7 @@ _MODULES = (
     "ops",
     "plan",
     "program",
+    "kv",
     "device",
     "step",
     "encoding",

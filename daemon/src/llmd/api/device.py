@@ -7,17 +7,17 @@ Life of a device: `Device.check` says which ops it refuses; `Device.load` takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.kv import KVDtype
 from llmd.api.program import Pattern, Program
-from llmd.api.step import NUM_CANDIDATES, Float32, Selection, Step, StepResult, Ticket
+from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
-KVDtype = Literal["f32", "f16"]
 Progress = Callable[[int, int], None]
 """Called now and then while loading with (bytes done, bytes in all)."""
 
@@ -30,6 +30,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     the highest score is the default. ``memory_bytes`` may hold weights and KV. ``row_exact``: a row's result is
     bit-identical at any batch, chunk and block placement. ``queues``: `Stage.submit` returns before the step is done, so
     that the next one is worth submitting meanwhile. ``description`` names the hardware for people.
+
+    ``kv_layout`` names how keys and values are computed and laid out: a block's bytes may be moved between stages of equal
+    programs and KV dtypes on devices that say the same, in other processes, too. (optional) Empty: `Stage.read_blocks`
+    and `Stage.write_blocks` are not there.
     """
 
     name: str
@@ -44,6 +48,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     queues: bool = False
     description: str = ""
     reason: str = ""
+    kv_layout: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -147,6 +152,20 @@ class Stage(Protocol):
 
     def release(self, ticket: Ticket) -> None:
         """Give the ticket's buffers back. Results and hidden states of it are invalid from here."""
+        ...
+
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        """(optional, `DeviceInfo.kv_layout`) Return what blocks of a KV group hold, uint8 ``[len(blocks), kv_bytes]``.
+
+        The caller owns the array. No ticket is in flight.
+
+        Raises:
+            ValueError: there is no such block.
+        """
+        ...
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        """(optional) The reverse of `read_blocks`."""
         ...
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from llmd.api.device import KVDtype
 from llmd.api.embedding import Embedding
+from llmd.api.kv import KVDtype
 from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.api.tensors import Format
 

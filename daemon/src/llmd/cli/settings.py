@@ -42,7 +42,7 @@ ENGINE = (
         "--prefill-chunk", type=int, metavar="N", help="Prompt tokens of a step: fewer, and others wait less."
     ),
     click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
-    click.option("--kv-dtype", metavar="f16|f32", help="How keys and values are kept."),
+    click.option("--kv-dtype", metavar="f16|bf16|int8|f32", help="How keys and values are kept."),
     click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
 )
 HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")

@@ -79,7 +79,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     slots: Count = 8
     prefill_chunk: Count = 256
     quant: str | None = None
-    kv_dtype: Literal["f32", "f16"] = "f16"
+    kv_dtype: Literal["f32", "f16", "bf16", "int8"] = "f16"
     kv_memory: ByteSize | None = None
 
 

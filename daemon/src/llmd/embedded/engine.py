@@ -65,7 +65,7 @@ class Engine:
             max_ctx: context window in tokens; None takes the longest that the model states.
             kv_memory: bytes for keys and values; None takes half of what is free after loading.
             quant: ``q8`` quantises the weights while loading; None keeps the checkpoint's formats.
-            kv_dtype: how keys and values are kept, ``f16`` or ``f32``.
+            kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``int8`` (half of their memory) or ``f32``.
 
         Raises:
             NotFoundError: there is no such model or device.

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.device import DeviceInfo, KVDtype
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load, StageSpec
-from llmd.api.plan import KVGroup, ModelPlan
+from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
-from llmd.api.step import BLOCK_LEN
 from llmd.engine.embedding_core import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import check_stages, part_range
@@ -74,7 +74,7 @@ def _stage_bytes(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec
 
 def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:
     """Bytes of pools for ``slots`` sequences of ``context_len`` tokens."""
-    block_bytes = [_block_bytes(group, load.kv_dtype) for group in plan.groups]
+    block_bytes = [kv_block_bytes(group, load.kv_dtype) for group in plan.groups]
     try:
         budget = plan_kv(
             plan.groups,
@@ -87,9 +87,3 @@ def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_l
     except MemoryBudgetError:  # beyond any machine
         return 1 << 62
     return budget.total_bytes
-
-
-def _block_bytes(group: KVGroup, dtype: KVDtype) -> int:
-    """Keys and values of one block in every layer of the group."""
-    item = 4 if dtype == "f32" else 2
-    return 2 * len(group.layers) * group.kv_heads * group.head_dim * BLOCK_LEN * item

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import Program, Selection, StageLimits, Step, WeightData, encode
+from llmd.api import KV_DTYPES, Program, Selection, StageLimits, Step, WeightData, encode
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.recorder import RecordedStep, Recorder
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged, run
@@ -99,7 +99,7 @@ def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
 
 def _limits(limits: StageLimits) -> NDArray[np.int64]:
     numbers = (limits.max_rows, limits.max_sequences, limits.max_outputs, limits.num_candidates)
-    return _int64([*numbers, limits.kv_dtype == "f16"])
+    return _int64([*numbers, KV_DTYPES.index(limits.kv_dtype)])
 
 
 def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome) -> Arrays:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import (
+    KV_DTYPES,
     OP_KINDS,
     DeviceError,
     DeviceInfo,
@@ -61,7 +62,7 @@ class NullDevice:
             score=1,
             memory_bytes=memory_bytes,
             formats=("f32", "f16", "bf16", "q8"),
-            kv_dtypes=("f32", "f16"),
+            kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             row_exact=True,
             queues=True,
@@ -187,6 +188,12 @@ class NullStage:
 
     def raw_rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
         return self.rows(ticket, outputs)
+
+    def read_blocks(self, group: int, blocks: NDArray[np.int32]) -> NDArray[np.uint8]:
+        raise NotImplementedError("it keeps no blocks")
+
+    def write_blocks(self, group: int, blocks: NDArray[np.int32], contents: NDArray[np.uint8]) -> None:
+        raise NotImplementedError("it keeps no blocks")
 
     def release(self, ticket: Ticket) -> None:
         self._find(ticket)

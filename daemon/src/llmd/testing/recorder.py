@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import (
+    KV_DTYPES,
     OP_KINDS,
     PLAIN_FORMATS,
     DeviceInfo,
@@ -52,7 +53,7 @@ class Recorder:
             score=0,
             memory_bytes=1 << 40,
             formats=(*PLAIN_FORMATS, "q8"),
-            kv_dtypes=("f32", "f16"),
+            kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             reason="it only records",
         )
@@ -116,6 +117,12 @@ class Recorder:
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         return self.rows(ticket, outputs)
+
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        raise NotImplementedError("it keeps no blocks")
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        raise NotImplementedError("it keeps no blocks")
 
     def release(self, ticket: Ticket) -> None:
         """Keep what was recorded."""

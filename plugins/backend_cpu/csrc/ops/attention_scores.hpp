@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "ops/kv_blocks.hpp"
+
 namespace llmd::LLMD_ISA {
 
 constexpr int64_t kChunk = 512;  // positions between two rescalings of the online softmax
@@ -18,32 +20,64 @@ struct Query {
     Vec total;      // sum of exponentials, a partial sum for each lane
 };
 
-// Scratch of a thread: queries [padded_dim][kQueries], then probabilities [kQueries][kChunk], then outputs
-// [kQueries][padded_dim].
+// Scratch of a thread: queries [padded_dim][kQueries], probabilities [kQueries][kChunk], outputs
+// [kQueries][padded_dim], and weights [kQueries][kBlockLen]: probabilities of a block times scales.
 struct TileScratch {
     float* queries;
     float* scores;
     float* outputs;
+    float* weights;
 };
 
-// Scores of kBlocks blocks at a time: [kQueries][kChunk] from column `column` on.
-template <class Element, int kQueries, int kBlocks>
-void score_blocks(const AttentionArgs& args, const Element* const* keys, const TileScratch& scratch,
-                  int64_t column) {
+// Adds the products of queries and keys over elements [first, last) of the head to `sums`.
+template <class Element, int kQueries, int kBlocks, class Sums>
+LLMD_INLINE void add_products(const KvHalf<Element>* keys, const float* queries, int64_t first, int64_t last,
+                              Sums& sums) {
     constexpr int kVecs = kBlocks * kVecsPerBlock;
-    Vec sums[kQueries * kVecs];
-    unroll<kQueries * kVecs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
-    for (int64_t d = 0; d < args.head_dim; ++d) {
+    for (int64_t d = first; d < last; ++d) {
         Vec key[kVecs];
         unroll<kVecs>([&](auto i) LLMD_LAMBDA {
-            key[i] = load(keys[i / kVecsPerBlock] + d * kBlockLen + i % kVecsPerBlock * Vec::kLanes);
+            key[i] = load(keys[i / kVecsPerBlock].codes + d * kBlockLen + i % kVecsPerBlock * Vec::kLanes);
         });
         unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-            const Vec q = set1(scratch.queries[d * kQueries + m]);
+            const Vec q = set1(queries[d * kQueries + m]);
             unroll<kVecs>([&](auto i)
                               LLMD_LAMBDA { sums[m * kVecs + i] = fma(q, key[i], sums[m * kVecs + i]); });
         });
     }
+}
+
+// As `add_products` over the whole head, for codes with scales.
+template <class Element, int kQueries, int kBlocks, class Sums>
+LLMD_INLINE void add_scaled_products(const KvHalf<Element>* keys, const float* queries, int64_t head_dim,
+                                     Sums& sums) {
+    constexpr int kVecs = kBlocks * kVecsPerBlock;
+    for (int64_t first = 0; first < head_dim; first += kKvGroup) {
+        Vec products[kQueries * kVecs];
+        unroll<kQueries * kVecs>([&](auto i) LLMD_LAMBDA { products[i] = set1(0.0F); });
+        const int64_t last = first + kKvGroup < head_dim ? first + kKvGroup : head_dim;
+        add_products<Element, kQueries, kBlocks>(keys, queries, first, last, products);
+        unroll<kVecs>([&](auto i) LLMD_LAMBDA {
+            const F16* scales = keys[i / kVecsPerBlock].scales + first / kKvGroup * kBlockLen;
+            const Vec scale = load(scales + i % kVecsPerBlock * Vec::kLanes);
+            unroll<kQueries>([&](auto m) LLMD_LAMBDA {
+                sums[m * kVecs + i] = fma(products[m * kVecs + i], scale, sums[m * kVecs + i]);
+            });
+        });
+    }
+}
+
+// Scores of kBlocks blocks at a time: [kQueries][kChunk] from column `column` on.
+template <class Element, int kQueries, int kBlocks>
+void score_blocks(const AttentionArgs& args, const KvHalf<Element>* keys, const TileScratch& scratch,
+                  int64_t column) {
+    constexpr int kVecs = kBlocks * kVecsPerBlock;
+    Vec sums[kQueries * kVecs];
+    unroll<kQueries * kVecs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
+    if constexpr (kScaled<Element>)
+        add_scaled_products<Element, kQueries, kBlocks>(keys, scratch.queries, args.head_dim, sums);
+    else
+        add_products<Element, kQueries, kBlocks>(keys, scratch.queries, 0, args.head_dim, sums);
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kVecs>([&](auto i) LLMD_LAMBDA {
             Vec score = sums[m * kVecs + i] * set1(args.scale);

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include "kv_layout.hpp"
 #include "ops/attention_values.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -17,9 +16,13 @@ struct QueryTile {
     int queries;
 };
 
-int64_t attention_scratch(int64_t head_dim) { return kQueryTile * (2 * padded_dim(head_dim) + kChunk); }
+int64_t attention_scratch(int64_t head_dim) {
+    const int64_t dim = KvLayout{KvDtype::kF32, 1, head_dim}.padded_dim();
+    return kQueryTile * (2 * dim + kChunk + kBlockLen);
+}
 
-void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, const TileScratch& scratch) {
+void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, const TileScratch& scratch,
+           int64_t dim) {
     for (int m = 0; m < tile.queries; ++m) {
         const int64_t number = tile.first + m;
         Query& query = queries[m];
@@ -33,7 +36,7 @@ void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, con
         const float* q = args.q + (query.row * args.heads + query.head) * args.head_dim;
         for (int64_t d = 0; d < args.head_dim; ++d) scratch.queries[d * tile.queries + m] = q[d];
     }
-    const int64_t outputs = tile.queries * padded_dim(args.head_dim);
+    const int64_t outputs = tile.queries * dim;
     for (int64_t i = 0; i < outputs; i += Vec::kLanes) store(scratch.outputs + i, set1(0.0F));
 }
 
@@ -54,15 +57,15 @@ void write_outputs(const AttentionArgs& args, const Query* queries, int count, c
 template <class Element, int kQueries>
 void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory) {
     constexpr int kTogether = kQueryTile / kQueries > 4 ? 4 : kQueryTile / kQueries;
-    const KvLayout layout{args.kv_heads, padded_dim(args.head_dim)};
-    const int64_t dim = layout.padded_dim;
-    const TileScratch scratch{memory, memory + kQueries * dim, memory + kQueries * (dim + kChunk)};
+    const KvBlocks<Element> pool(args);
+    const int64_t dim = pool.layout.padded_dim();
+    const TileScratch scratch{memory, memory + kQueries * dim, memory + kQueries * (dim + kChunk),
+                              memory + kQueries * (2 * dim + kChunk)};
     Query queries[kQueries];
-    begin(args, tile, queries, scratch);
+    begin(args, tile, queries, scratch, dim);
 
-    const Element* pool = static_cast<const Element*>(args.pool) + tile.kv_head * layout.head_size();
     const auto keys_of = [&](int64_t position) LLMD_LAMBDA {
-        return pool + tile.blocks[position / kBlockLen] * layout.block_size();
+        return pool.keys(tile.blocks[position / kBlockLen], tile.kv_head);
     };
     const int64_t end = queries[kQueries - 1].last + 1;
     for (int64_t start = queries[0].first / kBlockLen * kBlockLen, stop; start < end; start = stop) {
@@ -71,12 +74,12 @@ void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory
         const int64_t columns = blocks * kBlockLen;
         int64_t b = 0;
         for (; b + kTogether <= blocks; b += kTogether) {
-            const Element* keys[kTogether];
+            KvHalf<Element> keys[kTogether];
             for (int i = 0; i < kTogether; ++i) keys[i] = keys_of(start + (b + i) * kBlockLen);
             score_blocks<Element, kQueries, kTogether>(args, keys, scratch, b * kBlockLen);
         }
         for (; b < blocks; ++b) {
-            const Element* keys = keys_of(start + b * kBlockLen);
+            const KvHalf<Element> keys = keys_of(start + b * kBlockLen);
             score_blocks<Element, kQueries, 1>(args, &keys, scratch, b * kBlockLen);
         }
         for (int m = 0; m < kQueries; ++m) {
@@ -87,7 +90,7 @@ void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory
         }
         for (b = 0; b < blocks; ++b) {
             const int64_t position = start + b * kBlockLen;
-            const Element* values = keys_of(position) + layout.half();
+            const KvHalf<Element> values = pool.values(tile.blocks[position / kBlockLen], tile.kv_head);
             add_block<Element, kQueries>(queries, values, scratch, position, b * kBlockLen, dim);
         }
     }

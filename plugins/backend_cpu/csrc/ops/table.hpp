@@ -17,6 +17,7 @@
 #include "ops/q8_panels.hpp"
 #include "ops/read.hpp"
 #include "ops/rope.hpp"
+#include "ops/write_kv.hpp"
 
 namespace llmd::LLMD_ISA {
 

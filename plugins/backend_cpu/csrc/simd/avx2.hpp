@@ -33,6 +33,10 @@ LLMD_INLINE Vec load(const F16* p) {
 LLMD_INLINE Vec load(const BF16* p) {
     return {widen_bf16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
+LLMD_INLINE Vec load(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
+}
 LLMD_INLINE Vec load_n(const float* p, int n) { return {_mm256_maskload_ps(p, first_lanes(n))}; }
 LLMD_INLINE Vec load_n(const F16* p, int n) { return {_mm256_cvtph_ps(load_bits_n(p, n))}; }
 LLMD_INLINE Vec load_n(const BF16* p, int n) { return {widen_bf16(load_bits_n(p, n))}; }
@@ -41,6 +45,18 @@ LLMD_INLINE void store_n(float* p, Vec a, int n) { _mm256_maskstore_ps(p, first_
 LLMD_INLINE void store(F16* p, Vec a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+LLMD_INLINE void store(BF16* p, Vec a) {
+    const __m256i bits = _mm256_castps_si256(a.v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    // Adding to the bits of a NaN could carry into its sign.
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    const __m128i packed =
+        _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
 }
 // Lanes must be integers in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {

@@ -31,6 +31,10 @@ LLMD_INLINE Vec load(const BF16* p) {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
 }
+LLMD_INLINE Vec load(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
+}
 LLMD_INLINE Vec load_n(const float* p, int n) { return {_mm512_maskz_loadu_ps(first_lanes(n), p)}; }
 LLMD_INLINE Vec load_n(const F16* p, int n) {
     return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p))};
@@ -44,6 +48,16 @@ LLMD_INLINE void store_n(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, firs
 LLMD_INLINE void store(F16* p, Vec a) {
     const __m256i bits = _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bits);
+}
+LLMD_INLINE void store(BF16* p, Vec a) {
+    const __m512i bits = _mm512_castps_si512(a.v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    // Adding to the bits of a NaN could carry into its sign.
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+    const __m512i upper = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(upper));
 }
 // Lanes must be integers in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {

@@ -7,6 +7,8 @@
 
 #define LLMD_INLINE [[maybe_unused]] static inline __attribute__((always_inline))
 
+#define LLMD_INLINE_MEMBER inline __attribute__((always_inline))
+
 // Written after the parameters of a lambda that must melt into its caller.
 #define LLMD_LAMBDA __attribute__((always_inline))
 

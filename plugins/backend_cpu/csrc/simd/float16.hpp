@@ -32,6 +32,14 @@ LLMD_INLINE float widen(F16 x) {
     return from_bits(sign | wide << 23 | fraction << 13);
 }
 
+// Rounds to nearest even. Adding to the bits of a NaN could carry into its sign: it is cut instead.
+LLMD_INLINE BF16 narrow_bf16(float x) {
+    const uint32_t bits = to_bits(x);
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    const uint32_t rounded = nan ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
+    return {static_cast<uint16_t>(rounded >> 16)};
+}
+
 // Rounds to nearest even; values beyond 65504 become infinite, as IEEE 754 has it.
 LLMD_INLINE F16 narrow(float x) {
     const uint32_t bits = to_bits(x);

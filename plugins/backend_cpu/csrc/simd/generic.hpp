@@ -25,6 +25,10 @@ LLMD_INLINE Vec load(const float* p) {
 }
 LLMD_INLINE Vec load(const F16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
 LLMD_INLINE Vec load(const BF16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
+LLMD_INLINE Vec load(const int8_t* p) {
+    return {Lanes{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]),
+                  static_cast<float>(p[3])}};
+}
 template <class Element>
 LLMD_INLINE Vec load_n(const Element* p, int n) {
     Element first[4] = {};
@@ -37,6 +41,9 @@ LLMD_INLINE void store_n(float* p, Vec a, int n) {
 }
 LLMD_INLINE void store(F16* p, Vec a) {
     for (int i = 0; i < 4; ++i) p[i] = narrow(a.v[i]);
+}
+LLMD_INLINE void store(BF16* p, Vec a) {
+    for (int i = 0; i < 4; ++i) p[i] = narrow_bf16(a.v[i]);
 }
 
 LLMD_INLINE Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }

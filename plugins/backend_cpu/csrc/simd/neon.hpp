@@ -21,6 +21,12 @@ LLMD_INLINE Vec load(const F16* p) {
 LLMD_INLINE Vec load(const BF16* p) {
     return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
 }
+LLMD_INLINE Vec load(const int8_t* p) {
+    int32_t quad;
+    std::memcpy(&quad, p, sizeof quad);
+    const int16x8_t halves = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(quad)));
+    return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(halves)))};
+}
 template <class Element>
 LLMD_INLINE Vec load_n(const Element* p, int n) {
     Element first[4] = {};
@@ -35,6 +41,15 @@ LLMD_INLINE void store_n(float* p, Vec a, int n) {
 }
 LLMD_INLINE void store(F16* p, Vec a) {
     vst1_u16(reinterpret_cast<uint16_t*>(p), vreinterpret_u16_f16(vcvt_f16_f32(a.v)));
+}
+LLMD_INLINE void store(BF16* p, Vec a) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(a.v);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+    // Adding to the bits of a NaN could carry into its sign.
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    const uint32x4_t number = vceqq_f32(a.v, a.v);
+    vst1_u16(reinterpret_cast<uint16_t*>(p), vshrn_n_u32(vbslq_u32(number, rounded, quiet), 16));
 }
 // Lanes must be integers in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {

@@ -67,7 +67,7 @@ void add_weights(const CaseFile& file, Parts& parts) {
 
 StageLimits read_limits(const Array& array) {
     const std::vector<int64_t> numbers = array.int64s();
-    return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] != 0};
+    return {numbers[0], numbers[1], numbers[2], numbers[3], static_cast<KvDtype>(numbers[4])};
 }
 
 // Memory for the results of one ticket, of exact size so that a sanitizer sees a write beyond it.

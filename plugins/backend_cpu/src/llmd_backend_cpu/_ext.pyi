@@ -43,7 +43,7 @@ class Parts:
         Read what steps multiply by once, as fast as the machine can; returns the bytes.
         """
 
-    def kv_block_bytes(self, group: int, half_precision: bool) -> int:
+    def kv_block_bytes(self, group: int, kv_dtype: str) -> int:
         """Bytes of one block of a group, all its layers included."""
 
 class Selection:
@@ -54,7 +54,7 @@ class Selection:
 class Stage:
     """The parts of a program with KV pools and step buffers."""
 
-    def __init__(self, parts: Parts, blocks: Sequence[int], max_rows: int, max_sequences: int, max_outputs: int, num_candidates: int, half_precision_kv: bool) -> None: ...
+    def __init__(self, parts: Parts, blocks: Sequence[int], max_rows: int, max_sequences: int, max_outputs: int, num_candidates: int, kv_dtype: str) -> None: ...
 
     def add_ticket(self, hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], raw: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], edited: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], edited_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], edited_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], target_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], top_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], top_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """
@@ -66,3 +66,9 @@ class Stage:
 
     def apply_masks(self, ticket: int, masks: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """Finish the masked rows of a ticket."""
+
+    def read_blocks(self, group: int, blocks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], contents: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+        """Copy what blocks of a KV group hold to the rows of ``contents``."""
+
+    def write_blocks(self, group: int, blocks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], contents: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """The reverse of ``read_blocks``."""

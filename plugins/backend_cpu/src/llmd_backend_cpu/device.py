@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmd.api import DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
+from llmd.api import KV_DTYPES, DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
 from llmd.api.errors import DeviceError
 from llmd.api.machine import available_bytes, cpu_name, num_threads
 from llmd.api.ops import OP_KINDS
@@ -25,9 +25,10 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         score=50,
         memory_bytes=available_bytes(),
         formats=_FORMATS,
-        kv_dtypes=("f32", "f16"),
+        kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
+        kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {threads} thread{'' if threads == 1 else 's'}",
     )
 

@@ -42,7 +42,7 @@ class CpuParts:
         self._native: _ext.Parts | None = native
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
-        return self._loaded().kv_block_bytes(group, kv_dtype == "f16")
+        return self._loaded().kv_block_bytes(group, kv_dtype)
 
     def free_bytes(self) -> int:
         return available_bytes()

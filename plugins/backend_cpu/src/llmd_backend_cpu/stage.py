@@ -33,6 +33,7 @@ class CpuStage:
         self, program: Program, parts: _ext.Parts, blocks: Mapping[int, int], limits: StageLimits
     ) -> None:
         self._program = program
+        self._parts = parts
         self._limits = limits
         self._blocks = dict(blocks)
         self._native: _ext.Stage | None = _ext.Stage(
@@ -42,7 +43,7 @@ class CpuStage:
             max_sequences=limits.max_sequences,
             max_outputs=limits.max_outputs,
             num_candidates=limits.num_candidates,
-            half_precision_kv=limits.kv_dtype == "f16",
+            kv_dtype=limits.kv_dtype,
         )
         self._arrays = [TicketArrays.allocate(program, limits) for _ in range(limits.tickets)]
         for arrays in self._arrays:
@@ -101,6 +102,17 @@ class CpuStage:
         self._free.append(self._find(ticket).place)
         del self._open[ticket]
 
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        contents = np.empty((len(blocks), self._block_bytes(group)), np.uint8)
+        self._opened().read_blocks(group, blocks, contents)
+        return contents
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        expected = (len(blocks), self._block_bytes(group))
+        if contents.shape != expected:
+            raise ValueError(f"contents are {contents.shape}, expected {expected}")
+        self._opened().write_blocks(group, blocks, np.ascontiguousarray(contents))
+
     def close(self) -> None:
         self._native = None
         self._open.clear()
@@ -151,6 +163,11 @@ class CpuStage:
         if np.any((outputs < 0) | (outputs >= count)):
             raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{count - 1}")
         return outputs
+
+    def _block_bytes(self, group: int) -> int:
+        if group not in self._blocks:
+            raise ValueError(f"this stage keeps nothing for KV group {group}")
+        return self._parts.kv_block_bytes(group, self._limits.kv_dtype)
 
     def _opened(self) -> _ext.Stage:
         if self._native is None:

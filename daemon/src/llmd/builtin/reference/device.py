@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from llmd.api.device import DeviceInfo, DeviceProfile, KVDtype, Progress, Refusal, StageLimits
+from llmd.api.device import DeviceInfo, DeviceProfile, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import OP_KINDS
 from llmd.api.program import Program
 from llmd.api.tensors import PLAIN_FORMATS, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
-from llmd.builtin.reference.kv import block_bytes
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
 
@@ -31,10 +31,11 @@ def describe() -> DeviceInfo:
         score=1,
         memory_bytes=available_bytes(),
         formats=(*PLAIN_FORMATS, "q8"),
-        kv_dtypes=("f32", "f16"),
+        kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
         description=f"NumPy {np.__version__}, float64, one row at a time",
+        kv_layout=f"reference, NumPy {np.__version__}",
     )
 
 
@@ -72,7 +73,7 @@ class ReferenceParts:
         self._weights = weights
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
-        return block_bytes(self._program.groups[group], kv_dtype)
+        return kv_block_bytes(self._program.groups[group], kv_dtype)
 
     def free_bytes(self) -> int:
         return available_bytes()

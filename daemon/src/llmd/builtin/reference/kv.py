@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.device import KVDtype
+from llmd.api.kv import KVDtype
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-
-_DTYPES: Mapping[KVDtype, type[np.floating]] = {"f32": np.float32, "f16": np.float16}
-
-
-def block_bytes(group: KVGroup, kv_dtype: KVDtype) -> int:
-    """Bytes of one block: keys and values of all layers of the group."""
-    per_token = 2 * group.kv_heads * group.head_dim * np.dtype(_DTYPES[kv_dtype]).itemsize
-    return len(group.layers) * BLOCK_LEN * per_token
+from llmd.builtin.reference.kv_formats import KV_FORMATS
 
 
 class KVPool:
-    """Keys and values ``[2, layers, blocks, BLOCK_LEN, kv_heads, head_dim]`` of one group."""
+    """Keys and values of one group: arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``, as their dtype has them."""
 
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
+        self._format = KV_FORMATS[kv_dtype]
         shape = (2, len(group.layers), num_blocks, BLOCK_LEN, group.kv_heads, group.head_dim)
-        self._blocks = np.zeros(shape, _DTYPES[kv_dtype])
+        self._arrays = tuple(
+            np.zeros_like(array) for array in self._format.encode(np.zeros(shape, np.float32))
+        )
 
     def copy(self, source: int, target: int) -> None:
         """Copy a block, all layers."""
-        self._blocks[:, :, target] = self._blocks[:, :, source]
+        for array in self._arrays:
+            array[:, :, target] = array[:, :, source]
+
+    def read_blocks(self, blocks: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """What blocks hold, all layers, ``[len(blocks), bytes]``: each array of the dtype after the other.
+
+        Raises:
+            ValueError: there is no such block.
+        """
+        self._check(blocks)
+        return np.concatenate([_bytes(array[:, :, blocks]) for array in self._arrays], axis=1)
+
+    def write_blocks(self, blocks: NDArray[np.int32], contents: NDArray[np.uint8]) -> None:
+        """The reverse of `read_blocks`."""
+        self._check(blocks)
+        sizes = [_bytes(array[:, :, :1]).shape[1] for array in self._arrays]
+        if contents.shape != (len(blocks), sum(sizes)):
+            raise ValueError(f"contents are {contents.shape}, expected {(len(blocks), sum(sizes))}")
+        for array, part in zip(self._arrays, np.split(contents, np.cumsum(sizes)[:-1], axis=1), strict=True):
+            shape = (len(blocks), *array.shape[:2], *array.shape[3:])
+            array[:, :, blocks] = np.moveaxis(part.copy().view(array.dtype).reshape(shape), 0, 2)
+
+    def _check(self, blocks: NDArray[np.int32]) -> None:
+        count = self._arrays[0].shape[2]
+        if np.any((blocks < 0) | (blocks >= count)):
+            raise ValueError(f"blocks {blocks.tolist()} are outside of 0..{count - 1}")
 
     def write(
         self,
@@ -39,17 +58,26 @@ class KVPool:
         k: NDArray[np.float32],
         v: NDArray[np.float32],
     ) -> None:
-        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, rounded to the pool's dtype."""
+        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, rounded as the pool's dtype has it."""
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
-        self._blocks[0, layer, block, slot] = k
-        self._blocks[1, layer, block, slot] = v
+        for place, x in enumerate((k, v)):
+            for array, encoded in zip(self._arrays, self._format.encode(x), strict=True):
+                array[place, layer, block, slot] = encoded
 
     def read(
         self, layer: int, table: NDArray[np.int32], first: int, last: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return keys and values of positions ``[first, last)``, each ``[last - first, kv_heads, head_dim]``."""
         positions = np.arange(first, last)
-        found = self._blocks[:, layer, table[positions // BLOCK_LEN], positions % BLOCK_LEN].astype(
-            np.float64
+        block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
+        keys, values = (
+            self._format.decode(tuple(array[place, layer, block, slot] for array in self._arrays))
+            for place in range(2)
         )
-        return found[0], found[1]
+        return keys, values
+
+
+def _bytes(blocks: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """``[2, layers, blocks, …]`` → ``[blocks, bytes]``."""
+    first = np.ascontiguousarray(np.moveaxis(blocks, 2, 0))
+    return first.reshape(len(first), -1).view(np.uint8)

@@ -76,6 +76,12 @@ class ReferenceStage:
         self._find(ticket)
         del self._done[ticket]
 
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        return self._pool(group).read_blocks(blocks)
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        self._pool(group).write_blocks(blocks, contents)
+
     def close(self) -> None:
         self._done.clear()
         self._pools.clear()
@@ -101,6 +107,11 @@ class ReferenceStage:
         fed = self._outputs(step.feed)
         chosen = [t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()]
         return np.array(chosen, np.int32)
+
+    def _pool(self, group: int) -> KVPool:
+        if group not in self._pools:
+            raise ValueError(f"this stage keeps nothing for KV group {group}")
+        return self._pools[group]
 
     def _outputs(self, ticket: Ticket) -> OutputRows:
         outputs = self._find(ticket).outputs

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import KV_DTYPES, KVDtype
+from llmd.builtin.reference.kv_formats import KV_FORMATS, Float32, Float64
+
+# Bounds of rounding: half a unit in the last place, and half a step of the largest element of a group.
+RELATIVE = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "int8": 0.5 / 127 * 1.001}
+
+
+def kept(x: Float32, dtype: KVDtype) -> Float64:
+    return KV_FORMATS[dtype].decode(KV_FORMATS[dtype].encode(x))
+
+
+def random(*shape: int) -> Float32:
+    return np.random.default_rng(1).standard_normal(shape, np.float32)
+
+
+@pytest.mark.parametrize("dtype", KV_DTYPES)
+@pytest.mark.parametrize("head_dim", [1, 12, 32, 40, 128])
+def test_what_is_kept_is_the_nearest_that_the_dtype_has(dtype: KVDtype, head_dim: int) -> None:
+    x = random(5, 2, head_dim)
+    error = np.abs(kept(x, dtype) - x)
+    if dtype == "int8":
+        groups = [slice(first, first + 32) for first in range(0, head_dim, 32)]
+        assert all(
+            (error[..., g] <= RELATIVE[dtype] * np.abs(x[..., g]).max(-1, keepdims=True)).all()
+            for g in groups
+        )
+    else:
+        assert (error <= RELATIVE[dtype] * np.abs(x)).all()
+
+
+def test_bfloat16_rounds_ties_to_even_and_keeps_what_is_no_number() -> None:
+    ulp = 2.0**-7
+    x = np.array([1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.6 * ulp, np.inf, 3.4e38], np.float32)
+    assert kept(x, "bf16").tolist() == [1.0, 1 + 2 * ulp, -1 - ulp, np.inf, np.inf]
+    nan = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
+    assert np.isnan(kept(nan, "bf16")).all()
+
+
+def test_int8_groups_do_not_disturb_each_other() -> None:
+    x = random(1, 64)
+    x[0, 5] = 1000.0
+    assert np.abs(kept(x, "int8") - x)[0, 32:].max() < 0.02
+    assert np.abs(kept(x, "int8") - x)[0, :32].max() > 0.5
+
+
+def test_int8_keeps_zeros_and_the_largest_of_a_group() -> None:
+    x = np.zeros((2, 40), np.float32)
+    x[1, 33] = -127.0
+    assert np.array_equal(kept(x, "int8"), x)
+    tiny = np.full((1, 32), 1e-9, np.float32)
+    assert not kept(tiny, "int8").any(), "a scale that half precision has no number for"
+
+
+@pytest.mark.parametrize("dtype", KV_DTYPES)
+def test_each_token_and_head_is_rounded_alone(dtype: KVDtype) -> None:
+    x = random(4, 3, 40)
+    whole = kept(x, dtype)
+    for token in range(4):
+        for head in range(3):
+            assert np.array_equal(kept(x[token, head], dtype), whole[token, head])
