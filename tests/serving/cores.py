@@ -68,8 +68,11 @@ def submit(
     output: tuple[int, ...] = (),
     logprobs: int | None = None,
     stop_ids: tuple[int, ...] = (),
+    logprob_ids: tuple[int, ...] = (),
 ) -> Submit:
-    sampling = SamplingParams(seed=request_id, temperature=temperature, logprobs=logprobs)
+    sampling = SamplingParams(
+        seed=request_id, temperature=temperature, logprobs=logprobs, logprob_ids=logprob_ids
+    )
     stop = StopParams(max_tokens=max_tokens, stop_ids=stop_ids)
     return Submit(request_id, prompt(request_id, length), sampling, stop, output)
 

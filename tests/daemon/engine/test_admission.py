@@ -50,6 +50,7 @@ def test_a_request_larger_than_the_pool_is_refused(make_core: MakeCore) -> None:
         ("logit_bias", ((131, 1.0),)),
         ("bad_words", ((1, 131),)),
         ("allowed_ids", (-1, 131)),
+        ("logprob_ids", (0, 131)),
     ],
 )
 def test_ids_beyond_the_vocabulary_are_refused(make_core: MakeCore, field: str, value: object) -> None:

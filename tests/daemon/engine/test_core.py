@@ -65,6 +65,18 @@ def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) 
         assert output.logprobs.top == pytest.approx(expected[row, best].tolist(), abs=1e-5)
 
 
+def test_logprobs_of_named_tokens_are_exact_however_unlikely_they_are(make_core: MakeCore) -> None:
+    core = make_core()
+    logits = core.forward(np.array(prompt(1, 20), np.int32))[-1].astype(np.float64)
+    expected = logits - np.log(np.exp(logits).sum())
+    worst, best = int(logits.argmin()), int(logits.argmax())
+    for named in ((best,), (worst, best), (7, 7, 8)):
+        (output,) = run(core, submit(1, 20, max_tokens=1, logprobs=0, logprob_ids=named))[1]
+        assert output.logprobs is not None
+        assert output.logprobs.top_ids == named
+        assert output.logprobs.top == pytest.approx(expected[list(named)].tolist(), abs=1e-5)
+
+
 def test_each_sequence_ends_for_its_own_reason(make_core: MakeCore) -> None:
     free = ids(run(make_core(), submit(1, 20))[1])
     stopped = run(make_core(), submit(1, 20, stop_ids=(free[3],)), submit(2, 9, max_tokens=3))

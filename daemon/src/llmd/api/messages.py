@@ -36,7 +36,8 @@ class SamplingParams(msgspec.Struct, frozen=True):
 
     ``seed`` is 64-bit and always set: the front draws one where the request names none. ``choice`` is the choice index
     of the request (the third word of randomness). ``logprobs`` is how many alternatives are returned with each
-    token's own logprob, None for no logprobs; all come from the unmodified distribution.
+    token's own logprob, None for no logprobs; all come from the unmodified distribution. Where ``logprob_ids`` names
+    tokens, these are the alternatives, in this order, instead of the most likely ones.
     """
 
     seed: int
@@ -60,6 +61,7 @@ class SamplingParams(msgspec.Struct, frozen=True):
     dry: Dry | None = None
     bad_words: tuple[tuple[int, ...], ...] = ()
     allowed_ids: tuple[int, ...] = ()
+    logprob_ids: tuple[int, ...] = ()
 
 
 class StopParams(msgspec.Struct, frozen=True):

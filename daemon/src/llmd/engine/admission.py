@@ -102,6 +102,7 @@ class Admission:
             "logit_bias": [token for token, _ in params.logit_bias],
             "bad_words": [token for run in params.bad_words for token in run],
             "allowed_token_ids": params.allowed_ids,
+            "logprob_ids": params.logprob_ids,
         }
         for param, ids in named.items():
             if ids and not 0 <= min(ids) <= max(ids) < self._limits.vocab_size:

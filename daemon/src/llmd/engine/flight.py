@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api.messages import Logprobs
+from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.step import Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
 from llmd.engine.chain import Chain, Flight
@@ -135,11 +135,10 @@ class Arrival:
         if self._masks is not None:
             self._grammars.refuse_empty(self._masks, result.edited[:, 0])
         draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
-        wanted = ((row, one.sampling.logprobs) for row, one in enumerate(self.drawing) if one.family is None)
         logprobs = {
-            row: _logprobs(self.flight, result, row, draws.tokens[row], count)
-            for row, count in wanted
-            if count is not None
+            row: _logprobs(self.flight, result, row, draws.tokens[row], one.sampling)
+            for row, one in enumerate(self.drawing)
+            if one.sampling.logprobs is not None and one.family is None
         }
         return Drawn(draws, logprobs, result)
 
@@ -151,10 +150,20 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
     return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
 
 
-def _logprobs(flight: Flight, result: StepResult, row: int, token: int, wanted: int) -> Logprobs:
+def _logprobs(flight: Flight, result: StepResult, row: int, token: int, params: SamplingParams) -> Logprobs:
     """Log-probabilities of the unmodified distribution."""
-    found = np.flatnonzero(result.ids[row] == token)
-    raw = result.raw[row, found[0]] if found.size else flight.raw_rows(np.array([row], np.int32))[0, token]
+    chosen, *named = _raw_logits(flight, result, row, (token, *params.logprob_ids))
     lse = float(result.raw_logsumexp[row])
-    top = (result.top_raw[row, :wanted].astype(np.float64) - lse).tolist()
-    return Logprobs(float(raw) - lse, tuple(result.top_ids[row, :wanted].tolist()), tuple(top))
+    if params.logprob_ids:
+        return Logprobs(chosen - lse, params.logprob_ids, tuple(raw - lse for raw in named))
+    top = (result.top_raw[row, : params.logprobs].astype(np.float64) - lse).tolist()
+    return Logprobs(chosen - lse, tuple(result.top_ids[row, : params.logprobs].tolist()), tuple(top))
+
+
+def _raw_logits(flight: Flight, result: StepResult, row: int, ids: Sequence[int]) -> list[float]:
+    """The unedited logits of some tokens; the whole row is fetched where one is no candidate."""
+    candidates = result.ids[row].tolist()
+    if all(token in candidates for token in ids):
+        return [float(result.raw[row, candidates.index(token)]) for token in ids]
+    whole = flight.raw_rows(np.array([row], np.int32))[0]
+    return [float(whole[token]) for token in ids]
