@@ -16,7 +16,7 @@ from llmd.engine.composition import make_host
 from tests.docs.page import CODE, DOCS, rows_with
 
 PAGE = (DOCS / "features.md").read_text()
-BUILT_IN_DIALECTS = ("anthropic", "llamacpp", "native", "ollama", "openai")
+BUILT_IN_DIALECTS = ("anthropic", "llamacpp", "native", "ollama", "openai", "rerank")
 
 
 def commands(

@@ -44,7 +44,7 @@ def write_model(
     specials = (*SPECIALS, *extra_specials)
     config = llama(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=TURN_END)
     write_checkpoint(TinyModel("served", config, seed=seed), directory)
-    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer(specials)))
+    (directory / "tokenizer.json").write_text(json.dumps(byte_tokenizer(specials)))
     tokenizer_config = {
         "bos_token": "<s>",
         "eos_token": "<|im_end|>",
@@ -77,12 +77,14 @@ def write_embedding_model(
         "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
         "special_tokens": {"<|im_end|>": end},
     }
-    (directory / "tokenizer.json").write_text(json.dumps(_tokenizer(SPECIALS) | {"post_processor": ending}))
+    (directory / "tokenizer.json").write_text(
+        json.dumps(byte_tokenizer(SPECIALS) | {"post_processor": ending})
+    )
     (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
     return directory
 
 
-def _tokenizer(texts: tuple[str, ...]) -> dict[str, object]:
+def byte_tokenizer(texts: tuple[str, ...]) -> dict[str, object]:
     vocab = {sign: byte for byte, sign in enumerate(_byte_signs())}
     specials = [
         {

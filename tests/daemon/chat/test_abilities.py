@@ -4,6 +4,7 @@ from pathlib import Path
 
 from llmd.chat.abilities import Abilities, capabilities, read_abilities
 from tests.serving.model import write_embedding_model, write_model
+from tests.serving.reranker import write_reranker
 
 
 def test_model_with_a_template_chats(tmp_path: Path) -> None:
@@ -12,6 +13,10 @@ def test_model_with_a_template_chats(tmp_path: Path) -> None:
 
 def test_model_that_embeds_does_nothing_else(tmp_path: Path) -> None:
     assert read_abilities(write_embedding_model(tmp_path)) == Abilities(embedding=True)
+
+
+def test_model_that_ranks_is_asked_nothing_else(tmp_path: Path) -> None:
+    assert read_abilities(write_reranker(tmp_path)) == Abilities(ranking=True)
 
 
 def test_reasoning_is_told_by_the_template(tmp_path: Path) -> None:
@@ -34,5 +39,6 @@ def test_files_that_cannot_be_read_promise_nothing(tmp_path: Path) -> None:
 def test_capabilities_are_ollamas_words() -> None:
     assert capabilities(Abilities()) == ["completion"]
     assert capabilities(Abilities(embedding=True)) == ["embedding"]
+    assert capabilities(Abilities(ranking=True)) == ["rerank"]
     able = Abilities(chat=True, thinking=True, insert=True)
     assert capabilities(able) == ["completion", "tools", "insert", "thinking"]

@@ -79,6 +79,12 @@ def test_other_modules_are_refused_by_name(kinds: list[str], tmp_path: Path) -> 
     assert caught.value.hint
 
 
+def test_a_model_that_ranks_embeds_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "modules.json", [{"type": "a.Transformer"}, {"type": "a.LogitScore"}])
+    assert read_embedding(tmp_path, {}) is None
+    assert not embeds(tmp_path, {"architectures": ["Qwen3ForCausalLM"]})
+
+
 def test_a_transformer_in_a_folder_of_its_own_is_refused(tmp_path: Path) -> None:
     modules = [{"type": "a.Transformer", "path": "0_Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}]
     write(tmp_path / "modules.json", modules)

@@ -16,6 +16,7 @@ NEEDED = [
     "chat_template.jinja",
     "additional_chat_templates/tools.jinja",
     "1_Pooling/config.json",
+    "1_LogitScore/config.json",
     "LICENSE.txt",
 ]
 NOT_NEEDED = [

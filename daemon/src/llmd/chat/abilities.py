@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ModelError, NotFoundError
 from llmd.chat.fill_in_middle import form_of
+from llmd.chat.rerankers.reranker_files import ranks
 from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
 from llmd.models.config_file import read_config
@@ -21,12 +22,14 @@ class Abilities(Struct, frozen=True):
     """``chat``: it has a template, and so it can also be given tools. ``thinking``: its template knows reasoning.
 
     ``insert``: it fills in text before a suffix. ``embedding``: it embeds texts, and does nothing else.
+    ``ranking``: it ranks documents, and is asked nothing else.
     """
 
     chat: bool = False
     thinking: bool = False
     insert: bool = False
     embedding: bool = False
+    ranking: bool = False
 
 
 def read_abilities(directory: Path) -> Abilities:
@@ -34,6 +37,8 @@ def read_abilities(directory: Path) -> Abilities:
     try:
         if embeds(directory, read_config(directory)):
             return Abilities(embedding=True)
+        if ranks(directory):
+            return Abilities(ranking=True)
         sources = template_sources(directory)
         added = {token.content for token in read_tokenizer_config(directory).added.values()}
     except (ModelError, NotFoundError):
@@ -46,9 +51,13 @@ def read_abilities(directory: Path) -> Abilities:
 
 
 def capabilities(abilities: Abilities) -> list[str]:
-    """The abilities in Ollama's words. Every model that chats can be given tools: its calls are bound by a grammar."""
+    """The abilities in Ollama's words, and one for what it has no word for. Every model that chats can be given tools: its
+    calls are bound by a grammar.
+    """
     if abilities.embedding:
         return ["embedding"]
+    if abilities.ranking:
+        return ["rerank"]
     found = {"tools": abilities.chat, "insert": abilities.insert, "thinking": abilities.thinking}
     return ["completion", *(name for name, able in found.items() if able)]
 

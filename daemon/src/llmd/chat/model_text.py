@@ -20,6 +20,8 @@ from llmd.chat.grammars.answer_grammar import ModelGrammars
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.opening import with_opening
 from llmd.chat.prompt import encode_prompt
+from llmd.chat.rerankers.reranker import Reranker
+from llmd.chat.rerankers.reranker_files import NO_RERANKER, read_reranker
 from llmd.chat.templates.adapted_messages import adapted_messages
 from llmd.chat.templates.literals import RenderedPrompt
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -76,7 +78,7 @@ class ChatPrompt(Struct, frozen=True):
 class ModelText(Struct, frozen=True):
     """Tokenizer, template, grammars and stop tokens. Everything here may block: call it in a thread.
 
-    ``template`` may be the reason why there is none. ``opening`` are messages that stand before every conversation;
+    ``template`` and ``reranker`` may be the reason why there is none. ``opening`` are messages that stand before every conversation;
     ``stops`` are stop strings where a request has none.
     """
 
@@ -89,6 +91,7 @@ class ModelText(Struct, frozen=True):
     formats: AnswerFormats = AnswerFormats()
     opening: tuple[Mapping[str, Any], ...] = ()
     stops: tuple[str, ...] = ()
+    reranker: Reranker | RequestError = NO_RERANKER
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """A plain prompt: BOS once, special tokens read as such."""
@@ -98,6 +101,26 @@ class ModelText(Struct, frozen=True):
         """A conversation in the model's own form; raises as `render_chat` does."""
         return tuple(encode_prompt(self.tokenizer, self.render_chat(prompt)))
 
+    def encode_pair(self, query: str, document: str, instruction: str | None = None) -> tuple[int, ...]:
+        """What a reranker is asked about a document.
+
+        Raises:
+            RequestError: the model is none, or its template refuses the texts.
+            TemplateError: its template is broken or too slow.
+        """
+        rendered = self.as_reranker().render(self.renderer, query, document, instruction)
+        return tuple(encode_prompt(self.tokenizer, rendered))
+
+    def as_reranker(self) -> Reranker:
+        """How the model ranks.
+
+        Raises:
+            RequestError: it does not.
+        """
+        if isinstance(self.reranker, RequestError):
+            raise self.reranker.with_traceback(None)
+        return self.reranker
+
     def render_chat(self, prompt: ChatPrompt) -> RenderedPrompt:
         """The text that a conversation becomes.
 
@@ -106,7 +129,7 @@ class ModelText(Struct, frozen=True):
             RequestError: the messages are malformed, or the template refuses them.
         """
         if isinstance(self.template, TemplateError):
-            raise self.template
+            raise self.template.with_traceback(None)
         messages = with_opening(self.opening, prompt.messages)
         return self.renderer.render(
             self.template,
@@ -211,6 +234,7 @@ def load_model_text(
         stop_ids=stop_ids,
         grammars=ModelGrammars(tokenizer, stop_ids, checker, formats.reasoning),
         formats=formats,
+        reranker=read_reranker(directory, tokenizer, template),
     )
 
 

@@ -70,6 +70,7 @@ class SamplingChoice(Struct, frozen=True):
     dry: DryChoice | None = None
     bad_words: tuple[str, ...] = ()
     allowed_ids: tuple[int, ...] = ()
+    logprob_ids: tuple[int, ...] = ()
 
     @property
     def names_tokens(self) -> bool:
@@ -113,6 +114,7 @@ class SamplingChoice(Struct, frozen=True):
             dry=self._dry(tokens.breakers) if self._uses("dry") else None,
             bad_words=tokens.bad_words,
             allowed_ids=self.allowed_ids,
+            logprob_ids=self.logprob_ids,
         )
 
     def drawn_seed(self) -> int:

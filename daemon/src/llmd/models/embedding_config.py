@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,10 +11,10 @@ import msgspec
 from llmd.api.embedding import Embedding, Pooling
 from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.plugins import Config
-from llmd.models.files import is_named, read_bytes
+from llmd.models.files import is_named
 from llmd.models.json_file import DAMAGED, read_object
+from llmd.models.modules_file import MODULES_FILE, SCORE, Module, read_modules
 
-MODULES_FILE = "modules.json"
 POOLING_FILE = "config.json"
 TEXT_FILE = "sentence_bert_config.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
@@ -37,36 +37,30 @@ Embedding")."""
 _Form = TypeVar("_Form", bound=msgspec.Struct)
 
 
-class _Module(msgspec.Struct, frozen=True):
-    type: str
-    path: str = ""
-
-    @property
-    def kind(self) -> str:
-        return self.type.rpartition(".")[2]
-
-
 def embeds(directory: Path, config: Config) -> bool:
     """Whether a model is for embedding, told without a plan: it has the files of sentence-transformers, or its class is one
     that transformers names Model because it has no head.
+
+    Raises:
+        CheckpointError: a file is damaged.
     """
     names = config.get("architectures")
     is_bare = isinstance(names, list) and any(str(name).endswith("Model") for name in names[:1])
-    return is_bare or is_named(directory / MODULES_FILE)
+    return is_bare or _embedding_modules(directory) is not None
 
 
 def read_embedding(directory: Path, config: Config) -> Embedding | None:
-    """What the files of sentence-transformers say; None where there are none, and the model may be one that generates.
+    """What the files of sentence-transformers say; None where there are none, or those of a model that ranks.
 
     Raises:
         CheckpointError: a file is damaged or says nothing that could be meant.
         UnsupportedModelError: the model goes on behind the pooling, or pools in a way that llmd does not.
     """
-    path = directory / MODULES_FILE
-    if not is_named(path):
+    modules = _embedding_modules(directory)
+    if modules is None:
         return None
-    _, pooling, *rest = _modules(path)
-    files = directory / _inside(pooling.path, path) / POOLING_FILE
+    pooling, *rest = _pooling_modules(directory, modules)
+    files = pooling.folder(directory) / POOLING_FILE
     settings = read_object(files, max_bytes=MAX_BYTES)
     prompt = _default_prompt(directory / PROMPTS_FILE)
     if prompt and settings.get("include_prompt") is False:
@@ -121,39 +115,31 @@ def _with_nesting(embedding: Embedding, config: Config) -> Embedding:
     )
 
 
-def _modules(path: Path) -> list[_Module]:
-    """The transformer, the pooling, and the normalisation where there is one.
+def _embedding_modules(directory: Path) -> Sequence[Module] | None:
+    """The modules of a model that embeds, None where nothing says so."""
+    modules = read_modules(directory)
+    return None if modules and modules[-1].kind == SCORE else modules
+
+
+def _pooling_modules(directory: Path, modules: Sequence[Module]) -> Sequence[Module]:
+    """The pooling, and the normalisation where there is one.
 
     Raises:
         UnsupportedModelError: there are others; they are named.
     """
-    try:
-        modules = msgspec.json.decode(read_bytes(path, max_bytes=MAX_BYTES), type=list[_Module])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckpointError(f"is no list of modules: {error}", file=str(path), hint=DAMAGED) from error
-    kinds = [module.kind for module in modules]
+    path, kinds = directory / MODULES_FILE, [module.kind for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         raise UnsupportedModelError(
             f"{path}: the modules are {', '.join(kinds) or 'none'}; llmd computes Transformer, Pooling and Normalize, in "
             "this order",
             hint="take a model of these modules alone",
         )
-    if modules[0].path not in ("", "."):
+    if not modules[0].is_root:
         raise UnsupportedModelError(
             f"{path}: the transformer lies in the folder {modules[0].path}",
             hint="copy the files of that folder beside modules.json, and name the path there as empty",
         )
-    return modules
-
-
-def _inside(folder: str, path: Path) -> str:
-    """The folder of a module, which lies in the model's own."""
-    parts = PurePosixPath(folder)
-    if parts.is_absolute() or ".." in parts.parts:
-        raise CheckpointError(
-            f"names the folder {folder!r}, which lies outside", file=str(path), hint=DAMAGED
-        )
-    return folder
+    return modules[1:]
 
 
 def _poolings(values: Mapping[str, Any], path: Path) -> tuple[Pooling, ...]:

@@ -14,6 +14,7 @@ CONFIGS = (
     "modules.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
+    "1_LogitScore/config.json",
 )
 TOKENIZERS = (
     "tokenizer.json",

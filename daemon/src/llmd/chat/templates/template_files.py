@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,12 +18,12 @@ from llmd.models.files import is_named
 class ChatTemplate(msgspec.Struct, frozen=True):
     """A model's templates by name, and what they need to render.
 
-    ``variables`` are the special tokens by their roles (``bos_token``, …). ``special_texts`` are the texts that must
-    stay plain text where a request brings them.
+    ``variables`` are the special tokens by their roles (``bos_token``, …), and what else the model's makers give the
+    template. ``special_texts`` are the texts that must stay plain text where a request brings them.
     """
 
     sources: dict[str, str]
-    variables: dict[str, str | list[str]] = {}
+    variables: dict[str, Any] = {}
     special_texts: frozenset[str] = frozenset()
 
     def source(self, *, with_tools: bool) -> str:

@@ -39,7 +39,7 @@ class GenerationRequest(Struct, frozen=True):
     many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
     prompt lacks, because the request allowed to cut it. ``grammar`` binds every
     answer; ``grammar_param`` is the field that asks for it. ``priority``, ``cache_salt`` and ``prompt_logprobs`` are
-    those of `llmd.api.messages.Submit`. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
+    those of `llmd.api.messages.Submit`. ``together``: all answers take one place in the queue. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
     hold reasoning and calls.
     """
 
@@ -58,6 +58,7 @@ class GenerationRequest(Struct, frozen=True):
     cache_salt: str = ""
     conversation: ChatPrompt | None = None
     prompt_logprobs: int | None = None
+    together: bool = False
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -132,7 +133,8 @@ class Generation:
         self.timing.submit()
         if self.request.grammar is not None:
             supervisor.learn(self._text.grammars.vocabulary)
-        self._stream = supervisor.open(self._token_requests(await self._named_tokens()), record)
+        requests = self._token_requests(await self._named_tokens())
+        self._stream = supervisor.open(requests, record, together=self.request.together)
         while self._answers:
             index, token = await self._next(self._stream)
             self.timing.token()

@@ -175,14 +175,19 @@ class Supervisor:
         finally:
             self._room.leave(place, time.monotonic(), served=False)
 
-    def open(self, requests: Sequence[TokenRequest], record: RequestRecord | None = None) -> TokenStream:
+    def open(
+        self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
+    ) -> TokenStream:
         """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
+        Where they are ``together``, they take one place in the queue, however many there are.
 
         Raises:
             BusyError: too many wait already.
         """
         record = record or RequestRecord()
-        self._room.enter(record.key, len(requests), sum(len(r.prompt) for r in requests), time.monotonic())
+        places = [int(not together or place == len(requests) - 1) for place in range(len(requests))]
+        tokens = sum(len(r.prompt) for r in requests)
+        self._room.enter(record.key, sum(places), tokens, time.monotonic())
         submits = [
             Submit(
                 next(self._ids),
@@ -200,11 +205,11 @@ class Supervisor:
         sequences = [
             SequenceRecord(
                 record,
-                Place(record.key, 1, len(s.prompt)),
+                Place(record.key, places[index], len(s.prompt)),
                 time.monotonic(),
                 leads=s.sampling.choice == 0,
             )
-            for s in submits
+            for index, s in enumerate(submits)
         ]
         self._run_sequences(stream, submits, sequences, record)
         return stream

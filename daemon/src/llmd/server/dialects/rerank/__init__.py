@@ -1,0 +1,1 @@
+"""Ranking documents: the API of Jina and Cohere, which vLLM and llama.cpp serve, too."""
