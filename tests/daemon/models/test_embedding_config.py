@@ -21,6 +21,7 @@ def test_a_directory_without_modules_says_nothing(tmp_path: Path) -> None:
     assert read_embedding(tmp_path, {}) is None
     assert not embeds(tmp_path, {"architectures": ["LlamaForCausalLM"]})
     assert embeds(tmp_path, {"architectures": ["Qwen3Model"]})
+    assert embeds(tmp_path, {"architectures": ["BertForMaskedLM"]})
 
 
 @pytest.mark.parametrize("pooling", FLAGS)

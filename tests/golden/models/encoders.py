@@ -18,7 +18,7 @@ def bert(architecture: str = "BertModel", **fields: Any) -> dict[str, Any]:
         "position_embedding_type": "absolute",
         "type_vocab_size": 2,
         "pad_token_id": 0,
-        "vocab_size": 131,
+        "vocab_size": 192,
         "hidden_size": 64,
         "intermediate_size": 160,
         "num_hidden_layers": 2,

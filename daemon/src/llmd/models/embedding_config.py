@@ -39,13 +39,15 @@ _Form = TypeVar("_Form", bound=msgspec.Struct)
 
 def embeds(directory: Path, config: Config) -> bool:
     """Whether a model is for embedding, told without a plan: it has the files of sentence-transformers, or its class is one
-    that transformers names Model because it has no head.
+    that transformers names Model because it has no head, or an encoder's.
 
     Raises:
         CheckpointError: a file is damaged.
     """
     names = config.get("architectures")
-    is_bare = isinstance(names, list) and any(str(name).endswith("Model") for name in names[:1])
+    is_bare = isinstance(names, list) and any(
+        str(name).endswith(("Model", "ForMaskedLM")) for name in names[:1]
+    )
     return is_bare or _embedding_modules(directory) is not None
 
 
