@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 
 PLAN = TinyModel(layers=3).plan()
@@ -17,3 +18,7 @@ def test_each_tensor_is_listed_once_in_order_of_use() -> None:
     assert len(names) == len(set(names))
     assert names[0] == ("embed", None)
     assert names[-1] == ("head", None)
+
+
+def test_token_types_are_the_rows_of_their_table() -> None:
+    assert [TinyEncoder().plan().num_token_types, TinyModel().plan().num_token_types] == [2, 1]

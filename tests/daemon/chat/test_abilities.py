@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmd.chat.abilities import Abilities, capabilities, read_abilities
+from tests.golden.models.embedding import SCORERS
+from tests.serving.encoder import write_encoder
 from tests.serving.model import write_embedding_model, write_model
 from tests.serving.reranker import write_reranker
 
@@ -16,7 +18,8 @@ def test_model_that_embeds_does_nothing_else(tmp_path: Path) -> None:
 
 
 def test_model_that_ranks_is_asked_nothing_else(tmp_path: Path) -> None:
-    assert read_abilities(write_reranker(tmp_path)) == Abilities(ranking=True)
+    assert read_abilities(write_reranker(tmp_path / "generates")) == Abilities(ranking=True)
+    assert read_abilities(write_encoder(SCORERS[0], tmp_path / "scores")) == Abilities(ranking=True)
 
 
 def test_reasoning_is_told_by_the_template(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
+from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 from tests.serving.cores import prompt
@@ -26,6 +27,7 @@ class Watched(Chain):
     def __init__(self, chain: Chain) -> None:
         super().__init__(chain._stages)
         self.steps: list[list[int]] = []
+        self.token_types: list[NDArray[np.int32] | None] = []
         self.fails = 0
 
     def submit(self, step: Step, selection: Selection | None) -> Flight:
@@ -33,6 +35,7 @@ class Watched(Chain):
             self.fails -= 1
             raise DeviceError("gone")
         self.steps.append(np.diff(step.row_offsets).tolist())
+        self.token_types.append(step.token_types)
         return super().submit(step, selection)
 
 
@@ -54,6 +57,16 @@ def make_core(
     blocks = dict(enumerate(budget.num_blocks))
     chain = Watched(Chain([parts.stage(blocks, StageLimits(chunk_len, MAX_TEXTS, 1, "f32"))]))
     return EmbeddingCore(chain, plan.groups, budget, limits, ("mean",)), chain
+
+
+def make_encoder_core() -> tuple[EmbeddingCore, Watched]:
+    plan = TinyEncoder().plan()
+    limits = EmbeddingLimits.of(plan, 32)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    parts = ReferenceDevice().load(program, RandomSource(), lambda _done, _total: None)
+    chain = Watched(Chain([parts.stage({}, StageLimits(limits.max_rows, MAX_TEXTS, 1, "f32"))]))
+    budget = plan_kv((), (), slots=1, context_len=640, chunk_len=640, budget_bytes=0)
+    return EmbeddingCore(chain, (), budget, limits, ("mean",)), chain
 
 
 def embed(core: EmbeddingCore, lengths: Sequence[int]) -> list[NDArray[np.float32]]:
@@ -183,3 +196,27 @@ def test_limits_follow_the_plan() -> None:
     bare = type(plan)("e", 8, 9, 100, 100, (), plan.parts)
     limits = EmbeddingLimits.of(bare, 32)
     assert (limits.whole_texts, limits.max_rows) == (True, 100)
+    assert limits.num_token_types == 1
+    assert EmbeddingLimits.of(TinyEncoder().plan(), 32).num_token_types == 2
+
+
+def test_tokens_of_a_second_text_are_of_another_type() -> None:
+    core, chain = make_encoder_core()
+    core.submit(EmbedText(0, prompt(0, 5)))
+    core.submit(EmbedText(1, prompt(1, 4), second_at=3))
+    core.submit(EmbedText(2, prompt(1, 4), second_at=0))
+    one_type, two_types, other_type = finish(core)
+    (types,) = chain.token_types
+    assert types is not None
+    assert types.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert not np.array_equal(two_types, other_type)
+    core.submit(EmbedText(0, prompt(0, 5)))
+    assert np.array_equal(finish(core)[0], one_type)
+    assert chain.token_types[-1] is None, "a step of one type says nothing"
+
+
+def test_two_types_for_a_model_that_knows_one_are_refused() -> None:
+    core, _ = make_core()
+    with pytest.raises(RequestError, match="two types, the model tells none apart"):
+        core.submit(EmbedText(1, (5, 6), second_at=1))
+    assert not core.busy

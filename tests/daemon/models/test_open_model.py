@@ -13,7 +13,8 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.open_model import architecture_names, find_architecture, open_model
 from tests.corrupt import small_model
 from tests.corrupt.untouchable import map_untouchable
-from tests.golden.models.embedding import write_pooling
+from tests.golden.models.embedding import SCORERS, write_pooling
+from tests.serving.encoder import write_encoder
 
 Architectures = dict[str, Architecture]
 
@@ -146,3 +147,13 @@ def test_a_quantised_checkpoint_is_refused_before_its_tensors_are_missed(
 def test_a_missing_directory_is_not_found(tmp_path: Path, architectures: Architectures) -> None:
     with pytest.raises(NotFoundError):
         open_model(tmp_path / "absent", architectures)
+
+
+def test_a_model_with_a_classifier_scores_whatever_else_its_files_say(tmp_path: Path) -> None:
+    builtin = {name: known for known in llmd_architectures() for name in known.names}
+    directory = write_encoder(SCORERS[0], tmp_path / "scores")
+    write_pooling(directory, ["mean"])
+    opened = open_model(directory, builtin)
+    with opened.checkpoint:
+        assert opened.plan.parts[-1].kind == "score"
+        assert opened.embedding == Embedding(("cls",), normalizes=False, score="sigmoid")

@@ -36,12 +36,23 @@ ENCODERS = (
 )
 CASES = (TinyModel("qwen3-embedding", {**qwen3(), "architectures": ["Qwen3Model"]}, seed=4), *ENCODERS)
 
+SCORERS = (
+    TinyModel("bert-scores", bert("BertForSequenceClassification"), seed=2),
+    TinyModel("xlm-roberta-scores", roberta("XLMRobertaForSequenceClassification"), dtype="bf16", seed=3),
+)
+"""Models that score pairs of texts."""
+
 
 def texts(case: TinyModel) -> list[tuple[int, ...]]:
     """Token ids of the texts of a case; none is the padding token, around which RoBERTa would count positions."""
     vocab, padding = case.config["vocab_size"], case.config["pad_token_id"]
     drawn = (draw_tokens(case.seed + length, length, vocab) for length in LENGTHS)
     return [tuple(token + 1 if token == padding else token for token in text) for text in drawn]
+
+
+def second_at(case: TinyModel, length: int) -> int | None:
+    """Where the second text of a pair of so many tokens begins; None where the model has one type for both."""
+    return 2 * length // 3 if case.config["type_vocab_size"] > 1 else None
 
 
 def write_pooling(

@@ -25,7 +25,7 @@ from tests.golden.expected import (
 from tests.golden.models import embedding
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
-from tests.golden.oracle.pooled import pooled
+from tests.golden.oracle.pooled import pooled, scored
 from tests.golden.oracle.transformers_model import build, logits
 
 POSITIONS = (0, 1, 7, 16, 31, PROMPT_LEN - 1, 63, 81, PROMPT_LEN + NUM_GREEDY - 1)
@@ -73,9 +73,9 @@ def write(case: TinyModel, computed: Expected, gap: float) -> bool:
 
 
 def pool(case: TinyModel, *, writes: bool) -> bool:
-    """Compare what a model that embeds answers with its committed file, or write it."""
+    """Compare what a model that embeds or scores answers with its committed file, or write it."""
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
-    computed = pooled(case)
+    computed = scored(case) if case in embedding.SCORERS else pooled(case)
     if writes:
         write_pooled(case.name, computed, versions)
         return True
@@ -96,7 +96,7 @@ def main() -> int:
         if not args.cases or case.name in args.cases:
             computed, gap = compute(case)
             good &= write(case, computed, gap) if args.write else same(case, computed)
-    for case in embedding.CASES:
+    for case in (*embedding.CASES, *embedding.SCORERS):
         if not args.cases or case.name in args.cases:
             good &= pool(case, writes=args.write)
     return 0 if good else 1

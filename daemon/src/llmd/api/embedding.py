@@ -12,6 +12,10 @@ Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"
 """
 
 
+ScoreFunction = Literal["sigmoid", "identity"]
+"""What makes the score of a pair of texts of the number that a model leaves for it."""
+
+
 class Embedding(msgspec.Struct, frozen=True):
     """What the makers of an embedding model say about it.
 
@@ -21,6 +25,8 @@ class Embedding(msgspec.Struct, frozen=True):
 
     ``nested``: the first numbers of a vector are a vector, too (Kusupati et al. 2022, "Matryoshka Representation
     Learning"), at any length, or at those in ``nested_dimensions`` where there are some.
+
+    A model with a ``score`` is none for embedding, but runs as one: it reads two texts as one and leaves a single number.
     """
 
     poolings: tuple[Pooling, ...]
@@ -30,3 +36,4 @@ class Embedding(msgspec.Struct, frozen=True):
     lower_cases: bool = False
     nested: bool = False
     nested_dimensions: tuple[int, ...] = ()
+    score: ScoreFunction | None = None

@@ -169,11 +169,15 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
 
 
 class EmbedText(msgspec.Struct, frozen=True, tag=True):
-    """Embed a text, given as all of its tokens. Texts of one ``group`` come one after the other; groups take turns."""
+    """Embed a text, given as all of its tokens. Texts of one ``group`` come one after the other; groups take turns.
+
+    ``second_at``: tokens from there on are of type 1, those of a second text (see `llmd.api.step.Step`).
+    """
 
     request_id: int
     tokens: tuple[int, ...]
     group: int = 0
+    second_at: int | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

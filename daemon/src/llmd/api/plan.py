@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from llmd.api.ops import Op
+from llmd.api.ops import EmbedTokenType, Op
 from llmd.api.tensors import TensorRef
 
 HIDDEN = "hidden"
@@ -72,6 +72,12 @@ class ModelPlan(msgspec.Struct, frozen=True):
     def num_layers(self) -> int:
         """Layers of the model."""
         return 1 + max(part.layer for part in self.parts if part.layer is not None)
+
+    @property
+    def num_token_types(self) -> int:
+        """Token types that its embedding tells apart; 1 where it has no table of them."""
+        ops = (op for part in self.parts for op in part.ops)
+        return next((op.table.view_shape[0] for op in ops if isinstance(op, EmbedTokenType)), 1)
 
     def layer_parts(self, first: int, last: int) -> tuple[int, int]:
         """Part range ``[start, stop)`` of the layers ``[first, last)``, embedding and head not included."""

@@ -13,6 +13,7 @@ from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
 from llmd.models.config_file import read_config
 from llmd.models.embedding_config import embeds
+from llmd.models.scoring_config import scores
 
 # Words of templates that know reasoning, each of some family.
 _REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effort", "[THINK]")
@@ -35,9 +36,10 @@ class Abilities(Struct, frozen=True):
 def read_abilities(directory: Path) -> Abilities:
     """The abilities of a model directory; files that cannot be read promise nothing."""
     try:
-        if embeds(directory, read_config(directory)):
+        config = read_config(directory)
+        if embeds(directory, config):
             return Abilities(embedding=True)
-        if ranks(directory):
+        if scores(config) or ranks(directory):
             return Abilities(ranking=True)
         sources = template_sources(directory)
         added = {token.content for token in read_tokenizer_config(directory).added.values()}

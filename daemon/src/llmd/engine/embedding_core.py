@@ -7,6 +7,8 @@ from itertools import zip_longest
 from typing import Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
@@ -27,20 +29,22 @@ MAX_TEXTS = 32
 class EmbeddingLimits(msgspec.Struct, frozen=True):
     """What the core was built for. A step has at most `MAX_TEXTS` texts and ``max_rows`` tokens.
 
-    ``whole_texts``: each is whole in one step, because its first tokens see its last.
+    ``whole_texts``: each is whole in one step, because its first tokens see its last. ``num_token_types``: how many
+    the model tells apart.
     """
 
     vocab_size: int
     context_len: int
     max_rows: int
     whole_texts: bool
+    num_token_types: int = 1
 
     @classmethod
     def of(cls, plan: ModelPlan, chunk_len: int) -> Self:
         """The limits for a plan: one that keeps no keys and values wants texts whole."""
         whole = not plan.groups
         rows = max(chunk_len, plan.context_len) if whole else chunk_len
-        return cls(plan.vocab_size, plan.context_len, rows, whole)
+        return cls(plan.vocab_size, plan.context_len, rows, whole, plan.num_token_types)
 
     @property
     def kv_len(self) -> int:
@@ -64,8 +68,16 @@ class _Text(msgspec.Struct):
     request_id: int
     tokens: tuple[int, ...]
     group: int
+    second_at: int | None
     pool: Pool
     done: int = 0
+
+    def token_types(self, count: int) -> NDArray[np.int32]:
+        """Types of the next tokens."""
+        if self.second_at is None:
+            return np.zeros(count, np.int32)
+        places = np.arange(self.done, self.done + count)
+        return (places >= self.second_at).astype(np.int32)
 
 
 class EmbeddingCore:
@@ -113,10 +125,11 @@ class EmbeddingCore:
             RequestError: it has no tokens, too many, or one outside the vocabulary.
             MemoryBudgetError: the KV pool is too small for it, however long it waited.
         """
-        self._check(request.tokens)
+        self._check(request.tokens, request.second_at)
         if not self._texts:
             self._counters.begin()
-        text = _Text(request.request_id, request.tokens, request.group, open_pool(self._poolings))
+        pool = open_pool(self._poolings)
+        text = _Text(request.request_id, request.tokens, request.group, request.second_at, pool)
         self._texts[text.request_id] = text
         self._groups.setdefault(text.group, {})[text.request_id] = text
 
@@ -142,6 +155,9 @@ class EmbeddingCore:
             return Embedded(())
         pieces = [(text.tokens, text.done, count) for text, count in chunks]
         step = lay_out(pieces, self._pager.tables([text.request_id for text, _ in chunks]))
+        if any(text.second_at is not None for text, _ in chunks):
+            types = np.concatenate([text.token_types(count) for text, count in chunks])
+            step = msgspec.structs.replace(step, token_types=types)
         started = tuple(Started(text.request_id, 0) for text, _ in chunks if not text.done)
         try:
             with self._chain.submit(step, None) as flight:
@@ -227,7 +243,7 @@ class EmbeddingCore:
                 self._pager.free(text.request_id)
                 text.done, text.pool = 0, open_pool(self._poolings)
 
-    def _check(self, tokens: Sequence[int]) -> None:
+    def _check(self, tokens: Sequence[int], second_at: int | None) -> None:
         limits = self._limits
         if not tokens:
             raise RequestError("the text has no tokens", param="input", hint="send at least one token")
@@ -242,6 +258,12 @@ class EmbeddingCore:
                 f"token ids reach {min(tokens)}..{max(tokens)}, the vocabulary has 0..{limits.vocab_size - 1}",
                 param="input",
                 hint="use the tokenizer of this model",
+            )
+        if second_at is not None and limits.num_token_types < 2:
+            raise RequestError(
+                "the tokens are of two types, the model tells none apart",
+                param="input",
+                hint="the tokenizer is of another model: copy it from where the weights came from",
             )
         if not self._pager.fits_ever(len(tokens)):
             raise MemoryBudgetError(

@@ -18,6 +18,7 @@ from llmd.models.embedding_config import check_direction, default_embedding, rea
 from llmd.models.headless import without_head
 from llmd.models.plan_check import check_plan
 from llmd.models.safetensors import Mapper, map_file
+from llmd.models.scoring_config import read_scoring
 from llmd.models.stored_names import with_stored_names
 
 
@@ -54,10 +55,8 @@ def open_model(
     config = read_config(directory)
     architecture = find_architecture(config, architectures, file=str(directory / CONFIG_FILE))
     _refuse_quantized(config, directory)
-    embedding = read_embedding(directory, config)
     plan = _plan(architecture, config, context_len, directory / CONFIG_FILE)
-    if embedding is None and not plan.has_head:
-        embedding = default_embedding(config, causal=bool(plan.groups))
+    embedding = _embedding(directory, config, plan)
     if embedding is not None:
         if plan.groups:
             check_direction(config, directory / CONFIG_FILE)
@@ -70,6 +69,16 @@ def open_model(
         checkpoint.close()
         raise
     return OpenModel(directory, config, plan, checkpoint, notices, embedding)
+
+
+def _embedding(directory: Path, config: Config, plan: ModelPlan) -> Embedding | None:
+    """What is made of the rows that leave; None for a model that generates."""
+    if plan.parts[-1].kind == "score":
+        return read_scoring(config, str(directory / CONFIG_FILE))
+    embedding = read_embedding(directory, config)
+    if embedding is None and not plan.has_head:
+        return default_embedding(config, causal=bool(plan.groups))
+    return embedding
 
 
 def find_architecture(

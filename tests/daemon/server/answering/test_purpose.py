@@ -9,6 +9,7 @@ from llmd.server.answering.purpose import check_generates, embedding_of
 from llmd.server.errors import BadRequestError
 
 GENERATES = Loaded("llama", 10, 64, 64, 1, ("f32",), (), 64, 0.0)
+SCORES = structs.replace(GENERATES, embedding=Embedding(("cls",), normalizes=False, score="sigmoid"))
 EMBEDS = structs.replace(GENERATES, embedding=Embedding(("last",)))
 
 
@@ -22,6 +23,10 @@ def test_another_one_is_refused_by_name() -> None:
         check_generates("tiny", EMBEDS)
     with pytest.raises(BadRequestError, match="tiny generates text, it cannot embed") as generates:
         embedding_of("tiny", GENERATES)
-    for caught in (embeds.value, generates.value):
+    with pytest.raises(BadRequestError, match="tiny scores pairs of texts, it cannot generate") as chats:
+        check_generates("tiny", SCORES)
+    with pytest.raises(BadRequestError, match="tiny scores pairs of texts, it cannot embed") as scores:
+        embedding_of("tiny", SCORES)
+    for caught in (embeds.value, generates.value, chats.value, scores.value):
         assert (caught.code, caught.param) == ("unsupported_model", "model")
         assert caught.hint

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
-from llmd.api.messages import Load, SamplingParams, StopParams
+from llmd.api.messages import EmbedText, Load, SamplingParams, StopParams
 from llmd.server.engines.engine_process import engine_command
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor, TokenRequest
@@ -243,7 +243,8 @@ async def vectors_of(
 ) -> list[bytes]:
     """The vectors of texts; after so many of them the engine is killed."""
     vectors = [b""] * len(texts)
-    with closing(supervisor.embed(texts, RequestRecord())) as mailbox:
+    asked = [EmbedText(0, tokens) for tokens in texts]
+    with closing(supervisor.embed(asked, RequestRecord())) as mailbox:
         for count in range(len(texts)):
             if count == kill_after:
                 assert supervisor.pid is not None
@@ -268,10 +269,11 @@ async def test_texts_of_one_request_take_one_place(tmp_path: Path, probes: Path)
     async with supervised(
         write_embedding_model(tmp_path / "e"), engine_command(probes), limits=limits
     ) as supervisor:
-        many = [supervisor.embed([(1, 2)] * 50, RequestRecord()) for _ in range(5)]  # four run, one waits
+        texts = [EmbedText(0, (1, 2))] * 50
+        many = [supervisor.embed(texts, RequestRecord()) for _ in range(5)]  # four run, one waits
         assert supervisor.waiting == 1
         with pytest.raises(BusyError):
-            supervisor.embed([(1,)], RequestRecord())
+            supervisor.embed([EmbedText(0, (1,))], RequestRecord())
         for mailbox in many:
             mailbox.close()
         assert supervisor.waiting == 0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from llmd.api.embedding import Embedding
 from llmd.api.errors import ContextLengthError, LlmdError, RequestError
+from llmd.api.messages import EmbedText
 from llmd.chat.truncation import Fitted, fit_whole
 from llmd.server.answering.exchange import reply_headers
 from llmd.server.answering.purpose import embedding_of
@@ -82,7 +83,7 @@ class EmbeddingExchange(Struct, frozen=True):
                     embedding = embedding_of(self.model.name, ready.loaded)
                     check_nested(embedding, self.request.dimensions)
                     texts = await service.in_thread(to_tokens, ready, embedding, self.request)
-            found = await _embed(ready, [text.tokens for text in texts], record)
+            found = await vectors_of(ready, [EmbedText(0, text.tokens) for text in texts], record)
         vectors = await service.in_thread(to_vectors, found, embedding, self.request)
         record.finish = "stop"
         return Embeddings(
@@ -94,7 +95,7 @@ class EmbeddingExchange(Struct, frozen=True):
         )
 
 
-async def _embed(ready: ReadyModel, texts: Sequence[tuple[int, ...]], record: RequestRecord) -> list[bytes]:
+async def vectors_of(ready: ReadyModel, texts: Sequence[EmbedText], record: RequestRecord) -> list[bytes]:
     """The vector of each text as the engine sends it; texts that nobody waits for any more are cancelled."""
     vectors = [b""] * len(texts)
     with closing(ready.supervisor.embed(texts, record)) as mailbox:

@@ -10,31 +10,36 @@ UNSUPPORTED = "unsupported_model"
 
 
 def check_generates(name: str, loaded: Loaded) -> None:
-    """Refuse a model that embeds where one is asked to generate.
+    """Refuse a model that embeds or scores where one is asked to generate.
 
     Raises:
-        BadRequestError: the model embeds.
+        BadRequestError: the model does not generate.
     """
-    if loaded.embedding is not None:
-        raise BadRequestError(
-            f"{name} embeds texts, it cannot generate",
-            code=UNSUPPORTED,
-            param="model",
-            hint="send texts to /v1/embeddings, or name a model that generates",
-        )
+    if loaded.embedding is None:
+        return
+    if loaded.embedding.score is not None:
+        raise _refusal(f"{name} scores pairs of texts, it cannot generate", "name a model that generates")
+    raise _refusal(
+        f"{name} embeds texts, it cannot generate",
+        "send texts to /v1/embeddings, or name a model that generates",
+    )
 
 
 def embedding_of(name: str, loaded: Loaded) -> Embedding:
     """What the makers of a model say about its embeddings.
 
     Raises:
-        BadRequestError: the model generates.
+        BadRequestError: the model generates, or scores.
     """
-    if loaded.embedding is None:
-        raise BadRequestError(
-            f"{name} generates text, it cannot embed",
-            code=UNSUPPORTED,
-            param="model",
-            hint="name a model that embeds: one with modules.json, or whose architecture has no head",
-        )
-    return loaded.embedding
+    embedding = loaded.embedding
+    if embedding is not None and embedding.score is None:
+        return embedding
+    does = "generates text" if embedding is None else "scores pairs of texts"
+    raise _refusal(
+        f"{name} {does}, it cannot embed",
+        "name a model that embeds: one with modules.json, or whose architecture has no head",
+    )
+
+
+def _refusal(message: str, hint: str) -> BadRequestError:
+    return BadRequestError(message, code=UNSUPPORTED, param="model", hint=hint)

@@ -214,16 +214,16 @@ class Supervisor:
         self._run_sequences(stream, submits, sequences, record)
         return stream
 
-    def embed(self, texts: Sequence[tuple[int, ...]], record: RequestRecord) -> Mailbox[TextVector]:
-        """Embed texts, each given as its tokens. Their vectors come from the mailbox, which must be closed, and which ends
-        at the deadline. However many there are, they take one place in the queue.
+    def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
+        """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
+        which ends at the deadline. However many there are, they take one place in the queue.
 
         Raises:
             BusyError: too many wait already.
         """
-        self._room.enter(record.key, 1, sum(map(len, texts)), time.monotonic())
+        self._room.enter(record.key, 1, sum(len(text.tokens) for text in texts), time.monotonic())
         group = next(self._ids)
-        requests = [EmbedText(next(self._ids), tokens, group) for tokens in texts]
+        requests = [structs.replace(text, request_id=next(self._ids), group=group) for text in texts]
         mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
         # The engine answers in order: the last text has the place of all.
         places = [Place(record.key, int(r is requests[-1]), len(r.tokens)) for r in requests]
