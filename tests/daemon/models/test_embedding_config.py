@@ -36,13 +36,22 @@ def test_the_newer_form_names_its_poolings(tmp_path: Path) -> None:
     write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode": "lasttoken"})
     assert read_embedding(tmp_path, {}) == Embedding(("last",), normalizes=False)
     write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode": ["mean", "cls"]})
-    assert read_embedding(tmp_path, {}) == Embedding(("cls", "mean"), normalizes=False)
+    assert read_embedding(tmp_path, {}) == Embedding(("mean", "cls"), normalizes=False)
 
 
 def test_settings_of_the_text_are_read(tmp_path: Path) -> None:
     write_pooling(tmp_path, ["cls"])
     write(tmp_path / "sentence_bert_config.json", {"max_seq_length": 256, "do_lower_case": True, "other": 1})
     assert read_embedding(tmp_path, {}) == Embedding(("cls",), max_len=256, lower_cases=True)
+    write(tmp_path / "tokenizer_config.json", {"model_max_length": 128})
+    assert read_embedding(tmp_path, {}) == Embedding(("cls",), max_len=256, lower_cases=True)
+
+
+def test_the_tokenizer_limits_texts_where_nothing_else_does(tmp_path: Path) -> None:
+    write_pooling(tmp_path, ["cls"])
+    for limit, read in ((128, 128), (10**30, 10**30), (1e30, None), (None, None), ("x", None), (0, None)):
+        write(tmp_path / "tokenizer_config.json", {"model_max_length": limit})
+        assert read_embedding(tmp_path, {}) == Embedding(("cls",), max_len=read)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +107,9 @@ def test_an_unknown_pooling_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode": "attention"})
     with pytest.raises(UnsupportedModelError, match="'attention'"):
         read_embedding(tmp_path, {})
+    write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode": ["mean", {}]})
+    with pytest.raises(UnsupportedModelError, match="{}"):
+        read_embedding(tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -113,6 +125,8 @@ def test_an_unknown_pooling_is_refused_by_name(tmp_path: Path) -> None:
         ("1_Pooling/config.json", {"pooling_mode_cls_token": False}),
         ("1_Pooling/config.json", {"pooling_mode_cls_token": 1}),
         ("1_Pooling/config.json", {"pooling_mode": 3}),
+        ("1_Pooling/config.json", {"pooling_mode": []}),
+        ("tokenizer_config.json", "{"),
         ("sentence_bert_config.json", {"max_seq_length": "x"}),
         ("sentence_bert_config.json", {"max_seq_length": 0}),
         ("sentence_bert_config.json", {"do_lower_case": 7}),

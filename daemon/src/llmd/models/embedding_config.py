@@ -18,7 +18,8 @@ from llmd.models.modules_file import MODULES_FILE, SCORE, Module, read_modules
 POOLING_FILE = "config.json"
 TEXT_FILE = "sentence_bert_config.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
-MAX_BYTES = 1_000_000
+TOKENIZER_FILE = "tokenizer_config.json"
+MAX_BYTES = 16_000_000
 
 # In the order in which sentence-transformers joins them: the flag in the older form of the file, the name in the newer.
 POOLINGS: Mapping[str, tuple[str, Pooling]] = {
@@ -75,7 +76,7 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
         Embedding(
             _poolings(settings, files),
             normalizes=bool(rest),
-            max_len=text.max_seq_length,
+            max_len=text.max_seq_length or _tokenizer_limit(directory / TOKENIZER_FILE),
             prompt=prompt,
             lower_cases=text.do_lower_case,
         ),
@@ -145,18 +146,18 @@ def _pooling_modules(directory: Path, modules: Sequence[Module]) -> Sequence[Mod
 
 
 def _poolings(values: Mapping[str, Any], path: Path) -> tuple[Pooling, ...]:
-    found = [pooling for flag, pooling in POOLINGS.values() if values.get(flag) is True]
     named = values.get("pooling_mode", [])
-    for name in [named] if isinstance(named, str) else named if isinstance(named, list) else []:
-        if name not in POOLINGS:
-            raise UnsupportedModelError(
-                f"{path}: pooling_mode is {name!r}; known here: {', '.join(POOLINGS)}",
-                hint="take a model that pools in one of these ways",
-            )
-        found.append(POOLINGS[name][1])
-    if not found:
+    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    names = names or [name for name, (flag, _) in POOLINGS.items() if values.get(flag) is True]
+    unknown = [name for name in names if not isinstance(name, str) or name not in POOLINGS]
+    if unknown:
+        raise UnsupportedModelError(
+            f"{path}: pooling_mode is {unknown[0]!r}; known here: {', '.join(POOLINGS)}",
+            hint="take a model that pools in one of these ways",
+        )
+    if not names:
         raise CheckpointError("names no pooling", file=str(path), hint=DAMAGED)
-    return tuple(pooling for _, pooling in POOLINGS.values() if pooling in found)
+    return tuple(POOLINGS[name][1] for name in names)
 
 
 class _TextSettings(msgspec.Struct, frozen=True):
@@ -174,6 +175,13 @@ def _text_settings(path: Path) -> _TextSettings:
     if settings.max_seq_length is not None and settings.max_seq_length < 1:
         raise CheckpointError("max_seq_length is not above 0", file=str(path), hint=DAMAGED)
     return settings
+
+
+def _tokenizer_limit(path: Path) -> int | None:
+    """The longest text where nothing else names one; what stands there for none is larger than any window."""
+    values = read_object(path, max_bytes=MAX_BYTES) if is_named(path) else {}
+    limit = values.get("model_max_length")
+    return limit if isinstance(limit, int) and limit > 0 else None
 
 
 def _default_prompt(path: Path) -> str:
