@@ -47,6 +47,7 @@ bench-serve: setup .bench-llama-server/.made  ## measure the daemon beside llama
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_beams
+	@.venv-oracle/bin/python -m tests.golden.oracle.make_sentences
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_ranking
 	@.venv-oracle/bin/python -m tests.golden.templates.generate
 	@.venv-oracle/bin/python -m tests.golden.tokenizers.generate

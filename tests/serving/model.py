@@ -80,7 +80,12 @@ def write_embedding_model(
     (directory / "tokenizer.json").write_text(
         json.dumps(byte_tokenizer(SPECIALS) | {"post_processor": ending})
     )
-    (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
+    tokenizer_config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<s>",
+    }
+    (directory / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
     return directory
 
 
