@@ -165,7 +165,7 @@ class EmbeddingCore:
                 for (text, count), first in zip(chunks, step.row_offsets.tolist(), strict=False):
                     text.pool.add(hidden[first : first + count])
         except BaseException:
-            self._start_anew()
+            self._pager.rewind()
             raise
         self._counters.count_prefill(step.num_rows)
         return Embedded(tuple(self._advance(chunks)), started)
@@ -234,14 +234,6 @@ class EmbeddingCore:
                 vectors.append(TextVector(text.request_id, vector))
                 self.cancel(text.request_id)
         return vectors
-
-    def _start_anew(self) -> None:
-        """After a step that failed half way: texts that have begun begin again, as their pools may hold some of its rows."""
-        self._pager.rewind()
-        for text in self._texts.values():
-            if self._pager.owns(text.request_id):
-                self._pager.free(text.request_id)
-                text.done, text.pool = 0, open_pool(self._poolings)
 
     def _check(self, tokens: Sequence[int], second_at: int | None) -> None:
         limits = self._limits
