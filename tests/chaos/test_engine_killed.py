@@ -20,11 +20,15 @@ OnPiece = Callable[[], None]
 
 
 def fields(stream: int) -> dict[str, Any]:
-    """Greedy and sampled requests, whose answers differ; some have samplers with a state or a memory of their own."""
+    """Greedy and sampled requests, whose answers differ; some have samplers with a state or a memory of their own, some
+    search.
+    """
     sampled: dict[str, Any] = {"temperature": 1.2, "seed": stream}
     remembering = {"mirostat": 2, "mirostat_tau": 4, "dry_multiplier": 0.8, "frequency_penalty": 0.3}
     sampled |= remembering if stream % 4 == 3 else {"top_k": 40}
-    return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else {"temperature": 0})
+    greedy: dict[str, Any] = {"temperature": 0}
+    greedy |= {"use_beam_search": True, "best_of": 3} if stream % 4 == 2 else {}
+    return {"max_tokens": MAX_TOKENS, "ignore_eos": True} | (sampled if stream % 2 else greedy)
 
 
 def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> tuple[str, str | None, int]:

@@ -70,6 +70,21 @@ def test_completes_whole_and_streamed(client: openai.OpenAI) -> None:
     assert texts == [choice.text for choice in whole.choices]
 
 
+def test_searches_with_beams(client: openai.OpenAI) -> None:
+    fields: dict[str, Any] = {
+        **FIELDS,
+        "n": 3,
+        "extra_body": {"use_beam_search": True, "length_penalty": 0.5},
+    }
+    whole = client.chat.completions.create(messages=HELLO, **fields)
+    texts = [choice.message.content for choice in whole.choices]
+    assert len(texts) == 3
+    streamed = ["", "", ""]
+    for chunk in client.chat.completions.create(messages=HELLO, stream=True, **fields):
+        streamed[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
+    assert streamed == texts
+
+
 def test_completes_token_ids(client: openai.OpenAI) -> None:
     text = client.completions.create(prompt="Hello", **FIELDS)
     ids = client.completions.create(prompt=[*b"Hello"], **FIELDS)
@@ -89,8 +104,8 @@ def test_errors_arrive_as_the_clients_own(client: openai.OpenAI) -> None:
         client.chat.completions.create(messages=HELLO, model="nobody")
     assert missing.value.code == "model_not_found"
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(messages=HELLO, **FIELDS, extra_body={"use_beam_search": True})
-    assert (refused.value.param, refused.value.code) == ("use_beam_search", "unsupported_parameter")
+        client.chat.completions.create(messages=HELLO, **FIELDS, extra_body={"truncate_prompt_tokens": 5})
+    assert (refused.value.param, refused.value.code) == ("truncate_prompt_tokens", "unsupported_parameter")
     with pytest.raises(openai.BadRequestError) as long:
         client.chat.completions.create(messages=[{"role": "user", "content": "x" * CONTEXT_LEN}], **FIELDS)
     assert long.value.code == "context_length_exceeded"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.messages import TokenOutput
-from llmd.server.engines.supervisor import Supervisor, TokenRequest
+from llmd.server.engines.supervisor import Supervisor
+from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.http.request_record import RequestRecord
 from tests.serving.model import TEMPLATE, TURN_END, write_model

@@ -64,6 +64,18 @@ def test_narrowed_to_one_token_sampling_is_greedy(engine: Engine) -> None:
     assert engine.generate(QUESTION, max_tokens=6, seed=3, min_p=1.0).token_ids == greedy
 
 
+def test_beams_find_a_likelier_answer_than_drawing_the_best_token_does(engine: Engine) -> None:
+    def total(**options: Any) -> tuple[float, tuple[int, ...]]:
+        tokens = [*engine.stream(engine.tokenize("Hello"), max_tokens=24, temperature=0, **options)]
+        return sum(token.logprob for token in tokens), tuple(token.id for token in tokens)
+
+    found, ids = total(beam_width=4, length_penalty=0, early_stopping="never")
+    assert found > total()[0]
+    options: Any = {"beam_width": 4, "length_penalty": 0.0, "early_stopping": "never", "temperature": 1.5}
+    assert engine.generate(engine.tokenize("Hello"), max_tokens=24, **options).token_ids == ids
+    assert total(beam_width=1, length_penalty=0)[1] == total()[1]
+
+
 def test_a_stop_string_ends_the_answer_and_is_left_out(engine: Engine) -> None:
     whole = engine.generate(QUESTION, max_tokens=12, seed=1)
     stop = whole.text[3:5]
@@ -118,6 +130,13 @@ def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
         {"max_tokens": 0},
         {"stop": [""]},
         {"stop": ""},
+        {"beam_width": 0},
+        {"beam_width": 2.5},
+        {"beam_width": 99},
+        {"beam_width": 2, "length_penalty": 11},
+        {"beam_width": 2, "early_stopping": "soon"},
+        {"beam_width": 2, "early_stopping": []},
+        {"length_penalty": 1.0},
     ],
 )
 def test_options_out_of_range_are_refused(engine: Engine, options: dict[str, object]) -> None:

@@ -13,7 +13,7 @@ from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
 from tests import histories
-from tests.daemon.scheduler.families import Searches, lead
+from tests.daemon.scheduler.cohorts import Searches, lead
 
 GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
 CHUNK = 10
@@ -43,7 +43,7 @@ def rows(plan: StepPlan) -> Rows:
 
 
 def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None) -> None:
-    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of families get
+    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of cohorts get
     theirs from ``searches``.
     """
     pager = scheduler._pager
@@ -53,7 +53,7 @@ def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None)
             pager.advance(chunk.sequence.request_id, chunk.count)
         scheduler.join(chunk)
         for sequence in chunk.drawing:
-            if sequence.family is not None:
+            if sequence.cohort is not None:
                 if searches and not sequence.ended:
                     searches.draw(sequence)
             elif not sequence.ended and sequence.append(sequence.request_id) is not None:
@@ -240,10 +240,10 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
 
 
 def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
-    """Let a sequence be what it is called; one that would need more blocks than there are as a family remains alone."""
+    """Let a sequence be what it is called; one that would need more blocks than there are as a cohort remains alone."""
     if kind == "scored":
         score(sequence)
-    elif kind == "family" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
+    elif kind == "cohort" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
         lead(sequence, width)
 
 
@@ -256,7 +256,7 @@ def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
             st.integers(1, 30),
             st.integers(-1, 1),
             st.integers(0, 60),
-            st.sampled_from(["alone", "twin", "scored", "family"]),
+            st.sampled_from(["alone", "twin", "scored", "cohort"]),
         ),
         min_size=1,
         max_size=12,
@@ -309,7 +309,7 @@ def test_every_request_ends_whatever_the_pool(
         if now > 60 and not (plans or scheduler.running or scheduler.num_waiting):
             break
     for index, sequence in enumerate(sequences):
-        length = searches.ended.get(index, 0) if sequence.family else len(sequence.tokens)
+        length = searches.ended.get(index, 0) if sequence.cohort else len(sequence.tokens)
         ended = length == sequence.prompt_len + sequence.stop.max_tokens
         assert ended or index in cancelled
     assert [pool.num_free for pool in scheduler._pager.pools] == [blocks, blocks]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
-from llmd.scheduler.family import Family
+from llmd.scheduler.cohort import Cohort
 from llmd.scheduler.sequence import Finish, Sequence
 
 
@@ -42,8 +42,8 @@ def test_a_fork_has_the_same_tokens_and_goes_its_own_way() -> None:
     assert forked.cache_keys is not sequence.cache_keys
 
 
-def test_a_member_belongs_to_the_request_of_its_family() -> None:
+def test_a_member_belongs_to_the_request_of_its_cohort() -> None:
     sequence = make(StopParams(max_tokens=3))
     assert sequence.owner_id == 1
-    sequence.family = Family(9, 2, [sequence])
+    sequence.cohort = Cohort(9, 2, [sequence])
     assert sequence.owner_id == 9

@@ -25,6 +25,10 @@ class GenerationOptions(TypedDict, total=False):
     ``stop``: a text, or texts, that end the answer and are left out of it. ``system``: instructions that stand before a
     question; a conversation has its own. ``grammar`` binds the answer, for instance
     ``Grammar("json_schema", json.dumps(schema))``; the answer ends where the grammar is complete.
+
+    ``beam_width`` searches for the likeliest answer with so many beams, and draws nothing; it comes whole, at the end.
+    ``length_penalty`` above 1 prefers longer answers, 0 adds up log-probabilities. ``early_stopping`` True ends the search
+    when so many answers have ended, ``never`` only when no better one can come.
     """
 
     max_tokens: int | None
@@ -36,6 +40,9 @@ class GenerationOptions(TypedDict, total=False):
     stop: str | Sequence[str] | None
     system: str | None
     grammar: Grammar | None
+    beam_width: int | None
+    length_penalty: float | None
+    early_stopping: bool | Literal["never"] | None
 
 
 class GeneratedToken(Struct, frozen=True):

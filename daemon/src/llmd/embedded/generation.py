@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import SamplingParams, StopParams, TokenOutput
+from llmd.api.messages import BeamParams, SamplingParams, StopParams, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import SamplingChoice
@@ -15,6 +15,13 @@ from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt
 from llmd.embedded.token_queue import TokenQueue
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p")
+LIMITS = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "top_k": (0, 1 << 31),
+    "length_penalty": (-10, 10),
+}
 
 
 def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[int, ...]:
@@ -86,7 +93,7 @@ def generate(
     if grammar is not None:
         queue.learn(text.grammars.vocabulary)
     ends = _stop_of(text, window, len(prompt), options)
-    request = queue.submit(prompt, sampling_of(text, options), ends, grammar)
+    request = queue.submit(prompt, sampling_of(text, options), ends, grammar, beams_of(options))
     try:
         while True:
             token = queue.next(request)
@@ -113,6 +120,35 @@ def sampling_of(text: ModelText, options: GenerationOptions) -> SamplingParams:
     return choice.params(text.defaults, choice.drawn_seed(), choice=0)
 
 
+def beams_of(options: GenerationOptions) -> BeamParams | None:
+    """The search that is wanted, if any.
+
+    Raises:
+        RequestError: a value is out of range.
+    """
+    width = _integer(options, "beam_width")
+    penalty, early = options.get("length_penalty"), options.get("early_stopping")
+    if width is None:
+        if penalty is not None or early is not None:
+            raise RequestError(
+                "length_penalty and early_stopping go with beam_width",
+                param="beam_width",
+                hint="give it, too",
+            )
+        return None
+    if penalty is not None:
+        _check("length_penalty", penalty)
+    if early not in (None, True, False, "never"):
+        raise RequestError(
+            f'early_stopping is {early!r}, expected True, False or "never"',
+            param="early_stopping",
+            hint="correct it",
+        )
+    return BeamParams(
+        width, 1, 1.0 if penalty is None else penalty, "never" if early == "never" else bool(early)
+    )
+
+
 def _integer(options: GenerationOptions, name: str) -> int | None:
     """An integer option. What is none is refused here: in the batch it would end other callers' steps."""
     value = options.get(name)
@@ -125,8 +161,7 @@ def _integer(options: GenerationOptions, name: str) -> int | None:
 
 
 def _check(name: str, value: float) -> None:
-    limits = {"temperature": (0, 2), "top_p": (0, 1), "min_p": (0, 1), "top_k": (0, 1 << 31)}
-    low, high = limits[name]
+    low, high = LIMITS[name]
     if not low <= value <= high or (name == "top_p" and value == 0):
         raise RequestError(f"{name} is {value}, expected {low} to {high}", param=name, hint="correct it")
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
 from llmd.api.messages import (
+    BeamParams,
     Grammar,
     Output,
     Report,
@@ -22,6 +23,7 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
+from llmd.chat.answers.found_tokens import found_tokens
 from llmd.engine.core import EngineCore
 from llmd.server.errors import from_engine
 
@@ -55,6 +57,7 @@ class TokenQueue:
         sampling: SamplingParams,
         stop: StopParams,
         grammar: Grammar | None = None,
+        beams: BeamParams | None = None,
     ) -> int:
         """Queue a request; returns its id.
 
@@ -64,7 +67,7 @@ class TokenQueue:
         """
         with self._taken():
             request_id = next(self._ids)
-            self._core.submit(Submit(request_id, prompt, sampling, stop, grammar=grammar))
+            self._core.submit(Submit(request_id, prompt, sampling, stop, grammar=grammar, beams=beams))
             self._waiting[request_id] = deque()
             return request_id
 
@@ -148,6 +151,8 @@ class TokenQueue:
     def _hand_out(self, output: Output) -> None:
         for token in output.tokens:
             self._waiting[token.request_id].append(token)
+        for ended in output.beams:
+            self._waiting[ended.request_id] += found_tokens(ended.request_id, ended.hypotheses[0])
         for one in output.failed:
             if one.request_id in self._waiting:
                 self._failed[one.request_id] = from_engine(one)

@@ -93,7 +93,7 @@ class Admission:
             raise MemoryBudgetError(
                 f"{width} beams of {max_new} tokens after a prompt of {prompt_len} need up to {needed} blocks of"
                 f" {BLOCK_LEN} tokens, the KV pool has {there}",
-                hint="lower max_tokens or the number of beams, or serve with a larger --memory-budget",
+                hint="lower max_tokens or the number of beams, or serve with a larger --kv-memory",
             )
 
     def _check_ids(self, params: SamplingParams) -> None:

@@ -179,7 +179,7 @@ class EngineCore:
     def _append(self, sequence: Sequence, row: int, drawn: Drawn) -> Finish | None:
         if sequence.ended:
             return None
-        if sequence.family is not None:
+        if sequence.cohort is not None:
             self._beams.take(sequence, row, drawn.result)
             return None
         if self._grammars.has_failed(sequence.request_id):
@@ -200,7 +200,7 @@ class EngineCore:
         self._scores.take(arrival.plan.chunks, drawn.result, len(arrival.drawing))
         outputs = []
         for row, sequence in enumerate(arrival.drawing):
-            if sequence.family or sequence.ended or self._grammars.has_failed(sequence.request_id):
+            if sequence.cohort or sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
             told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)

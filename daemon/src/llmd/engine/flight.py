@@ -138,7 +138,7 @@ class Arrival:
         logprobs = {
             row: _logprobs(self.flight, result, row, draws.tokens[row], one.sampling)
             for row, one in enumerate(self.drawing)
-            if one.sampling.logprobs is not None and one.family is None
+            if one.sampling.logprobs is not None and one.cohort is None
         }
         return Drawn(draws, logprobs, result)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from llmd.pager.pager import Pager, blocks_for
 from llmd.scheduler.chunk import Chunk
-from llmd.scheduler.family import Family
+from llmd.scheduler.cohort import Cohort
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.waiting_line import BY_RANK, WaitingLine
 
@@ -40,7 +40,7 @@ class Scheduler:
     Twins are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
     draw their first tokens from its last row, and go on as its forks.
 
-    A family of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
+    A cohort of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
     whole; then what they have in common is computed once. Their next tokens are chosen together, once the rows of all have
     arrived: they have none in a step that is planned before.
 
@@ -108,16 +108,16 @@ class Scheduler:
             else:
                 self.add(twin)
 
-    def renew(self, family: Family, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]) -> None:
-        """Let a family go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
-        family is on its way.
+    def renew(self, cohort: Cohort, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]) -> None:
+        """Let a cohort go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
+        cohort is on its way.
         """
-        for one in family.members:
+        for one in cohort.members:
             if one not in members:
                 self.remove(one.request_id)
         for parent, child in forks:
             self._fork_member(parent, child)
-        family.members = members
+        cohort.members = members
 
     def rewind(self) -> None:
         """Take that all steps on their way have failed: their tokens are not drawn."""
@@ -139,18 +139,18 @@ class Scheduler:
         return self._pager.fork(parent.request_id, child.request_id, child.tokens)
 
     def _fork_from_leaders(self) -> None:
-        """Let the members of families that began anew go on from what their leader has computed for all."""
-        for leader in [one for one in self.running if one.family and one.family.shared_len]:
-            family = leader.family
-            assert family is not None
-            if self._pager.length(leader.request_id) == family.shared_len:
-                family.shared_len = 0
-                for member in family.members[1:]:
+        """Let the members of cohorts that began anew go on from what their leader has computed for all."""
+        for leader in [one for one in self.running if one.cohort and one.cohort.shared_len]:
+            cohort = leader.cohort
+            assert cohort is not None
+            if self._pager.length(leader.request_id) == cohort.shared_len:
+                cohort.shared_len = 0
+                for member in cohort.members[1:]:
                     self._fork_member(leader, member)
 
     def _fork_member(self, parent: Sequence, child: Sequence) -> None:
         forked = self._pager.fork(parent.request_id, child.request_id, child.tokens)
-        assert forked, "a family has a slot for each of its members"
+        assert forked, "a cohort has a slot for each of its members"
         insort(self.running, child, key=BY_RANK)
 
     def _plan_running(self) -> tuple[list[Chunk], int]:
@@ -159,7 +159,7 @@ class Scheduler:
         left, index = self._chunk_len, 0
         while index < len(self.running):
             sequence = self.running[index]
-            if sequence.family is None:
+            if sequence.cohort is None:
                 start, count, used = self._next(sequence, left)
                 prepare = partial(self._pager.prepare, sequence.request_id, count)
                 if count and self._make_room(sequence, prepare):
@@ -168,13 +168,13 @@ class Scheduler:
                 index += 1
             else:
                 members = self._together(sequence)
-                planned, left = self._plan_family(members, left)
+                planned, left = self._plan_cohort(members, left)
                 chunks += planned
                 index += len(members)
         return chunks, left
 
-    def _plan_family(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
-        """Chunks of a family's running members, which get room for all of them or give way."""
+    def _plan_cohort(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
+        """Chunks of a cohort's running members, which get room for all of them or give way."""
         spans = []
         for member in members:
             start, count, used = self._next(member, left)
@@ -188,9 +188,9 @@ class Scheduler:
 
     def _together(self, sequence: Sequence) -> list[Sequence]:
         """The running sequences that give way with one of them; they lie next to each other."""
-        if sequence.family is None:
+        if sequence.cohort is None:
             return [sequence]
-        return [one for one in self.running if one.family is sequence.family]
+        return [one for one in self.running if one.cohort is sequence.cohort]
 
     def _next(self, sequence: Sequence, left: int) -> tuple[int, int, int]:
         """The first and the number of a sequence's next rows, and how many of ``left`` prefill tokens they use."""
@@ -205,12 +205,12 @@ class Scheduler:
 
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
         """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own, and so do those
-        that are computed for a family.
+        that are computed for a cohort.
         """
         unscored = sequence.unscored_from - start
         if unscored > 0:
             return min(count, unscored, self._scorable)
-        shared = sequence.family.shared_len - start if sequence.family else 0
+        shared = sequence.cohort.shared_len - start if sequence.cohort else 0
         return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
@@ -219,7 +219,7 @@ class Scheduler:
             return Chunk(sequence, start, count, ends=False, scored=True)
         ends = start + count == sequence.expected_len
         twins = self._twins(sequence) if ends else ()
-        for one in (sequence, *twins) if ends and sequence.family is None else ():
+        for one in (sequence, *twins) if ends and sequence.cohort is None else ():
             one.pending += 1
         return Chunk(sequence, start, count, ends, twins)
 
@@ -237,7 +237,7 @@ class Scheduler:
 
     def _make_room(self, sequence: Sequence, prepare: Callable[[], bool]) -> bool:
         """Take blocks as ``prepare`` does, from sequences of later ranks if need be; False where the sequence itself, or its
-        family, gave way.
+        cohort, gave way.
         """
         while not prepare():
             last = self._together(self.running[-1])
@@ -251,9 +251,9 @@ class Scheduler:
         return True
 
     def _wait_again(self, sequence: Sequence) -> None:
-        if sequence.family is not None:
-            sequence.family.restart()
-            sequence = sequence.family.leader
+        if sequence.cohort is not None:
+            sequence.cohort.restart()
+            sequence = sequence.cohort.leader
         self.add(sequence)
 
     def _start(self, left: int) -> list[tuple[Sequence, Chunk]]:
@@ -262,7 +262,7 @@ class Scheduler:
         """
         started = []
         while left and (sequence := self._first_to_start()) is not None:
-            width = sequence.family.width if sequence.family else 1
+            width = sequence.cohort.width if sequence.cohort else 1
             if self._slots_used() + width > self._slots:
                 break
             cached = self._open(sequence)
@@ -279,22 +279,22 @@ class Scheduler:
         return started
 
     def _slots_used(self) -> int:
-        """Slots of what runs and joins; a family takes those of all that it may have."""
-        alone = sum(one.family is None for one in self.running)
-        families = sum(one.family.width for one in self.running if one.family and one is one.family.leader)
-        return alone + families + len(self._joining)
+        """Slots of what runs and joins; a cohort takes those of all that it may have."""
+        alone = sum(one.cohort is None for one in self.running)
+        cohorts = sum(one.cohort.width for one in self.running if one.cohort and one is one.cohort.leader)
+        return alone + cohorts + len(self._joining)
 
     def _open(self, sequence: Sequence) -> int | None:
         """Open what waits; returns how many of its tokens are cached, None where too few blocks are free."""
         # A block for each sequence that runs: what is started now should not be preempted in the next step.
-        spare, family = len(self.running), sequence.family
-        if family is None:
+        spare, cohort = len(self.running), sequence.cohort
+        if cohort is None:
             return self._pager.open(sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare)
         if spare:
-            apart = len(sequence.tokens) - family.shared_len if family.shared_len else 0
-            spare += family.width * (1 + blocks_for(apart))
+            apart = len(sequence.tokens) - cohort.shared_len if cohort.shared_len else 0
+            spare += cohort.width * (1 + blocks_for(apart))
         # The leader itself reaches the place where the others fork.
-        most_cached = family.shared_len - 1 if family.shared_len else None
+        most_cached = cohort.shared_len - 1 if cohort.shared_len else None
         return self._pager.open(
             sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare, most_cached=most_cached
         )

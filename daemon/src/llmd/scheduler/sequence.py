@@ -9,7 +9,7 @@ import msgspec
 from llmd.api.messages import SamplingParams, StopParams, Submit
 from llmd.pager.keys import KeyChain, prompt_key
 from llmd.pager.pool import Key
-from llmd.scheduler.family import Family
+from llmd.scheduler.cohort import Cohort
 
 
 class Finish(StrEnum):
@@ -38,7 +38,7 @@ class Sequence(msgspec.Struct, eq=False):
     ended: bool = False
     prompt_logprobs: int | None = None
     """How many alternatives its prompt is scored with; None: it is not scored."""
-    family: Family | None = None
+    cohort: Cohort | None = None
     """With whom it runs and gives way, where it is a beam: whoever searches appends its tokens, and no step draws any."""
 
     @classmethod
@@ -60,7 +60,7 @@ class Sequence(msgspec.Struct, eq=False):
     @property
     def owner_id(self) -> int:
         """The request that it belongs to."""
-        return self.request_id if self.family is None else self.family.request_id
+        return self.request_id if self.cohort is None else self.cohort.request_id
 
     @property
     def expected_len(self) -> int:

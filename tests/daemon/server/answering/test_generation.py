@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import Load
+from llmd.api.messages import BeamParams, Grammar, Load
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
@@ -110,6 +110,23 @@ async def test_engine_stops_at_a_stop_string_and_later_tokens_are_not_counted(
     report = await supervisor.report()
     assert report is not None
     assert report.running == 0
+
+
+async def test_answers_of_a_search_come_whole_and_may_be_few(text: ModelText, supervisor: Supervisor) -> None:
+    beams = BeamParams(4, 3)
+    asked = structs.replace(request(PROMPT * 8, tuple(b"Good"), n=3, max_tokens=6), beams=beams)
+    generation = Generation(asked, text, WINDOW, VOCAB)
+    found = await answers(generation, supervisor)
+    assert sorted(found) == [*range(6)]
+    assert len(set(found.values())) == 6
+    assert generation.usage.completion_tokens == 36
+    again = Generation(asked, text, WINDOW, VOCAB)
+    await answers(again, supervisor)
+    assert (generation.usage.cached_tokens, again.usage.cached_tokens) == (0, 32)
+    choice = structs.replace(asked, grammar=Grammar("choice", '["yes", "no"]'))
+    few = await answers(Generation(choice, text, WINDOW, VOCAB), supervisor)
+    assert sorted(few) == [0, 1, 3, 4]
+    assert set(few.values()) == {"yes", "no"}
 
 
 async def test_leaving_early_frees_the_engine(text: ModelText, supervisor: Supervisor) -> None:

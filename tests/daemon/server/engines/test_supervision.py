@@ -7,11 +7,14 @@ from msgspec import structs
 
 from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, GrammarError, LlmdError
 from llmd.api.messages import (
+    BeamOutput,
+    BeamParams,
     Cancel,
     Embedded,
     EmbedText,
     Failed,
     Grammar,
+    Hypothesis,
     Loaded,
     Output,
     SamplingParams,
@@ -99,6 +102,18 @@ def test_a_text_goes_to_the_next_engine_until_its_vector_has_come(ready: Supervi
     (again,) = texts(crash(ready))
     assert again.tokens == (3,)
     assert ready.receive(Embedded((TextVector(again.request_id, b"w"),))) == [Deliver(TextVector(8, b"w"))]
+    assert ready.live == 0
+
+
+def test_a_search_begins_anew_in_the_next_engine_until_its_answers_have_come(ready: Supervision) -> None:
+    found = (Hypothesis((5, 6), "length", -1.0),)
+    (first,) = sent(ready.submit(structs.replace(request(7), beams=BeamParams(2))))
+    (again,) = sent(crash(ready))
+    assert (again.prompt, again.output, again.beams) == (first.prompt, (), BeamParams(2))
+    assert ready.receive(Output((), beams=(BeamOutput(first.request_id, found),))) == []
+    assert ready.receive(Output((), beams=(BeamOutput(again.request_id, found),))) == [
+        Deliver(BeamOutput(7, found))
+    ]
     assert ready.live == 0
 
 

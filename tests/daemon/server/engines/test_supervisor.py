@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
-from llmd.api.messages import EmbedText, Load, SamplingParams, StopParams
+from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
 from llmd.server.engines.engine_process import engine_command
 from llmd.server.engines.supervision import Phase
-from llmd.server.engines.supervisor import Supervisor, TokenRequest
+from llmd.server.engines.supervisor import Supervisor
+from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.engines.waiting_room import QueueLimits
 from llmd.server.errors import BusyError, UnavailableError
@@ -113,6 +115,34 @@ async def test_killed_engine_is_replaced_and_the_tokens_stay_the_same(supervisor
             os.kill(supervisor.pid, signal.SIGKILL)
     assert tokens == undisturbed
     assert supervisor.restarts == 1
+
+
+def search(max_tokens: int = 60) -> TokenRequest:
+    return structs.replace(request(max_tokens), beams=BeamParams(3, 2))
+
+
+async def test_a_search_that_a_killed_engine_had_gives_the_same_answers(supervisor: Supervisor) -> None:
+    record = RequestRecord()
+    _, undisturbed = await supervisor.search([search()], record).next()
+    assert [len(found.tokens) for found in undisturbed.hypotheses] == [60, 60]
+    assert record.completion_tokens == 120
+    mailbox = supervisor.search([search()], RequestRecord())
+    assert supervisor.waiting == 0
+    report = await supervisor.report()
+    assert report is not None
+    assert supervisor.pid is not None
+    os.kill(supervisor.pid, signal.SIGKILL)
+    index, found = await mailbox.next()
+    assert (index, found.hypotheses) == (0, undisturbed.hypotheses)
+    assert supervisor.restarts == 1
+
+
+async def test_a_search_takes_the_places_of_its_beams(supervisor: Supervisor) -> None:
+    searches = [supervisor.search([search()], RequestRecord()) for _ in range(2)]
+    assert supervisor.waiting == 6 - supervisor.slots
+    for mailbox in searches:
+        mailbox.close()
+    assert supervisor.waiting == 0
 
 
 async def test_cached_tokens_are_told_of_the_right_request_after_a_resubmission(

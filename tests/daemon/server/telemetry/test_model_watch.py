@@ -95,6 +95,16 @@ def test_choices_share_their_prompt_and_its_first_token(
     assert (series.first_token.count, series.inter_token.count) == (1, 0)
 
 
+def test_answers_that_come_at_once_have_a_first_token_and_none_between(
+    clock: Clock, series: Series, watch: ModelWatch
+) -> None:
+    request = RequestRecord(started=99.0)
+    clock.now = 104.0
+    watch.found(SequenceRecord(request, Place("", 3, 10), 100.0, leads=True), 24)
+    assert (request.first_token, request.completion_tokens, series.answer_tokens) == (104.0, 24, 24)
+    assert (series.first_token.total, series.inter_token.count) == (5.0, 0)
+
+
 async def test_what_becomes_of_a_model_is_told(series: Series, watch: ModelWatch, watcher: Watcher) -> None:
     watch.loading(Loading("read", 1, 2))
     watch.died("SIGKILL", starts_again=True)

@@ -11,12 +11,15 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, GrammarError, RequestError
-from llmd.api.messages import Grammar, Logprobs, StopParams, TokenOutput
+from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, StopParams, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText, Piece
+from llmd.chat.answers.found_tokens import found_tokens
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import NO_TOKENS, NamedTokens, SamplingChoice
 from llmd.server.answering.timing import Timing
-from llmd.server.engines.supervisor import Supervisor, TokenRequest
+from llmd.server.engines.mailbox import Mailbox
+from llmd.server.engines.supervisor import Supervisor
+from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.http.request_record import current_record
 
@@ -39,8 +42,9 @@ class GenerationRequest(Struct, frozen=True):
     many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
     prompt lacks, because the request allowed to cut it. ``grammar`` binds every
     answer; ``grammar_param`` is the field that asks for it. ``priority``, ``cache_salt`` and ``prompt_logprobs`` are
-    those of `llmd.api.messages.Submit`. ``together``: all answers take one place in the queue. ``conversation`` is what the prompt was made of, where it is a chat: answers may then
-    hold reasoning and calls.
+    those of `llmd.api.messages.Submit`. ``together``: all answers take one place in the queue. ``conversation`` is what the
+    prompt was made of, where it is a chat: answers may then hold reasoning and calls. With ``beams`` answers are searched
+    for, of which there may be fewer than ``n``.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -59,6 +63,7 @@ class GenerationRequest(Struct, frozen=True):
     conversation: ChatPrompt | None = None
     prompt_logprobs: int | None = None
     together: bool = False
+    beams: BeamParams | None = None
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
         """The same request, once its prompts are tokens."""
@@ -104,9 +109,10 @@ class Generation:
             index: self._answer(request.prompts[index // request.n])
             for index in range(len(request.prompts) * request.n)
         }
-        self._unbegun = set(range(0, len(self._answers), request.n))
+        self._per_prompt = request.n if request.beams is None else 1  # sequences, not answers
+        self._unbegun = set(range(0, len(request.prompts) * self._per_prompt, self._per_prompt))
         self._prompts: dict[int, tuple[Logprobs, ...] | None] = {}
-        self._stream: TokenStream | None = None
+        self._stream: TokenStream | Mailbox[BeamOutput] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -134,34 +140,55 @@ class Generation:
         if self.request.grammar is not None:
             supervisor.learn(self._text.grammars.vocabulary)
         requests = self._token_requests(await self._named_tokens())
-        self._stream = supervisor.open(requests, record, together=self.request.together)
+        if self.request.beams is None:
+            self._stream = supervisor.open(requests, record, together=self.request.together)
+        else:
+            self._stream = supervisor.search(requests, record)
         while self._answers:
-            index, token = await self._next(self._stream)
-            self.timing.token()
-            self._count_cached(self._stream, index)
-            if scores:
-                self._prompts.setdefault(index, token.prompt)
-            piece = self._feed(index, token)
-            if piece is None:
-                continue
-            if piece.finish is not None:
-                record.finish = piece.finish
-                del self._answers[index]
-                self._stream.cancel(index)
-            yield index, piece
+            for index, token in await self._next(self._stream):
+                if scores:
+                    self._prompts.setdefault(index, token.prompt)
+                piece = self._feed(index, token) if index in self._answers else None
+                if piece is None:
+                    continue
+                if piece.finish is not None:
+                    record.finish = piece.finish
+                    self._end(index)
+                yield index, piece
 
-    async def _next(self, stream: TokenStream) -> tuple[int, TokenOutput]:
+    async def _next(self, stream: TokenStream | Mailbox[BeamOutput]) -> list[tuple[int, TokenOutput]]:
+        """The next token with the index of its answer; of a search, all tokens of all answers."""
         try:
-            return await stream.next()
+            index, output = await stream.next()
         except GrammarError as error:  # one that became too complex on the way
             error.param = self.request.grammar_param
             raise
+        self.timing.token()
+        self._count_cached(stream, index)
+        return [(index, output)] if isinstance(output, TokenOutput) else self._found(index, output)
 
-    def _count_cached(self, stream: TokenStream, index: int) -> None:
+    def _found(self, place: int, output: BeamOutput) -> list[tuple[int, TokenOutput]]:
+        """The answers to a prompt; those that there are not are no longer waited for."""
+        first, n = place * self.request.n, self.request.n
+        for missing in range(first + len(output.hypotheses), first + n):
+            del self._answers[missing]
+        return [
+            (index, token)
+            for index, found in enumerate(output.hypotheses, first)
+            for token in found_tokens(output.request_id, found)
+        ]
+
+    def _end(self, index: int) -> None:
+        """Let go of an answer that is whole; its sequence may still run."""
+        del self._answers[index]
+        if isinstance(self._stream, TokenStream):
+            self._stream.cancel(index)
+
+    def _count_cached(self, stream: TokenStream | Mailbox[BeamOutput], index: int) -> None:
         """Count a prompt's cached tokens when its first choice has begun: the other choices find what that left."""
         if index in self._unbegun:
             self._unbegun.remove(index)
-            prompt = self.request.prompts[index // self.request.n]
+            prompt = self.request.prompts[index // self._per_prompt]
             self.usage.cached_tokens += min(stream.cached_tokens.get(index, 0), len(prompt))
 
     def _feed(self, index: int, token: TokenOutput) -> Piece | None:
@@ -209,9 +236,10 @@ class Generation:
                 self.request.priority,
                 self.request.cache_salt,
                 self.request.prompt_logprobs,
+                self.request.beams,
             )
             for prompt in self.request.prompts
-            for choice in range(self.request.n)
+            for choice in range(self._per_prompt)
         ]
 
     def _stop_params(self, prompt_len: int) -> StopParams:

@@ -29,13 +29,15 @@ class Canceller(Protocol):
 class Mailbox(Generic[Item]):
     """Takes messages from a supervisor and hands them out with the index of their sequence. Used on the event loop alone.
 
-    ``request_ids`` are those of the sequences, by their index.
+    ``request_ids`` are those of the sequences, by their index. ``cached_tokens`` is how many tokens of a sequence were in
+    the prefix cache when it began to run.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: Canceller) -> None:
         self._index = {request_id: index for index, request_id in enumerate(request_ids)}
         self._items: deque[Item] = deque()
         self._canceller = control
+        self.cached_tokens: dict[int, int] = {}
         self._error: LlmdError | None = None
         self._changed = asyncio.Event()
         self._expiry: asyncio.TimerHandle | None = None
@@ -68,7 +70,10 @@ class Mailbox(Generic[Item]):
         self._expiry = asyncio.get_running_loop().call_at(when, self._expire, error)
 
     def begin(self, started: Started) -> None:
-        """Take from the supervisor that a sequence began to run."""
+        """Take from the supervisor that a sequence began to run; what it finds when it runs on does not count."""
+        index = self._index.get(started.request_id)
+        if index is not None:
+            self.cached_tokens.setdefault(index, started.cached_tokens)
 
     def push(self, item: Item) -> None:
         """Take a message from the supervisor."""

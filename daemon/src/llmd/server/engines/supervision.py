@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
+    BeamOutput,
     Cancel,
     Embedded,
     EmbedText,
@@ -48,9 +49,9 @@ class Send(Struct, frozen=True):
 
 
 class Deliver(Struct, frozen=True):
-    """Hand a token, or the vector of a text, to the request's reader; its ``request_id`` is the reader's."""
+    """Hand a token, or all that a request gives at once, to the request's reader; its ``request_id`` is the reader's."""
 
-    output: TokenOutput | TextVector
+    output: TokenOutput | BeamOutput | TextVector
 
 
 class Fail(Struct, frozen=True):
@@ -164,9 +165,10 @@ class Supervision:
                 return self._on_loaded(message)
             case Output():
                 told = [command for token in message.tokens for command in self._on_token(token)]
+                told += [command for found in message.beams for command in self._on_whole(found)]
                 return [*told, *(command for one in message.failed for command in self._on_failed(one))]
             case Embedded():
-                return [command for vector in message.vectors for command in self._on_vector(vector)]
+                return [command for vector in message.vectors for command in self._on_whole(vector)]
             case Failed(request_id=None):
                 return [Send(Shutdown()), *self.fail(from_engine(message))]
             case Failed():
@@ -224,13 +226,14 @@ class Supervision:
             self._forget(request_id)
         yield Deliver(structs.replace(token, request_id=request_id))
 
-    def _on_vector(self, vector: TextVector) -> Iterable[Command]:
-        request_id = self._by_engine_id.get(vector.request_id)
+    def _on_whole(self, output: BeamOutput | TextVector) -> Iterable[Command]:
+        """Act on all that a request gives, which ends it."""
+        request_id = self._by_engine_id.get(output.request_id)
         if request_id is None:
             return
         self._prove(request_id)
         self._forget(request_id)
-        yield Deliver(structs.replace(vector, request_id=request_id))
+        yield Deliver(structs.replace(output, request_id=request_id))
 
     def _prove(self, request_id: int) -> None:
         """Take that the engine has done something for a request, so that its next death is a first one again."""

@@ -10,23 +10,21 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
     Ask,
+    BeamOutput,
     Embedded,
     EmbedText,
     FromEngine,
-    Grammar,
     Load,
     Loaded,
     Loading,
     Output,
     Report,
-    SamplingParams,
     Started,
-    StopParams,
     Submit,
     TextVector,
     TokenOutput,
@@ -45,6 +43,7 @@ from llmd.server.engines.supervision import (
     Start,
     Supervision,
 )
+from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.engines.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 from llmd.server.errors import UnavailableError
@@ -63,18 +62,6 @@ Admit = Callable[[], Awaitable[int | None]]
 
 async def _at_once() -> int | None:
     return None
-
-
-class TokenRequest(Struct, frozen=True):
-    """One sequence to run; ``priority``, ``cache_salt`` and ``prompt_logprobs`` are those of `Submit`."""
-
-    prompt: tuple[int, ...]
-    sampling: SamplingParams
-    stop: StopParams
-    grammar: Grammar | None = None
-    priority: int = 0
-    cache_salt: str = ""
-    prompt_logprobs: int | None = None
 
 
 class Supervisor:
@@ -185,34 +172,35 @@ class Supervisor:
             BusyError: too many wait already.
         """
         record = record or RequestRecord()
-        places = [int(not together or place == len(requests) - 1) for place in range(len(requests))]
-        tokens = sum(len(r.prompt) for r in requests)
-        self._room.enter(record.key, sum(places), tokens, time.monotonic())
-        submits = [
-            Submit(
-                next(self._ids),
-                r.prompt,
-                r.sampling,
-                r.stop,
-                grammar=r.grammar,
-                priority=r.priority,
-                cache_salt=r.cache_salt,
-                prompt_logprobs=r.prompt_logprobs,
-            )
-            for r in requests
-        ]
+        last = len(requests) - 1
+        places = [int(not together or index == last) for index in range(len(requests))]
+        submits, sequences = self._enter(requests, places, record)
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
-        sequences = [
-            SequenceRecord(
-                record,
-                Place(record.key, places[index], len(s.prompt)),
-                time.monotonic(),
-                leads=s.sampling.choice == 0,
-            )
-            for index, s in enumerate(submits)
-        ]
         self._run_sequences(stream, submits, sequences, record)
         return stream
+
+    def search(self, requests: Sequence[TokenRequest], record: RequestRecord) -> Mailbox[BeamOutput]:
+        """As `open` for requests with beams. Each takes the places of as many sequences.
+
+        Raises:
+            BusyError: too many wait already.
+        """
+        submits, sequences = self._enter(requests, [r.width for r in requests], record)
+        mailbox: Mailbox[BeamOutput] = Mailbox(tuple(s.request_id for s in submits), self)
+        self._run_sequences(mailbox, submits, sequences, record)
+        return mailbox
+
+    def _enter(
+        self, requests: Sequence[TokenRequest], places: Sequence[int], record: RequestRecord
+    ) -> tuple[list[Submit], list[SequenceRecord]]:
+        """Take so many places in the queue for each request."""
+        now, num_tokens = time.monotonic(), sum(len(r.prompt) for r in requests)
+        self._room.enter(record.key, sum(places), num_tokens, now)
+        sequences = [
+            SequenceRecord(record, Place(record.key, count, len(r.prompt)), now, leads=r.sampling.choice == 0)
+            for count, r in zip(places, requests, strict=True)
+        ]
+        return [r.submit(next(self._ids)) for r in requests], sequences
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
         """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
@@ -374,9 +362,12 @@ class Supervisor:
     def _deliver(self, command: Deliver) -> None:
         output = command.output
         stream = self._streams.get(output.request_id)
-        if isinstance(output, TokenOutput) and (sequence := self._sequences.get(output.request_id)):
-            self._watch.token(sequence)
-        if isinstance(output, TextVector) or output.finish is not None:
+        if sequence := self._sequences.get(output.request_id):
+            if isinstance(output, TokenOutput):
+                self._watch.token(sequence)
+            elif isinstance(output, BeamOutput):
+                self._watch.found(sequence, sum(len(found.tokens) for found in output.hypotheses))
+        if not isinstance(output, TokenOutput) or output.finish is not None:
             self._end_stream(output.request_id)
         if stream is not None:
             stream.push(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from llmd.api.messages import Started, TokenOutput
+from llmd.api.messages import TokenOutput
 from llmd.server.engines.mailbox import Canceller, Mailbox
 
 
@@ -19,9 +19,7 @@ class Control(Canceller, Protocol):
 class TokenStream(Mailbox[TokenOutput]):
     """A bounded mailbox. Where its reader is slow, its requests leave the engine until it has caught up.
 
-    ``request_ids`` are those of the sequences, by their index. ``cached_tokens`` is how many tokens of a sequence were
-    in the prefix cache when it began to run. ``buffer_tokens`` bounds what the mailbox holds: a token counts once, and
-    once for each alternative that comes with it.
+    ``buffer_tokens`` bounds what the mailbox holds: a token counts once, and once for each alternative that comes with it.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: Control, buffer_tokens: int) -> None:
@@ -29,7 +27,6 @@ class TokenStream(Mailbox[TokenOutput]):
         self._control = control
         self._buffer_tokens = buffer_tokens
         self._held = 0
-        self.cached_tokens: dict[int, int] = {}
         self._paused = False
 
     def cancel(self, index: int) -> None:
@@ -40,12 +37,6 @@ class TokenStream(Mailbox[TokenOutput]):
         self._held = sum(map(_size, self._items))
         self._control.cancel(request_id)
         self._resume_if_caught_up()
-
-    def begin(self, started: Started) -> None:
-        """Take from the supervisor that a sequence began to run; what it finds when it runs on does not count."""
-        index = self._index.get(started.request_id)
-        if index is not None:
-            self.cached_tokens.setdefault(index, started.cached_tokens)
 
     def push(self, item: TokenOutput) -> None:
         super().push(item)

@@ -75,12 +75,20 @@ class ModelWatch:
 
     def token(self, sequence: SequenceRecord) -> None:
         """The next token of a sequence has come."""
-        now, request = time.monotonic(), sequence.request
-        request.completion_tokens += 1
-        self._series.answer_tokens += 1
+        now = time.monotonic()
         if sequence.last_token:
             self._series.inter_token.observe(now - sequence.last_token)
-        elif not request.first_token:
+        self._count(sequence, 1, now)
+
+    def found(self, sequence: SequenceRecord, num_tokens: int) -> None:
+        """All tokens of a search's answers have come at once."""
+        self._count(sequence, num_tokens, time.monotonic())
+
+    def _count(self, sequence: SequenceRecord, num_tokens: int, now: float) -> None:
+        request = sequence.request
+        request.completion_tokens += num_tokens
+        self._series.answer_tokens += num_tokens
+        if not (sequence.last_token or request.first_token):
             request.first_token = now
             self._series.first_token.observe(now - request.started)
             self._series.prefill.observe(now - (sequence.begun or sequence.submitted))

@@ -18,7 +18,6 @@ from tests.serving.running import MODEL, RunningDaemon
 USER = {"role": "user", "content": "Hello"}
 OPEN = [USER, {"role": "assistant", "content": "Well"}]
 OTHER_VALUES: dict[str, Any] = {
-    "use_beam_search": True,
     "truncate_prompt_tokens": 5,
     "audio": {"voice": "x"},
     "modalities": ["text", "audio"],

@@ -68,8 +68,8 @@ def test_neutral_value_of_every_refused_field_passes() -> None:
 
 
 def test_refusals_say_why() -> None:
-    with pytest.raises(BadRequestError, match="there is no beam search"):
-        refuse(RequestFields({"use_beam_search": True}), REFUSED)
+    with pytest.raises(BadRequestError, match="prompts are never cut"):
+        refuse(RequestFields({"truncate_prompt_tokens": 5}), REFUSED)
 
 
 def test_llama_cpps_name_of_the_repetition_penalty_is_known() -> None:

@@ -12,6 +12,7 @@ from llmd.chat.model_text import ChatPrompt
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.beam_fields import read_beams, refuse_scores, unused_by
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -61,11 +62,15 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
     bound = read_grammar(fields)
+    n = read_choices(fields)
+    beams = read_beams(fields, n)
+    prompt_logprobs = read_prompt_logprobs(fields, streamed=options.stream)
+    refuse_scores(beams, prompt_logprobs, "prompt_logprobs")
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields, read_chat_logprobs(fields)),
         end=read_end(fields, read_max_tokens(fields)),
-        n=read_choices(fields),
+        n=n,
         skip_special=fields.boolean("skip_special_tokens", default=True),
         at_text_start=not prompt.continue_final_message,
         priority=fields.integer("priority", -MAX_PRIORITY, MAX_PRIORITY) or 0,
@@ -73,7 +78,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         conversation=prompt,
         grammar=bound.grammar,
         grammar_param=bound.param,
-        prompt_logprobs=read_prompt_logprobs(fields, streamed=options.stream),
+        prompt_logprobs=prompt_logprobs,
+        beams=beams,
     )
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
@@ -92,7 +98,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
             is_legacy=use.is_legacy,
         )
 
-    ignored = (*fields.ignored, *ignored_options, *bound.ignored)
+    ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 

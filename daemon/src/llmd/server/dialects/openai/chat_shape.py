@@ -56,7 +56,7 @@ class ChatShape:
         self._answers[index].append(piece)
 
     def body(self) -> dict[str, Any]:
-        choices = [self._choice(index, pieces) for index, pieces in self._answers.items()]
+        choices = [self._choice(index, pieces) for index, pieces in self._answers.items() if pieces]
         body = self._head.envelope("chat.completion", choices) | {"service_tier": "default"}
         return body | self._prompt_ids() | self._prompt_logprobs()
 

@@ -60,7 +60,9 @@ class CompletionShape:
         self._answers[index].append(piece)
 
     def body(self) -> dict[str, Any]:
-        return self._head.envelope(KIND, [self._choice(i, pieces) for i, pieces in self._answers.items()])
+        return self._head.envelope(
+            KIND, [self._choice(i, pieces) for i, pieces in self._answers.items() if pieces]
+        )
 
     def without_choices(self) -> dict[str, Any]:
         return self._head.envelope(KIND, [])

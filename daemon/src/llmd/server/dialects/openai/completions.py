@@ -14,6 +14,7 @@ from llmd.chat.model_text import ModelText
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.beam_fields import read_beams, refuse_scores, unused_by
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -66,6 +67,9 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
     n = read_choices(fields)
+    beams = read_beams(fields, n)
+    refuse_scores(beams, prompt_logprobs, "prompt_logprobs")
+    refuse_scores(beams, echoed_logprobs, "echo")
     bound = read_grammar(fields)
     template = GenerationRequest(
         prompts=(),
@@ -80,8 +84,10 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         grammar=bound.grammar,
         grammar_param=bound.param,
         prompt_logprobs=max((w for w in (prompt_logprobs, echoed_logprobs) if w is not None), default=None),
+        beams=beams,
     )
-    fields.refuse("best_of", (1, n), "every answer is returned")
+    if beams is None:
+        fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
     head = Head.new("cmpl", asked or model.name, service.version)
@@ -102,7 +108,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
             num_prompt_logprobs=prompt_logprobs,
         )
 
-    ignored = (*fields.ignored, *ignored_options, *bound.ignored)
+    ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 

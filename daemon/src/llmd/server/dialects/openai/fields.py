@@ -25,7 +25,6 @@ MAX_BIAS = 100.0
 MAX_PRIORITY = 1 << 31
 
 REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "use_beam_search": ((False,), "there is no beam search"),
     "truncate_prompt_tokens": ((), "prompts are never cut"),
 }
 

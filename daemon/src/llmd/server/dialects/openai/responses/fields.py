@@ -23,6 +23,7 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "conversation": ((), "conversations are not kept"),
     "prompt": ((), "there are no prompts to refer to"),
     "moderation": ((), "answers are not moderated"),
+    "use_beam_search": ((False,), "a response is drawn; chat and completions search"),
 }
 
 
