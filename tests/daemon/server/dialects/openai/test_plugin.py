@@ -10,6 +10,7 @@ def test_announces_its_routes() -> None:
         ("POST", "/v1/chat/completions"),
         ("POST", "/v1/chat/completions/input_tokens"),
         ("POST", "/v1/completions"),
+        ("POST", "/v1/embeddings"),
         ("POST", "/v1/responses"),
         ("POST", "/v1/responses/input_tokens"),
         ("GET", "/v1/responses/{id}"),
