@@ -175,6 +175,13 @@ def encoder_bert(place: Path) -> Any:
     return fast
 
 
+def encoder_vocab(place: Path) -> Any:
+    """BERT as it was published first: a list of pieces, here with case and accents."""
+    (place / "vocab.txt").write_text("\n".join(word_pieces(lower=False)) + "\n")
+    transformers.BertTokenizer(str(place / "vocab.txt"), do_lower_case=False).save_pretrained(place)
+    return transformers.AutoTokenizer.from_pretrained(place)  # what is found is converted
+
+
 def encoder_xlm_roberta(place: Path) -> Any:
     """XLM-RoBERTa's kind: a unigram model of SentencePiece, normalised, two separators between texts of one type."""
     rules = place / "rules.tsv"
@@ -198,7 +205,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-ENCODERS = [encoder_bert, encoder_xlm_roberta]
+ENCODERS = [encoder_bert, encoder_vocab, encoder_xlm_roberta]
 
 
 def byte_alphabet() -> list[str]:
@@ -238,9 +245,9 @@ def train_sentencepiece(model_type: str, vocab_size: int, **options: Any) -> byt
     return model.getvalue()
 
 
-def word_pieces() -> list[str]:
+def word_pieces(*, lower: bool = True) -> list[str]:
     """The words that the corpus has twice, and all of its characters, as words and as parts of words."""
-    normalizer, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    normalizer, split = normalizers.BertNormalizer(lowercase=lower), pre_tokenizers.BertPreTokenizer()
     words = [word for text in CORPUS for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text))]
     chars = sorted({char for word in words for char in word})
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -277,7 +284,7 @@ PLAIN = {
 }
 KEPT = {
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json", "merges.txt",
+    "vocab.json", "merges.txt", "vocab.txt",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 Load = Callable[[str], Tokenizer]
 GOLDEN = Path(__file__).parents[3] / "golden/tokenizers"
-KINDS = ("encoder_bert", "encoder_xlm_roberta")
+KINDS = ("encoder_bert", "encoder_vocab", "encoder_xlm_roberta")
 BERT = PairFrame((101,), (102,), (103,), separators_of_first=1)
 
 

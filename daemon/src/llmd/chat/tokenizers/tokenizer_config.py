@@ -33,7 +33,8 @@ class TokenizerConfig(msgspec.Struct, frozen=True):
     ``named`` holds the texts of ``bos_token`` and its like, and the list ``additional_special_tokens``: chat
     templates see them as variables. ``added`` is by token id. ``add_bos``, ``add_prefix_space`` and ``legacy`` are
     None where the files leave the choice to the kind of tokenizer. ``add_eos``: EOS ends a text that is complete, also
-    where the tokenizer's own file does not say so.
+    where the tokenizer's own file does not say so. ``lower_cases``, ``strips_accents`` (None: where it lower-cases) and
+    ``splits_chinese`` are what WordPiece does to text first.
     """
 
     tokenizer_class: str = ""
@@ -43,6 +44,9 @@ class TokenizerConfig(msgspec.Struct, frozen=True):
     add_eos: bool = False
     add_prefix_space: bool | None = None
     legacy: bool | None = None
+    lower_cases: bool = True
+    strips_accents: bool | None = None
+    splits_chinese: bool = True
 
     def name(self, key: str) -> str | None:
         """The text of ``bos_token``, ``eos_token`` and so on, None where there is none."""
@@ -64,6 +68,9 @@ class _ConfigFile(msgspec.Struct, frozen=True):
     add_eos_token: bool | None = None
     add_prefix_space: bool | None = None
     legacy: bool | None = None
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
 
 
 def read_tokenizer_config(directory: Path) -> TokenizerConfig:
@@ -88,6 +95,9 @@ def read_tokenizer_config(directory: Path) -> TokenizerConfig:
         add_eos=bool(config.add_eos_token),
         add_prefix_space=config.add_prefix_space,
         legacy=config.legacy,
+        lower_cases=config.do_lower_case,
+        strips_accents=config.strip_accents,
+        splits_chinese=config.tokenize_chinese_chars,
     )
 
 

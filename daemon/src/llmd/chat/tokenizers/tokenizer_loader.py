@@ -13,11 +13,13 @@ from llmd.chat.tokenizers.tiktoken_tokenizer import load_tiktoken, looks_like_ti
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig, read_tokenizer_config
 from llmd.chat.tokenizers.tokenizer_json import load_tokenizer_json
+from llmd.chat.tokenizers.word_piece import load_word_piece
 from llmd.models.files import is_named
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
-    """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``.
+    """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``, else
+    ``vocab.txt``.
 
     A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
 
@@ -36,9 +38,11 @@ def _load(directory: Path) -> Tokenizer:
         return load_vocab_and_merges(directory / "vocab.json", directory / "merges.txt", config)
     if is_named(directory / "tokenizer.model"):
         return _load_model_file(directory / "tokenizer.model", config)
+    if is_named(directory / "vocab.txt"):
+        return load_word_piece(directory / "vocab.txt", config)
     raise TokenizerError(
         f"{directory} has no tokenizer",
-        hint="copy tokenizer.json, vocab.json and merges.txt, or tokenizer.model from the model",
+        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, or vocab.txt from the model",
     )
 
 
