@@ -157,6 +157,7 @@ def test_second_signal_ends_the_drain(home: Path, probes: Path) -> None:
 
 
 SERVE = """
+import gc
 import sys
 from pathlib import Path
 from llmd.config import load_settings
@@ -173,6 +174,7 @@ settings = load_settings(
 )
 host, store = make_host(directories.cache), Store(directories.models, {})
 run_daemon(Daemon(settings, host=host, store=store, models=sys.argv[3:]), lambda serving: print(serving, flush=True))
+sys.exit(0 if gc.get_freeze_count() else "what lives as long as the daemon is collected with the rest")
 """
 
 

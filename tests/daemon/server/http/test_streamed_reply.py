@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from aiohttp import web
@@ -46,6 +48,24 @@ async def test_nothing_follows_the_end(caplog: pytest.LogCaptureFixture) -> None
         assert await reply.read() == b"{}\n"
         await ended.wait()
     assert "task_failed" not in caplog.text
+
+
+async def test_a_reply_is_freed_with_its_end() -> None:
+    known: list[weakref.ref[LineStream]] = []
+
+    async def write(lines: LineStream) -> None:
+        known.append(weakref.ref(lines))
+        await lines.send({})
+        await lines.end()
+
+    gc.disable()
+    try:
+        async with asked(patient, write) as reply:
+            await reply.read()
+        (freed,) = known
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 async def test_failure_before_the_first_value_has_a_status_of_its_own() -> None:

@@ -97,9 +97,13 @@ class StreamedReply(ABC):
             await self.response.write(chunk)
 
     async def _end_pings(self) -> None:
-        """Before the reply ends: a ping after its last chunk would be taken for the next reply."""
-        assert self._pinger is not None
-        await self._pinger.close()
+        """Before the reply ends: a ping after its last chunk would be taken for the next reply.
+
+        The task is not kept: it knows this reply, and the two would hold the request until a full garbage collection.
+        """
+        pinger, self._pinger = self._pinger, None
+        if pinger is not None:
+            await pinger.close()
 
     async def _ping_in_silence(self) -> None:
         with contextlib.suppress(ConnectionError):
