@@ -10,7 +10,7 @@ from cohere.errors import BadRequestError
 
 from tests.golden.rankings import read_ranking
 from tests.serving.model import write_model
-from tests.serving.reranker import DOCUMENTS, QUERY, RERANKER, write_reranker
+from tests.serving.reranker import CASE, DOCUMENTS, QUERY, RERANKER, write_reranker
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
@@ -30,7 +30,7 @@ def client(ranking: RunningDaemon) -> Iterator[cohere.ClientV2]:
 
 
 def test_ranks_as_transformers_does(client: cohere.ClientV2) -> None:
-    expected = read_ranking().relevance
+    expected = read_ranking(CASE).relevance
     answer = client.rerank(model=RERANKER, query=QUERY, documents=list(DOCUMENTS), top_n=3)
     best = sorted(range(len(DOCUMENTS)), key=lambda place: -expected[place])[:3]
     assert [result.index for result in answer.results] == best
@@ -40,7 +40,7 @@ def test_ranks_as_transformers_does(client: cohere.ClientV2) -> None:
     assert answer.id
     assert answer.meta is not None
     assert answer.meta.tokens is not None
-    assert answer.meta.tokens.input_tokens == read_ranking().lengths.sum()
+    assert answer.meta.tokens.input_tokens == read_ranking(CASE).lengths.sum()
 
 
 def test_first_version_of_the_api_returns_documents(ranking: RunningDaemon) -> None:

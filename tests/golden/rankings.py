@@ -1,4 +1,4 @@
-"""What transformers said of the documents of the tiny reranker."""
+"""What transformers said of documents, for each tiny reranker: one that generates, and cross-encoders."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from tests.golden.checkpoint import read_safetensors, write_safetensors
 from tests.golden.expected import DIRECTORY
-from tests.serving.reranker import CASE
-
-PATH = DIRECTORY / f"{CASE.name}.safetensors"
+from tests.golden.models.tiny import TinyModel
 
 
 @dataclass(frozen=True)
 class ExpectedRanking:
-    """For each document ``log_odds`` float32 ``[n]`` of the true token against the false one, and ``lengths`` int32 ``[n]``
-    of the prompts in tokens. ``versions`` names the programs that computed them.
+    """For each document ``log_odds`` float32 ``[n]`` of its being relevant, and ``lengths`` int32 ``[n]`` of the prompts in
+    tokens. ``versions`` names the programs that computed them.
     """
 
     log_odds: NDArray[np.float32]
@@ -27,19 +25,19 @@ class ExpectedRanking:
 
     @property
     def relevance(self) -> list[float]:
-        """The probability of the true token among both."""
+        """The probabilities."""
         return [1 / (1 + math.exp(-odds)) for odds in self.log_odds.tolist()]
 
 
-def read_ranking() -> ExpectedRanking:
+def read_ranking(case: TinyModel) -> ExpectedRanking:
     """The committed expectation."""
-    tensors, versions = read_safetensors(PATH)
+    tensors, versions = read_safetensors(DIRECTORY / f"{case.name}-ranking.safetensors")
     return ExpectedRanking(
         np.asarray(tensors["log_odds"], np.float32), np.asarray(tensors["lengths"], np.int32), versions
     )
 
 
-def write_ranking(expected: ExpectedRanking) -> None:
+def write_ranking(case: TinyModel, expected: ExpectedRanking) -> None:
     """Commit an expectation; the same values give the same bytes."""
     tensors = {"log_odds": expected.log_odds, "lengths": expected.lengths}
-    write_safetensors(PATH, tensors, expected.versions)
+    write_safetensors(DIRECTORY / f"{case.name}-ranking.safetensors", tensors, expected.versions)

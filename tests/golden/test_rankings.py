@@ -33,7 +33,7 @@ def text(directory: Path) -> Iterator[ModelText]:
 
 @pytest.fixture(scope="module")
 def expected() -> ExpectedRanking:
-    return read_ranking()
+    return read_ranking(CASE)
 
 
 @each_device

@@ -48,6 +48,7 @@ DOCUMENTS = (
     "Der Mars ist rot. 火星は赤い。 🪐",
     "Saturn has rings. " * 20,
 )
+SHORT_DOCUMENTS = DOCUMENTS[:4]
 
 
 def write_reranker(directory: Path, **score: Any) -> Path:

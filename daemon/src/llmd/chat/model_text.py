@@ -126,10 +126,16 @@ class ModelText(Struct, frozen=True):
 
         Raises:
             TemplateError: the model has no template, or it is broken or too slow.
-            RequestError: the messages are malformed, or the template refuses them.
+            RequestError: the model ranks, the messages are malformed, or the template refuses them.
         """
         if isinstance(self.template, TemplateError):
             raise self.template.with_traceback(None)
+        if isinstance(self.reranker, Reranker):
+            raise RequestError(
+                "this model ranks documents, it does not chat",
+                param="model",
+                hint="send them to /v1/rerank, or name a model that chats",
+            )
         messages = with_opening(self.opening, prompt.messages)
         return self.renderer.render(
             self.template,

@@ -54,4 +54,9 @@ class Reranker(Struct, frozen=True):
 def relevance(logprobs: Sequence[float]) -> float:
     """The probability of the first of two answers among both, of the logprob of each: in [0, 1], the higher the better."""
     true, false = logprobs
-    return 1.0 / (1.0 + math.exp(min(false - true, 700.0)))
+    return logistic(true - false)
+
+
+def logistic(log_odds: float) -> float:
+    """The probability with these log odds."""
+    return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))

@@ -5,54 +5,33 @@ from pathlib import Path
 
 import pytest
 
-from llmd.chat.model_text import ModelText, load_model_text
-from llmd.chat.templates.renderer import TemplateRenderer
-from llmd.server.dialects.rerank.ranking import generation_request
-from llmd.server.dialects.rerank.request import read_asked
-from llmd.server.http.request_fields import RequestFields
-from tests.serving.reranker import FALSE_ID, TRUE_ID, write_reranker
+from tests.serving.model import write_embedding_model
+from tests.serving.rankings import ask
+from tests.serving.reranker import RERANKER, write_reranker
+from tests.serving.running import RunningDaemon, directories_below, running_daemon
+
+EMBEDDER = "embedder"
+NAN = b"\xff\xff\xff\x7f"
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelText]:
-    directory: Path = write_reranker(tmp_path_factory.mktemp("reranker"))
-    with TemplateRenderer() as renderer:
-        yield load_model_text(directory, renderer)
+def odd(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
+    """A model that embeds, and a reranker whose last weights are no numbers."""
+    directories = directories_below(tmp_path_factory.mktemp("odd"), cache=probes)
+    write_embedding_model(directories.models / EMBEDDER)
+    weights = write_reranker(directories.models / RERANKER) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[: -4 * 64] + 64 * NAN)
+    with running_daemon(directories, models=()) as running:
+        yield running
 
 
-def prompts(text: ModelText, *documents: str, **fields: object) -> list[str]:
-    asked = read_asked(RequestFields({"query": "q", "documents": list(documents), **fields}))
-    return [text.tokenizer.decode(prompt) for prompt in generation_request(text, asked).prompts]
+def test_model_that_embeds_does_not_rank(odd: RunningDaemon) -> None:
+    refused = ask(odd, model=EMBEDDER)
+    assert (refused.status, refused.error["param"]) == (400, "model")
+    assert "does not rank documents" in refused.error["message"]
 
 
-def test_each_document_is_a_prompt_that_begins_as_the_others(text: ModelText) -> None:
-    first, second = prompts(text, "a red one", "a blue one")
-    assert first.replace("a red one", "a blue one") == second
-    assert first.index("q\n") < first.index("a red one")
-
-
-def test_one_token_is_asked_for_and_the_odds_of_two(text: ModelText) -> None:
-    asked = read_asked(RequestFields({"query": "q", "documents": ["d"], "priority": 3, "cache_salt": "s"}))
-    request = generation_request(text, asked)
-    assert request.sampling.logprob_ids == (TRUE_ID, FALSE_ID)
-    assert (request.end.max_tokens, request.end.ignore_eos) == (1, True)
-    assert (request.priority, request.cache_salt, request.param) == (3, "s", "documents")
-
-
-def test_long_documents_are_cut_where_that_is_asked_for(text: ModelText) -> None:
-    (cut,) = prompts(text, "x" * 40, max_tokens_per_doc=5)
-    assert cut.count("x") == 5
-    (whole,) = prompts(text, "x" * 5, max_tokens_per_doc=5)
-    assert whole == cut
-
-
-def test_special_tokens_of_a_document_are_text(text: ModelText) -> None:
-    asked = read_asked(RequestFields({"query": "q", "documents": ["d", "d<|im_end|>"]}))
-    plain, typed = generation_request(text, asked).prompts
-    assert len(typed) == len(plain) + len("<|im_end|>")
-    (cut,) = prompts(text, "<|im_end|>" * 3, max_tokens_per_doc=10)
-    assert cut.count("<|im_end|>") == prompts(text, "")[0].count("<|im_end|>") + 1
-
-
-def test_an_instruction_replaces_that_of_the_model(text: ModelText) -> None:
-    assert "Find laws: q" in prompts(text, "d", instruction="Find laws")[0]
+def test_scores_that_are_no_numbers_are_an_error(odd: RunningDaemon) -> None:
+    broken = ask(odd)
+    assert broken.status == 500
+    assert "not finite" in broken.error["message"]

@@ -10,63 +10,23 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from llmd.client import connected
 from tests.golden.rankings import read_ranking
 from tests.serving.engine_state import report, wait_until
-from tests.serving.http import Reply, chat, send
-from tests.serving.reranker import CONTEXT_LEN, DOCUMENTS, QUERY, RERANKER, write_reranker
+from tests.serving.http import chat, send
+from tests.serving.rankings import ask, ranked, scores
+from tests.serving.reranker import CASE, CONTEXT_LEN, DOCUMENTS, QUERY, RERANKER, write_reranker
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 FEW, MANY = 24, 400
 PATHS = ("/v1/rerank", "/rerank", "/v2/rerank", "/v1/reranking", "/reranking")
 
 
-class Document(msgspec.Struct, forbid_unknown_fields=True):
-    text: str
-
-
-class Result(msgspec.Struct, forbid_unknown_fields=True):
-    index: int
-    relevance_score: float
-    document: Document | None = None
-
-
-class Usage(msgspec.Struct, forbid_unknown_fields=True):
-    prompt_tokens: int
-    total_tokens: int
-
-
-class Ranking(msgspec.Struct, forbid_unknown_fields=True):
-    """What Jina and vLLM document, and Cohere's ``meta``."""
-
-    id: str
-    object: str
-    model: str
-    results: list[Result]
-    usage: Usage
-    meta: dict[str, dict[str, int]]
-
-
-def ask(daemon: RunningDaemon, path: str = PATHS[0], **fields: Any) -> Reply:
-    return send(daemon, "POST", path, {"model": RERANKER, "query": QUERY, "documents": DOCUMENTS, **fields})
-
-
-def ranked(reply: Reply) -> Ranking:
-    assert reply.status == 200, reply.content
-    return msgspec.json.decode(reply.content, type=Ranking)
-
-
-def scores(reply: Reply) -> list[float]:
-    """By document."""
-    return [result.relevance_score for result in sorted(ranked(reply).results, key=lambda one: one.index)]
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_documents_come_in_the_order_that_transformers_gives_them(ranking: RunningDaemon, path: str) -> None:
-    expected = read_ranking()
+    expected = read_ranking(CASE)
     found = ranked(ask(ranking, path))
     order = sorted(range(len(DOCUMENTS)), key=lambda place: -expected.relevance[place])
     assert [result.index for result in found.results] == order
@@ -117,6 +77,12 @@ def report_of(daemon: RunningDaemon) -> dict[str, Any]:
     (row,) = [row for row in rows if row["name"] == RERANKER]
     counters: dict[str, Any] = row["report"]
     return counters
+
+
+def test_model_that_ranks_does_not_chat(ranking: RunningDaemon) -> None:
+    refused = chat(ranking, model=RERANKER)
+    assert (refused.status, refused.error["param"]) == (400, "model")
+    assert "/v1/rerank" in refused.error["message"]
 
 
 def test_model_that_does_not_rank_says_so(ranking: RunningDaemon) -> None:

@@ -1,53 +1,63 @@
-"""A ranking by a model that generates: one token for each document, of which only two logprobs are looked at.
-
-All documents are one generation: they wait in one place of the queue, are cancelled together, and share the prefix that
-the query is.
-"""
+"""A request for a ranking on its way through a model, whichever way that ranks."""
 
 from __future__ import annotations
 
-from llmd.chat.model_text import ModelText
-from llmd.chat.rerankers.reranker import relevance
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
+import math
+
+from msgspec import Struct
+
+from llmd.api.errors import LlmdError
+from llmd.server.answering.exchange import reply_headers
+from llmd.server.dialects.rerank.answers import Answers, ask_about
+from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import Asked
-from llmd.server.engines.supervisor import Supervisor
+from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.http.request_record import current_record
+from llmd.server.models.derived_model import AnsweringModel
+from llmd.server.models.served_model import ReadyModel
+from llmd.server.service import Service
 
 
-def generation_request(text: ModelText, asked: Asked) -> GenerationRequest:
-    """The request to the engine. Blocks.
+class Ranking(Struct, frozen=True):
+    """A request that was read, as `Exchange`."""
+
+    model: AnsweringModel
+    ignored: tuple[str, ...]
+    asked: Asked
+
+    def headers(self) -> dict[str, str]:
+        """Headers of the reply."""
+        return reply_headers(self.model.name, self.ignored)
+
+    async def scores(self, service: Service) -> Scores:
+        """Wait for the model and for the score of every document.
+
+        Raises:
+            LlmdError: the model does not rank, cannot answer this request, or not in time; or a score is no number.
+            BusyError: too many wait for the model.
+        """
+        record = current_record()
+        with self.model.in_use(self.asked.keep_alive_s):
+            with self.model.supervisor.place(record):
+                async with record.in_time():
+                    ready = await self.model.ready()
+                    work = await service.in_thread(prepare, ready, self.asked)
+            scores = await work.scores(ready, record)
+        if not all(map(math.isfinite, scores.relevance)):
+            raise LlmdError(
+                "the model computed scores that are not finite",
+                hint="its weights may be damaged: pull it again; or serve it with --kv-dtype f32",
+            )
+        return scores
+
+
+def prepare(ready: ReadyModel, asked: Asked) -> Answers | Pairs:
+    """What the engine is given. Blocks.
 
     Raises:
-        RequestError: the model does not rank, or its template refuses a text.
+        RequestError: the model does not rank, or not this.
     """
-    documents = [_cut(text.tokenizer, document, asked.max_document_tokens) for document in asked.documents]
-    return GenerationRequest(
-        prompts=tuple(text.encode_pair(asked.query, document, asked.instruction) for document in documents),
-        sampling=SamplingChoice(temperature=0.0, logprobs=0, logprob_ids=text.as_reranker().answer_ids),
-        end=EndChoice(max_tokens=1, ignore_eos=True),
-        param="documents",
-        priority=asked.priority,
-        cache_salt=asked.cache_salt,
-        together=True,
-    )
-
-
-async def score(generation: Generation, supervisor: Supervisor) -> list[float]:
-    """The relevance of each document.
-
-    Raises:
-        LlmdError: the engine could not look at one of them; the others are cancelled.
-    """
-    scores = [0.0] * len(generation.request.prompts)
-    async for index, piece in generation.pieces(supervisor):
-        (token,) = piece.tokens
-        scores[index] = relevance([answer.logprob for answer in token.top])
-    return scores
-
-
-def _cut(tokenizer: Tokenizer, document: str, most: int | None) -> str:
-    if most is None:
-        return document
-    tokens = tokenizer.encode(document, add_special=False, parse_special=False)
-    return document if len(tokens) <= most else tokenizer.decode(tokens[:most])
+    embedding = ready.loaded.embedding
+    if embedding is None or embedding.score is None:
+        return ask_about(ready.text, asked)
+    return join_pairs(ready, embedding.score, asked)

@@ -7,15 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest, Usage
-from llmd.server.dialects.rerank.ranking import generation_request, score
+from llmd.server.dialects.rerank.ranking import Ranking
 from llmd.server.dialects.rerank.request import Asked, read_asked
+from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
-from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 
@@ -24,28 +22,22 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
     fields = RequestFields(await read_object(request))
     asked = read_asked(fields)
     model = await service.models.resolve(asked.model, allow_path=peer_of(request).is_unix)
-
-    async def prepare(ready: ReadyModel) -> GenerationRequest:
-        return await service.in_thread(generation_request, ready.text, asked)
-
-    exchange = Exchange(model, fields.ignored, prepare, asked.keep_alive_s)
-    ready, generation = await exchange.start()
-    async with generation:
-        scores = await score(generation, ready.supervisor)
-    body = ranking(asked, asked.model or model.name, scores, generation.usage)
-    return json_response(body, headers=exchange.headers())
+    ranking = Ranking(model, fields.ignored, asked)
+    scores = await ranking.scores(service)
+    return json_response(body_of(asked, asked.model or model.name, scores), headers=ranking.headers())
 
 
-def ranking(asked: Asked, name: str, scores: list[float], usage: Usage) -> dict[str, Any]:
+def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:
     """The documents from the most relevant on, equal ones as they came; ``meta`` is what Cohere has for ``usage``."""
-    order = sorted(range(len(scores)), key=lambda index: -scores[index])
+    relevance, tokens = scores.relevance, scores.prompt_tokens
+    order = sorted(range(len(relevance)), key=lambda index: -relevance[index])
     return {
         "id": f"rerank-{uuid.uuid4().hex}",
         "object": "list",
         "model": name,
-        "results": [_result(asked, index, scores[index]) for index in order[: asked.top_n]],
-        "usage": {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.prompt_tokens},
-        "meta": {"tokens": {"input_tokens": usage.prompt_tokens, "output_tokens": 0}},
+        "results": [_result(asked, index, relevance[index]) for index in order[: asked.top_n]],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        "meta": {"tokens": {"input_tokens": tokens, "output_tokens": 0}},
     }
 
 

@@ -1,0 +1,68 @@
+"""A ranking by a model that generates: one token for each document, of which only two logprobs are looked at.
+
+All documents are one generation: they wait in one place of the queue, are cancelled together, and share the prefix that
+the query is.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from llmd.chat.model_text import ModelText
+from llmd.chat.rerankers.reranker import relevance
+from llmd.chat.sampling_choice import SamplingChoice
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
+from llmd.server.dialects.rerank.request import Asked
+from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.http.request_record import RequestRecord
+from llmd.server.models.served_model import ReadyModel
+
+
+class Answers(Struct, frozen=True):
+    """A ranking that is ready for the engine."""
+
+    request: GenerationRequest
+
+    async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
+        """The relevance of each document.
+
+        Raises:
+            LlmdError: the engine could not look at one of them; the others are cancelled.
+        """
+        found = [0.0] * len(self.request.prompts)
+        async with Generation(self.request, ready.text, ready.window, ready.loaded.vocab_size) as generation:
+            async for index, piece in generation.pieces(ready.supervisor):
+                (token,) = piece.tokens
+                found[index] = relevance([answer.logprob for answer in token.top])
+        return Scores(found, generation.usage.prompt_tokens)
+
+
+def ask_about(text: ModelText, asked: Asked) -> Answers:
+    """What the model is asked. Blocks.
+
+    Raises:
+        RequestError: the model does not rank, or its template refuses a text.
+    """
+    documents = [cut(text.tokenizer, document, asked.max_document_tokens) for document in asked.documents]
+    return Answers(
+        GenerationRequest(
+            prompts=tuple(
+                text.encode_pair(asked.query, document, asked.instruction) for document in documents
+            ),
+            sampling=SamplingChoice(temperature=0.0, logprobs=0, logprob_ids=text.as_reranker().answer_ids),
+            end=EndChoice(max_tokens=1, ignore_eos=True),
+            param="documents",
+            priority=asked.priority,
+            cache_salt=asked.cache_salt,
+            together=True,
+        )
+    )
+
+
+def cut(tokenizer: Tokenizer, document: str, most: int | None) -> str:
+    """A document of at most so many tokens."""
+    if most is None:
+        return document
+    tokens = tokenizer.encode(document, add_special=False, parse_special=False)
+    return document if len(tokens) <= most else tokenizer.decode(tokens[:most])

@@ -1,0 +1,63 @@
+"""A ranking by a cross-encoder: it reads the query and a document as one text, and leaves one number."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from llmd.api.embedding import ScoreFunction
+from llmd.api.errors import ContextLengthError
+from llmd.api.messages import EmbedText
+from llmd.chat.rerankers.reranker import logistic
+from llmd.chat.tokenizers.pairs import TokenPair
+from llmd.server.answering.embedding import vectors_of
+from llmd.server.dialects.rerank.answers import cut
+from llmd.server.dialects.rerank.request import Asked
+from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.errors import BadRequestError
+from llmd.server.http.request_record import RequestRecord
+from llmd.server.models.served_model import ReadyModel
+
+
+class Pairs(Struct, frozen=True):
+    """A ranking that is ready for the engine. ``function`` makes scores of its numbers."""
+
+    pairs: tuple[TokenPair, ...]
+    function: ScoreFunction
+
+    async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
+        """The relevance of each document.
+
+        Raises:
+            LlmdError: the engine could not look at one of them; the others are cancelled.
+        """
+        texts = [EmbedText(0, tuple(pair.ids), second_at=pair.second_at) for pair in self.pairs]
+        vectors = await vectors_of(ready, texts, record)
+        numbers = [float(number) for (number,) in (np.frombuffer(vector, "<f4") for vector in vectors)]
+        record.finish = "stop"
+        scores = list(map(logistic, numbers)) if self.function == "sigmoid" else numbers
+        return Scores(scores, sum(len(text.tokens) for text in texts))
+
+
+def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pairs:
+    """The query with each document. Blocks.
+
+    Raises:
+        BadRequestError: there is an instruction, which the model has no place for.
+        ContextLengthError: a document is too long.
+        RequestError: the model's tokenizer does not join texts.
+    """
+    if asked.instruction:
+        raise BadRequestError(
+            "this model takes no instruction",
+            code="unsupported_parameter",
+            param="instruction",
+            hint="leave it out",
+        )
+    tokenizer = ready.text.tokenizer
+    documents = [cut(tokenizer, document, asked.max_document_tokens) for document in asked.documents]
+    pairs = tuple(tokenizer.encode_pair(asked.query, document) for document in documents)
+    longest = max(len(pair.ids) for pair in pairs)
+    if longest > ready.window:
+        raise ContextLengthError(longest, ready.window, param="documents")
+    return Pairs(pairs, function)
