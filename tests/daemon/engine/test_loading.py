@@ -138,7 +138,15 @@ def test_options_that_mean_nothing_are_refused(
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:
     device = ReferenceDevice()
     device.info = msgspec.structs.replace(device.info, kv_dtypes=("f16",))
-    with pytest.raises(UnsupportedModelError, match=r"KV as f32: it keeps f16$"):
+    with pytest.raises(UnsupportedModelError, match=r"KV as f32: it keeps f16 \("):
+        load(device)
+
+
+def test_an_op_that_the_device_lacks_is_named(load: MakeModel) -> None:
+    device = ReferenceDevice()
+    without = tuple(kind for kind in device.info.ops if kind != "rope")
+    device.info = msgspec.structs.replace(device.info, ops=without)
+    with pytest.raises(UnsupportedModelError, match="op rope: the device does not compute it"):
         load(device)
 
 
