@@ -26,7 +26,8 @@ KEEP_ALIVE_S = 300.0
 class BareModel:
     """A model that has no engine. It is admitted as an engine is, and loaded once the test says so.
 
-    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with.
+    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with, ``spooled`` whether it may
+    keep its cache, ``hurried`` whether it was to end at once.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class BareModel:
         self.size_bytes = 0
         self.loaded: object | None = None
         self.closed: list[Any] = []
+        self.spooled = False
+        self.hurried = False
         self.finish_closing = asyncio.Event()
         self.finish_closing.set()
         self._admit = admit
@@ -63,8 +66,12 @@ class BareModel:
     async def _admitted(self) -> int | None:
         return await self._admit()
 
-    async def close(self, error: LlmdError | None = None) -> None:
+    def hurry(self) -> None:
+        self.hurried = True
+
+    async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
         self.closed.append(error)
+        self.spooled = spool
         self._closing.set()
         await self.finish_closing.wait()
         await asyncio.sleep(0)

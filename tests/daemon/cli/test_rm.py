@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llmd.config.directories import Directories
 from llmd.registry.derived import DerivedModel
+from llmd.registry.spools import SpoolHeader, Spools
 from llmd.registry.store import Store
 from tests.serving.home import LLMD, Home
 from tests.serving.model import write_model
@@ -80,3 +83,17 @@ def test_a_terminal_is_asked_first(home: Home) -> None:
     home.llmd("cp", "tiny", "mine")
     with terminal((*LLMD, "rm", "mine", "--yes"), home.environment) as screen:
         assert screen.end() == 0
+
+
+def test_cached_prompts_go_with_their_model(llmd: Llmd, models: Path, tmp_path: Path) -> None:
+    spools = Spools(Directories.of(os.environ).cache)
+    for name in ("one", "tiny"):
+        directory = models / name
+        path = spools.path(directory)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(SpoolHeader(str(directory.resolve()), "f").encoded())
+    kept = [spools.path(models / name) for name in ("one", "tiny")]
+    llmd("rm", "one", "--yes")
+    assert [path.exists() for path in kept] == [True, True], "two is the same model"
+    llmd("rm", "two", "--yes")
+    assert [path.exists() for path in kept] == [False, True]

@@ -35,6 +35,7 @@ from llmd.api.messages import (
     Submit,
 )
 from llmd.engine.frames import FrameDecoder, encode_frame
+from llmd.registry.spools import Spools
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
@@ -242,3 +243,16 @@ def test_a_terminal_interrupt_does_not_end_it(front: Front, directory: Path) -> 
     request, expected = golden_request()
     front.send(request)
     assert front.tokens_of(1) == {1: expected}
+
+
+@pytest.mark.parametrize("words", [(Shutdown(spool=True),), (Shutdown(spool=True), Shutdown())], ids=len)
+def test_the_last_word_decides_whether_the_cache_is_kept(
+    front: Front, directory: Path, tmp_path: Path, words: tuple[Shutdown, ...]
+) -> None:
+    request, _ = golden_request()
+    front.send(load(directory, kv_spool=1 << 30), request)
+    front.loaded()
+    front.tokens_of(1)
+    front.send(*words)
+    assert front.process.wait(10) == 0
+    assert Spools(tmp_path).path(directory).exists() == words[-1].spool

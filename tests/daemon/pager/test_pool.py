@@ -56,3 +56,24 @@ def test_of_two_blocks_with_the_same_contents_one_is_known() -> None:
     pool.give_back([first, second])
     assert (pool.find(b"key"), pool.num_cached) == (first, 1)
     pool.check_integrity()
+
+
+def test_cached_blocks_are_listed_by_their_last_use() -> None:
+    pool = BlockPool(4)
+    blocks = [pool.take() for _ in range(3)]
+    for block, key in zip(blocks, (b"a", b"b", b"c"), strict=True):
+        pool.remember(block, key)
+    pool.give_back([blocks[1], blocks[0]])
+    assert pool.cached() == [(b"a", blocks[0]), (b"b", blocks[1])]
+
+
+def test_adopted_blocks_are_evicted_before_all_others_the_last_adopted_first() -> None:
+    pool = BlockPool(3)
+    used = pool.take()
+    pool.remember(used, b"used")
+    pool.give_back([used])
+    first, second = pool.adopt(b"first"), pool.adopt(b"second")
+    assert pool.adopt(b"first") is None, "its contents are here"
+    assert pool.adopt(b"third") is None, "no block is empty"
+    pool.check_integrity()
+    assert [pool.take() for _ in range(3)] == [second, first, used]

@@ -113,7 +113,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
     ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
     longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
-    checkpoint's formats. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share.
+    checkpoint's formats. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share;
+    ``kv_spool`` bounds what of the prefix cache is kept on disk while the model is unloaded, 0 for nothing.
     """
 
     directory: str
@@ -125,6 +126,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     quant: Format | None = None
     kv_dtype: KVDtype = "f16"
     kv_memory: int | None = None
+    kv_spool: int = 0
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):
@@ -191,7 +193,11 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
-    """End the process; running requests are dropped."""
+    """End the process; running requests are dropped. ``spool``: write the prefix cache to disk before, until the next
+    message comes.
+    """
+
+    spool: bool = False
 
 
 class Loading(msgspec.Struct, frozen=True, tag=True):

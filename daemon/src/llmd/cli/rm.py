@@ -11,6 +11,7 @@ from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json, size
 from llmd.cli.settings import JSON, read_settings
+from llmd.registry.spools import Spools
 
 if TYPE_CHECKING:  # `llmd --help` imports no store
     from llmd.registry.store import Store
@@ -26,10 +27,12 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
     Files that another model needs stay, and a model that is loaded is not removed. What llmd did not fetch it does not
     delete.
     """
-    store = build_store(read_settings(None).directories)
+    directories = read_settings(None).directories
+    store = build_store(directories)
     if not yes and not as_json and sys.stdin.isatty():
         click.confirm(f"remove {', '.join(models)}?", abort=True, err=True)
     freed = {name: remove(store, name) for name in models}
+    Spools(directories.cache).sweep()
     if as_json:
         show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
         return

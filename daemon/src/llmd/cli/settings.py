@@ -44,6 +44,9 @@ ENGINE = (
     click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
     click.option("--kv-dtype", metavar="f16|bf16|int8|f32", help="How keys and values are kept."),
     click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
+    click.option(
+        "--kv-spool", metavar="SIZE", help="Disk for cached prompts of a model that is unloaded; 0 for none."
+    ),
 )
 HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")
 SERVER = (

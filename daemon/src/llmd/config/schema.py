@@ -69,8 +69,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How models are loaded and run.
 
     ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
-    the KV pools. ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt
-    tokens a step carries at most.
+    the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing.
+    ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt tokens a step
+    carries at most.
     """
 
     device: str = "auto"
@@ -81,6 +82,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     quant: str | None = None
     kv_dtype: Literal["f32", "f16", "bf16", "int8"] = "f16"
     kv_memory: ByteSize | None = None
+    kv_spool: ByteSize = 1 << 30
 
 
 class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):

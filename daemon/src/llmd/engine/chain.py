@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -19,8 +19,10 @@ STEP_TIMEOUT_S = 600.0
 class Chain:
     """The whole model: what one step passes through."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[Stage], kv_bytes: Sequence[Mapping[int, int]] = ()) -> None:
+        """``kv_bytes`` says for each stage what a block of the KV groups that it holds takes there."""
         self._stages = tuple(stages)
+        self._kv_bytes = tuple(kv_bytes)
 
     @property
     def feeds_itself(self) -> bool:
@@ -40,6 +42,26 @@ class Chain:
             _release(self._stages, tickets)
             raise
         return Flight(self._stages, tickets)
+
+    def block_bytes(self, group: int) -> int:
+        """Bytes of a block of a KV group in all stages."""
+        return sum(size for _, size in self._holders(group))
+
+    def read_block(self, group: int, block: int) -> NDArray[np.uint8]:
+        """What a block of a KV group holds in all stages, uint8 ``[bytes]``; no step is on its way."""
+        blocks = np.array([block], np.int32)
+        return np.concatenate([stage.read_blocks(group, blocks)[0] for stage, _ in self._holders(group)])
+
+    def write_block(self, group: int, block: int, contents: NDArray[np.uint8]) -> None:
+        """The reverse of `read_block`."""
+        first = 0
+        for stage, size in self._holders(group):
+            stage.write_blocks(group, np.array([block], np.int32), contents[None, first : first + size])
+            first += size
+
+    def _holders(self, group: int) -> list[tuple[Stage, int]]:
+        pairs = zip(self._stages, self._kv_bytes, strict=True)
+        return [(stage, sizes[group]) for stage, sizes in pairs if group in sizes]
 
     def close(self) -> None:
         for stage in reversed(self._stages):

@@ -12,6 +12,7 @@ from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
+from llmd.registry.spools import Spools
 
 
 def make_host(cache: Path) -> PluginHost:
@@ -21,10 +22,10 @@ def make_host(cache: Path) -> PluginHost:
 
 def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
     """Return `load_model` with the installed plugins behind it."""
-    host = make_host(cache)
+    host, spools = make_host(cache), Spools(cache)
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
-        return load_model(message, host.architectures(), device_opener(host), report)
+        return load_model(message, host.architectures(), device_opener(host), report, spools)
 
     return load
 

@@ -69,6 +69,11 @@ class EngineCore:
         self._counters = Counters()
 
     @property
+    def pager(self) -> Pager:
+        """Where keys and values lie, to be looked at between steps."""
+        return self._pager
+
+    @property
     def busy(self) -> bool:
         """Whether `step` has something to do."""
         return self._has_rows or self._grammars.pending

@@ -22,11 +22,14 @@ from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
 from llmd.engine.kv_budget import KVBudget, plan_kv
+from llmd.engine.kv_fingerprint import kv_fingerprint
+from llmd.engine.kv_spool import KVSpool
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.quantization import QUANT_FORMATS
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
+from llmd.registry.spools import SpoolHeader, Spools
 
 SCORED_ROWS = 16
 """Rows of a step that may return logits beside those that draw: prompts that are scored, and `EngineCore.forward`. Each
@@ -42,6 +45,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
     runner: EngineCore | EmbeddingCore
     loaded: Loaded
     resources: ExitStack
+    spool: KVSpool | None = None
 
     @property
     def core(self) -> EngineCore:
@@ -75,8 +79,9 @@ def load_model(
     architectures: Mapping[str, Architecture],
     open_device: OpenDevice,
     report: ReportProgress,
+    spools: Spools | None = None,
 ) -> LoadedModel:
-    """Load a model. ``open_device`` takes ``auto`` or a device's name.
+    """Load a model, with what ``spools`` has of its prefix cache. ``open_device`` takes ``auto`` or a device's name.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -89,14 +94,36 @@ def load_model(
         _check_context(model.plan)
         placed = _place(load, model, open_device, report, stack)
         build = _generating if model.embedding is None else _embedding
-        runner, budget = build(load, model, placed, stack)
+        runner, budget, chain = build(load, model, placed, stack)
+        spool = _take_spool(load, model, placed, runner, chain, spools)
         loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
-        return LoadedModel(runner, loaded, stack.pop_all())
+        return LoadedModel(runner, loaded, stack.pop_all(), spool)
+
+
+def _take_spool(
+    load: Load,
+    model: OpenModel,
+    placed: Sequence[_Placed],
+    runner: EngineCore | EmbeddingCore,
+    chain: Chain,
+    spools: Spools | None,
+) -> KVSpool | None:
+    """The prefix cache's file, read; None where none is wanted, or a device does not hand out its blocks."""
+    stages = [(one.device.info.kv_layout, one.program) for one in placed]
+    if spools is None or not load.kv_spool or not isinstance(runner, EngineCore):
+        return None
+    if not all(layout for layout, _ in stages):
+        return None
+    directory = model.directory.resolve()
+    header = SpoolHeader(str(directory), kv_fingerprint(directory, load.kv_dtype, stages))
+    spool = KVSpool(spools.path(directory), header, runner.pager, chain, load.kv_spool)
+    spool.load()
+    return spool
 
 
 def _generating(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EngineCore, KVBudget]:
+) -> tuple[EngineCore, KVBudget, Chain]:
     plan = model.plan
     limits = _limits(load, plan, placed)
     budget = _budget(
@@ -108,20 +135,21 @@ def _generating(
         max_outputs=limits.max_outputs,
         kv_dtype=load.kv_dtype,
     )
-    chain = _build_chain(placed, budget, stage_limits, stack)
-    return EngineCore(chain, plan.groups, budget, limits), budget
+    chain = _build_chain(load, placed, budget, stage_limits, stack)
+    return EngineCore(chain, plan.groups, budget, limits), budget, chain
 
 
 def _embedding(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EmbeddingCore, KVBudget]:
+) -> tuple[EmbeddingCore, KVBudget, Chain]:
     plan = model.plan
     assert model.embedding is not None
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
     stage_limits = StageLimits(limits.max_rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
-    chain = _build_chain(placed, budget, stage_limits, stack)
-    return EmbeddingCore(chain, plan.groups, budget, limits, model.embedding.poolings), budget
+    chain = _build_chain(load, placed, budget, stage_limits, stack)
+    core = EmbeddingCore(chain, plan.groups, budget, limits, model.embedding.poolings)
+    return core, budget, chain
 
 
 def _check_options(load: Load) -> None:
@@ -240,15 +268,16 @@ def _budget(
 
 
 def _build_chain(
-    placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
+    load: Load, placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
 ) -> Chain:
     """The stages in order; ``stack`` closes them."""
-    stages = []
+    stages, kv_bytes = [], []
     for one in placed:
         blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
         stages.append(one.parts.stage(blocks, stage_limits))
         stack.callback(stages[-1].close)
-    return Chain(stages)
+        kv_bytes.append({group: one.parts.kv_bytes(group, load.kv_dtype) for group in blocks})
+    return Chain(stages, kv_bytes)
 
 
 def _describe(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -16,6 +17,9 @@ from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.loading import LoadedModel
 
 log = logging.getLogger(__name__)
+
+SPOOL_LIMIT_S = 20.0
+"""How long an engine that was told to end may write its prefix cache."""
 
 Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
@@ -42,15 +46,25 @@ def _serve(channel: Channel, loader: Loader) -> int:
         return 1
     with closing(model):
         channel.send(model.loaded)
-        _run(channel, model.runner)
+        end = _run(channel, model.runner)
+        if end.spool and model.spool is not None:
+            deadline = time.monotonic() + SPOOL_LIMIT_S
+            model.spool.save(lambda: time.monotonic() > deadline or _is_called(channel))
     return 0
 
 
-def _run(channel: Channel, core: Runner) -> None:
+def _is_called(channel: Channel) -> bool:
+    """Whether the front has said something, or gone."""
+    return bool(channel.receive(wait=False)) or channel.closed
+
+
+def _run(channel: Channel, core: Runner) -> Shutdown:
+    """Run until the end; returns how that is meant."""
     while True:
         messages = channel.receive(wait=not core.busy)
-        if channel.closed or any(isinstance(message, Shutdown) for message in messages):
-            return
+        ends = [message for message in messages if isinstance(message, Shutdown)]
+        if ends or channel.closed:
+            return ends[-1] if ends else Shutdown()
         for message in messages:
             _handle(channel, core, message)
         if core.busy:

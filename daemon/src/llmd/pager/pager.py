@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 import msgspec
 import numpy as np
@@ -235,6 +236,11 @@ class Pager:
         """Give back every block of the sequence."""
         self._free_rows.append(self._owned[sequence_id].row)
         self._drop_all(self._owned.pop(sequence_id))
+
+    def cached(self) -> list[tuple[int, Key, int]]:
+        """Group, key and block of what is cached and not in use, most recently used first; groups take turns."""
+        turns = zip_longest(*(pool.cached() for pool in self.pools))
+        return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
         """Block tables of the sequences in order, one int32 ``[len(sequence_ids), width]`` for each group."""

@@ -76,6 +76,23 @@ class BlockPool:
             self._keys[block] = key
             self._by_key[key] = block
 
+    def cached(self) -> list[tuple[Key, int]]:
+        """Blocks that nobody uses and whose contents are known, by key, most recently used first."""
+        return [(key, block) for block in reversed(self._cached) if (key := self._keys[block]) is not None]
+
+    def adopt(self, key: Key) -> int | None:
+        """An empty block that is to hold what has this key, cached as the least recently used one.
+
+        None, and nothing changed, where no block is empty, or one has these contents.
+        """
+        if not self._empty or key in self._by_key:
+            return None
+        block = self._empty.pop()
+        self._keys[block], self._by_key[key] = key, block
+        self._cached[block] = None
+        self._cached.move_to_end(block, last=False)
+        return block
+
     def forget(self, block: int) -> None:
         """Make the contents of a block unknown."""
         key = self._keys[block]

@@ -20,6 +20,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         quant="q8",
         kv_dtype="f32",
         kv_memory=5,
+        kv_spool=6,
     )
     assert load_message(Path("/m"), config) == Load(
         directory="/m",
@@ -31,6 +32,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         quant="q8",
         kv_dtype="f32",
         kv_memory=5,
+        kv_spool=6,
     )
 
 

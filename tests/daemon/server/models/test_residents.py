@@ -60,7 +60,7 @@ async def test_a_model_is_unloaded_when_nobody_has_used_it_for_long_enough() -> 
     timers.go_on(KEEP_ALIVE_S)
     assert residents.served == {}
     await settle()
-    assert model.closed == [None]
+    assert (model.closed, model.spooled) == ([None], True)
 
 
 async def test_loading_is_a_use_even_when_the_one_who_asked_has_left() -> None:
@@ -187,6 +187,42 @@ async def test_closing_ends_every_model_with_the_reason() -> None:
     await residents.close(reason)
     assert [model.closed for model in models] == [[reason], [reason]]
     assert residents.served == {}
+
+
+async def test_closing_hurries_those_that_keep_their_caches() -> None:
+    timers = Timers()
+    residents = residents_of(timers=timers)
+    model = await load(residents, "a")
+    model.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    await settle()
+    before = model.hurried
+    closing = asyncio.Task(residents.close(UnavailableError("ending", code="c")))
+    await settle()
+    assert (before, model.hurried) == (False, True)
+    model.finish_closing.set()
+    await closing
+
+
+async def test_a_model_that_waits_for_the_memory_of_one_that_leaves_hurries_it() -> None:
+    timers = Timers()
+    residents = residents_of(timers=timers, limit_bytes=100, need=sized)
+    leaving = await load(residents, "a")
+    leaving.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    coming = bare(await residents.serve("b", B))
+    await settle()
+    assert (leaving.hurried, coming.loaded) == (True, None)
+    leaving.finish_closing.set()
+    await settle()
+    assert coming.loaded
+
+
+async def test_who_is_told_to_leave_keeps_no_cache() -> None:
+    residents = residents_of()
+    model = await load(residents, "a")
+    await residents.unload("a")
+    assert not model.spooled
 
 
 async def test_models_keep_the_loader_they_were_given() -> None:

@@ -18,6 +18,12 @@ from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
 
+GRACE_S = 2.0
+"""As long as a process may take to end by itself."""
+
+SPOOL_GRACE_S = 30.0
+"""The same where it writes its prefix cache before, for which it gives itself less (`llmd.engine.process`)."""
+
 READ_BYTES = 1 << 16
 LAST_LINES = 30
 

@@ -197,9 +197,9 @@ class Supervision:
         """End every request with ``error`` and accept no more."""
         return self._end(Phase.FAILED, error)
 
-    def close(self, error: LlmdError) -> list[Command]:
-        """End the engine, and with ``error`` every request that still runs."""
-        return [Send(Shutdown()), *self._end(Phase.CLOSED, error)]
+    def close(self, error: LlmdError, *, spool: bool = False) -> list[Command]:
+        """End the engine, and with ``error`` every request that still runs. ``spool``: it may keep its cache on disk."""
+        return [Send(Shutdown(spool)), *self._end(Phase.CLOSED, error)]
 
     def _end(self, phase: Phase, error: LlmdError) -> list[Command]:
         self.phase, self.error = phase, error

@@ -24,13 +24,14 @@ from llmd.api.messages import (
     Loading,
     Output,
     Report,
+    Shutdown,
     Started,
     Submit,
     TextVector,
     TokenOutput,
     Vocabulary,
 )
-from llmd.server.engines.engine_process import EngineProcess
+from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.mailbox import Mailbox
 from llmd.server.engines.supervision import (
     BACKOFF_S,
@@ -53,7 +54,6 @@ from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord, silent
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 2.0
 REPORT_LIMIT_S = 2.0
 Sleep = Callable[[float], Coroutine[None, None, None]]
 Admit = Callable[[], Awaitable[int | None]]
@@ -258,15 +258,20 @@ class Supervisor:
         except (EngineCrashedError, TimeoutError):
             return None
 
-    async def close(self, error: LlmdError | None = None) -> None:
-        """End the engine; requests that still run end with ``error``."""
+    async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
+        """End the engine; requests that still run end with ``error``. ``spool``: it keeps its cache on disk before."""
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
-        self._perform(self._state.close(error))
+        self._perform(self._state.close(error, spool=spool))
         self._settled.set()
         self._closing.set()
-        if not await self._task.join(GRACE_S):
+        if not await self._task.join(SPOOL_GRACE_S if spool else GRACE_S):
             await self._task.close()
         self._watch.closed()
+
+    def hurry(self) -> None:
+        """Let an engine that is being closed keep no more of its cache than it has by now."""
+        if self._process is not None:
+            self._process.send(Shutdown())
 
     async def _run(self) -> None:
         await unless(self._closing, self._admitted(), "admission")

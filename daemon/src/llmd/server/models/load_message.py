@@ -28,6 +28,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         quant=config.quant,
         kv_dtype=config.kv_dtype,
         kv_memory=config.kv_memory,
+        kv_spool=config.kv_spool,
     )
 
 

@@ -75,6 +75,8 @@ class Residents:
 
     async def close(self, error: LlmdError) -> None:
         """End every engine."""
+        for model in self._leaving:
+            model.hurry()
         leaving = [self._retire(model, error) for model in tuple(self._served.values())]
         await asyncio.gather(*(task.join() for task in [*leaving, *self._leaving.values()]))
 
@@ -104,20 +106,23 @@ class Residents:
 
     def _expire(self, model: ServedModel) -> None:
         logger.info("model_expired", extra={"model": model.name})
-        self._retire(model)
+        self._retire(model, spool=True)
 
-    def _retire(self, model: ServedModel, error: LlmdError | None = None) -> OwnedTask:
+    def _retire(
+        self, model: ServedModel, error: LlmdError | None = None, *, spool: bool = False
+    ) -> OwnedTask:
         """Take no more requests for a model; its engine ends in the background."""
         if self._served.get(model.name) is model:
             del self._served[model.name]
         if model not in self._leaving:
-            self._leaving[model] = OwnedTask(self._leave(model, error), f"unloading of {model.name}")
+            leave = self._leave(model, error, spool=spool)
+            self._leaving[model] = OwnedTask(leave, f"unloading of {model.name}")
         return self._leaving[model]
 
-    async def _leave(self, model: ServedModel, error: LlmdError | None) -> None:
+    async def _leave(self, model: ServedModel, error: LlmdError | None, *, spool: bool) -> None:
         model.residence.end()
         try:
-            await model.close(error)
+            await model.close(error, spool=spool)
             if loading := self._loading.get(model):
                 await loading.join()
         finally:
@@ -160,6 +165,8 @@ class Residents:
                         logger.info("model_evicted", extra={"model": name, "in_favour_of": model.name})
                         self._retire(self._served[name])
                 case Wait():
+                    for leaving in self._leaving:
+                        leaving.hurry()
                     await self._wait(model, decision, deadline)
 
     def _decide(self, model: ServedModel, need: MemoryNeed) -> Decision:

@@ -108,9 +108,13 @@ class ServedModel:
         ready = self.supervisor.phase is Phase.READY and self._text.done()
         return "loaded" if ready else "loading"
 
-    async def close(self, error: LlmdError | None = None) -> None:
-        """End the engine; running requests end with ``error``."""
-        await self.supervisor.close(error)
+    def hurry(self) -> None:
+        """End at once where it is being closed."""
+        self.supervisor.hurry()
+
+    async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
+        """End the engine; running requests end with ``error``. ``spool``: it keeps its cache on disk before."""
+        await self.supervisor.close(error, spool=spool)
         await asyncio.wait({self._text})
         if self._lease is not None:
             self._lease.close()

@@ -1,0 +1,58 @@
+"""Where the prefix caches of unloaded models lie: one file for each model directory."""
+
+from __future__ import annotations
+
+import contextlib
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+_MAGIC = b"LLMDKV01"
+_LENGTH_BYTES = 4
+_MOST_BYTES = 1 << 16
+
+
+class SpoolHeader(msgspec.Struct, frozen=True):
+    """``directory`` is the model's; ``fingerprint`` names all that the contents depend on."""
+
+    directory: str
+    fingerprint: str
+
+    def encoded(self) -> bytes:
+        """The first bytes of a file."""
+        text = msgspec.json.encode(self)
+        return _MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text
+
+    @classmethod
+    def read(cls, file: BinaryIO) -> SpoolHeader | None:
+        """The header of a file, which is read up to its end; None where it has none."""
+        if file.read(len(_MAGIC)) != _MAGIC:
+            return None
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        try:
+            return msgspec.json.decode(file.read(min(length, _MOST_BYTES)), type=cls)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+
+class Spools:
+    """The files of a cache folder."""
+
+    def __init__(self, cache: Path) -> None:
+        self._folder = cache / "kv"
+
+    def path(self, directory: Path) -> Path:
+        """The file of a model directory, whether or not it is there."""
+        name = blake2b(str(directory.resolve()).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+        return self._folder / f"{name}.kv"
+
+    def sweep(self) -> None:
+        """Remove the files of models that are gone."""
+        for path in sorted(self._folder.glob("*.kv")):
+            with contextlib.suppress(OSError):
+                with path.open("rb") as file:
+                    header = SpoolHeader.read(file)
+                if header is None or not Path(header.directory).is_dir():
+                    path.unlink()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from llmd.engine.kv_fingerprint import kv_fingerprint
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+
+
+def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    plan = TinyModel().plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    shorter = msgspec.structs.replace(program, context_len=program.context_len - 1)
+    stages = [("cpu", program)]
+    first = kv_fingerprint(tmp_path, "f16", stages)
+    assert kv_fingerprint(tmp_path, "f16", stages) == first
+    others = [
+        kv_fingerprint(tmp_path, "bf16", stages),
+        kv_fingerprint(tmp_path, "f16", [("reference", program)]),
+        kv_fingerprint(tmp_path, "f16", [("cpu", shorter)]),
+        kv_fingerprint(tmp_path, "f16", stages * 2),
+    ]
+    (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
+    others.append(kv_fingerprint(tmp_path, "f16", stages))
+    assert len({first, *others}) == 6
