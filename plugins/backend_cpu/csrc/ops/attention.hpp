@@ -6,6 +6,8 @@
 //   each key order   chunks of 512 positions counted from 0 (online softmax); inside one, scores run over
 //   head_dim, values over
 //           positions, both ascending: a row's result depends on its own position alone
+//   encoder_attention   the same with `causal` false: a row sees every row of its sequence in the step, and
+//           its result depends on how many these are
 //   int8    scales multiply sums over the 32 elements that share them (keys), or probabilities (values)
 //   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8
 //           (tests/plugins/backend_cpu/test_device.py)

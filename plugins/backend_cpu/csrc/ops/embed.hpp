@@ -1,4 +1,4 @@
-// embed: out[r] = table[ids[r]] * scale
+// embed: out[r] = table[ids[r]] * scale      embed_position, embed_token_type: ids are positions or types
 //
 //   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped     out  [rows, width]  f32
 //   work   one row of the step at a time
