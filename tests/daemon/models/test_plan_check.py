@@ -99,6 +99,7 @@ def test_a_tensor_of_the_layers_that_the_plan_ignores_is_an_error(
         "model.rotary_emb.inv_freq",
         "embeddings.position_ids",
         "bert.embeddings.token_type_ids",
+        "pooler.dense.weight",
         "model.layers.1.self_attn.rotary_emb.cos_cached",
     ],
 )

@@ -18,9 +18,10 @@ OF_ONE_MODEL = (
 
 HARMLESS = re.compile(
     r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|\.masked_bias$|\.[kv]_scale$"
-    r"|(^|\.)embeddings\.(position_ids|token_type_ids)$"
+    r"|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
-"""Tensors that some writers store although they follow from the configuration, or that only scale a KV cache."""
+"""Tensors that some writers store although they follow from the configuration, that only scale a KV cache, or that BERT was
+trained with and its embeddings are made without."""
 
 LAYER_NUMBER = re.compile(r"\.\d+\.")
 
