@@ -1,7 +1,7 @@
 """Faults at length: ``python -m bench.faults``. The chaos tests do the same with fewer clients.
 
-Each fault is done twice, and what the daemon takes is compared after the first and after the second time: what an
-allocator keeps of its first hard work is no leak, what grows again is one.
+Each fault is done several times, and what the daemon takes is compared after the first and after the last: what an allocator
+keeps of its first hard work is no leak, what grows again and again is one.
 """
 
 from __future__ import annotations
@@ -45,13 +45,12 @@ SETTLE_S = 120.0
 
 
 class Outcome(Struct, frozen=True):
-    """A fault: what was seen, how long both times took together, and what the daemon took after each."""
+    """A fault: what was seen the last time, how long all times took together, and what the daemon took after each."""
 
     name: str
     seen: str
     seconds: float
-    first: Levels
-    second: Levels
+    levels: list[Levels]
 
 
 def main() -> None:
@@ -60,6 +59,7 @@ def main() -> None:
         "--kill-seconds", type=float, default=120.0, help="how long the engine is killed again and again"
     )
     parser.add_argument("--only", default="", help="only faults whose name has this in it")
+    parser.add_argument("--times", type=int, default=2, help="how often each fault is done")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = make_home(Path(folder), Path(folder) / "cache")
@@ -70,7 +70,7 @@ def main() -> None:
             answers(target, 8, 100)
             text = report(
                 [
-                    run(target, name, fault)
+                    run(target, name, fault, arguments.times)
                     for name, fault in faults(target, arguments.kill_seconds).items()
                     if arguments.only in name
                 ]
@@ -93,16 +93,15 @@ def faults(target: Target, kill_s: float) -> Mapping[str, Callable[[], str]]:
     }
 
 
-def run(target: Target, name: str, fault: Callable[[], str]) -> Outcome:
-    """Do it twice."""
+def run(target: Target, name: str, fault: Callable[[], str], times: int) -> Outcome:
+    """Do it so often. The daemon answers before it is looked at, so that an engine that was killed is there again."""
     print(f"{name} …", flush=True)
-    before, began = target.levels(), time.monotonic()
-    fault()
-    first = target.settled(before, SETTLE_S)
-    seen = fault()
-    second = target.settled(before, SETTLE_S)
-    assert answers(target, 1, 20), "the daemon does not serve"
-    outcome = Outcome(name, seen, time.monotonic() - began, first, second)
+    before, began, seen, levels = target.levels(), time.monotonic(), "", list[Levels]()
+    for _ in range(times):
+        seen = fault()
+        assert answers(target, 1, 20), "the daemon does not serve"
+        levels.append(target.settled(before, SETTLE_S))
+    outcome = Outcome(name, seen, time.monotonic() - began, levels)
     print(outcome, flush=True)
     return outcome
 
@@ -161,21 +160,21 @@ def report(outcomes: list[Outcome]) -> str:
     """What goes to the results."""
     rows = [
         f"| {one.name} | {one.seen} | {one.seconds:.0f} s | {_change(one, 'front_bytes')} | {_change(one, 'engine_bytes')} | "
-        f"{one.second.front_descriptors - one.first.front_descriptors:+d}, "
-        f"{one.second.engine_descriptors - one.first.engine_descriptors:+d} | {one.second.blocks_used} |"
+        f"{one.levels[-1].front_descriptors - one.levels[0].front_descriptors:+d}, "
+        f"{one.levels[-1].engine_descriptors - one.levels[0].engine_descriptors:+d} | {one.levels[-1].blocks_used} |"
         for one in outcomes
     ]
     settings = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
     how = (
         f"{describe()}; {datetime.now(UTC):%Y-%m-%d}. `python -m bench.faults`: a tiny model with a window of {CONTEXT_LEN} "
-        f"tokens, {settings}, clients on the Unix socket. Each fault was done twice; memory and descriptors are those after "
-        "the first time and after the second, when nothing ran any more. After each the daemon answered. Other work ran on "
-        "the machine: times say little."
+        f"tokens, {settings}, clients on the Unix socket. Each fault was done {len(outcomes[0].levels)} times; memory is that "
+        "after the first, a middle and the last time, descriptors are compared between the first and the last, each when "
+        "nothing ran any more and the daemon had answered. Other work ran on the machine: times say little."
     )
     titles = (
         "fault",
         "seen",
-        "both times",
+        "all times",
         "front memory",
         "engine memory",
         "descriptors of front, engine",
@@ -186,8 +185,9 @@ def report(outcomes: list[Outcome]) -> str:
 
 
 def _change(outcome: Outcome, field: str) -> str:
-    first, second = getattr(outcome.first, field), getattr(outcome.second, field)
-    return f"{first / 2**20:.1f} → {second / 2**20:.1f} MiB"
+    values = [getattr(one, field) / 2**20 for one in outcome.levels]
+    told = (values[0], values[len(values) // 2], values[-1])
+    return f"{' → '.join(f'{value:.1f}' for value in told)} MiB"
 
 
 if __name__ == "__main__":
