@@ -89,3 +89,11 @@ def test_a_search_larger_than_the_pool_is_refused_with_the_blocks(make_core: Mak
     ):
         core.submit(beams)
     assert not core.busy
+
+
+def test_a_pool_for_all_slots_has_room_for_a_beam_in_each(make_core: MakeCore) -> None:
+    core = make_core(slots=4)
+    core.submit(msgspec.structs.replace(submit(1, 40, max_tokens=472), beams=BeamParams(4)))
+    core.cancel(1)
+    with pytest.raises(RequestError, match="context of 512"):
+        core.submit(msgspec.structs.replace(submit(1, 40, max_tokens=473), beams=BeamParams(4)))

@@ -60,6 +60,7 @@ def run(core: EngineCore, *requests: Submit) -> Answers:
         assert not output.failed
     core._pager.check_integrity()
     assert core.report().kv_blocks_used == 0
+    assert (core._grammars._bound, core._sampler._requests, core._beams._owners) == ({}, {}, {})
     return answers
 
 
@@ -273,4 +274,5 @@ def test_a_refused_grammar_leaves_nothing(make_core: MakeCore) -> None:
     with pytest.raises(RequestError, match="knows no vocabulary"):
         core.submit(search(1, 9, grammar=CHOICES))
     assert not core.busy
+    assert not core._beams.close(1)
     assert run(core, search(1, 5))

@@ -97,14 +97,21 @@ class EngineCore:
         self._admission.check(submit)
         was_idle, arrival = not self.busy, next(self._arrivals)
         first = submit if submit.beams is None else self._beams.open(submit)
-        if submit.grammar is not None:
-            self._grammars.open(first, arrival)
-        else:
+        if submit.grammar is None:
             self._add(Sequence.of(first, arrival))
+        else:
+            self._open_grammar(first, arrival)
         self._scores.add(first)
         self._sampler.add(first.request_id, first.sampling, first.prompt, first.output, first.state)
         if was_idle:
             self._counters.begin()
+
+    def _open_grammar(self, submit: Submit, arrival: int) -> None:
+        try:
+            self._grammars.open(submit, arrival)
+        except LlmdError:
+            self._beams.close(self._beams.owner(submit.request_id))
+            raise
 
     def _add(self, sequence: Sequence) -> None:
         self._scheduler.add(self._beams.lead(sequence))

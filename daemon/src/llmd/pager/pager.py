@@ -36,13 +36,17 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
 
 
 def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shared_len: int) -> int:
-    """The most blocks of a group that so many forks of one sequence hold, which have ``shared_len`` tokens in common.
+    """The most blocks of a group that so many forks of one sequence hold, which have ``shared_len`` tokens in common. A step
+    writes at most ``chunk_len`` positions of all of them, beside one of each.
 
     Two that go on in a block which they share each take a copy, before the block itself is free.
     """
-    apart = forks * most_blocks(group, total_len, chunk_len)
     shared = shared_len // BLOCK_LEN
-    return min(shared + forks * (blocks_for(total_len) - shared), apart) + forks // 2
+    most = shared + forks * (blocks_for(total_len) - shared)
+    if group.window is not None:
+        # Each spans its window, what it writes, and touches a block more than it fills at both ends of the latter.
+        most = min(most, forks * (blocks_for(group.window - 1) + 2) + blocks_for(chunk_len))
+    return most + forks // 2
 
 
 class _Owned(msgspec.Struct):
@@ -100,7 +104,9 @@ class Pager:
         where they could run with nothing else beside them.
         """
         for group, pool in zip(self._groups, self.pools, strict=True):
-            needed = most_forked(group, total_len, self._chunk_len, forks, shared_len)
+            needed = most_blocks(group, total_len, self._chunk_len)
+            if forks > 1:
+                needed = most_forked(group, total_len, self._chunk_len, forks, shared_len)
             if needed > pool.num_blocks:
                 return needed, pool.num_blocks
         return None

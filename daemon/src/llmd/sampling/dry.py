@@ -43,6 +43,13 @@ class RepetitionPenalty:
         breaks = token in self._break_ids or any(map(self._ends_with, self._runs.get(token, ())))
         self._since_break = 0 if breaks else self._since_break + 1
 
+    def fork(self) -> RepetitionPenalty:
+        """That of a sequence with the same tokens, which goes its own way."""
+        forked = RepetitionPenalty(self._params, ())
+        forked._tokens, forked._len = self._tokens.copy(), self._len
+        forked._since_break = self._since_break
+        return forked
+
     def penalties(self) -> dict[int, float]:
         """What is subtracted from the logits of tokens that would go on with a repetition."""
         window = self._tokens[max(0, self._len - self._params.last_n) : self._len]

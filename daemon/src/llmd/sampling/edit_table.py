@@ -30,6 +30,14 @@ class EditTable:
             self._biases = np.resize(self._biases, 2 * place)
         self._ids[place], self._factors[place], self._biases[place] = token, factor, bias
 
+    def fork(self) -> EditTable:
+        """A table of the same entries, which goes its own way."""
+        forked = EditTable()
+        forked._places = self._places.copy()
+        forked._ids, forked._factors = self._ids.copy(), self._factors.copy()
+        forked._biases = self._biases.copy()
+        return forked
+
     def row(self, passing: Mapping[int, float]) -> Edits:
         """All entries, and summands of tokens that hold for this row alone."""
         count = len(self._places)

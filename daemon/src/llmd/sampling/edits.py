@@ -25,7 +25,6 @@ class LogitEdits:
     def __init__(
         self, params: SamplingParams, vocab_size: int, prompt: Sequence[int], output: Sequence[int]
     ) -> None:
-        self._params = params
         self._biases = {i: bias if bias > NEVER_BIAS else -math.inf for i, bias in params.logit_bias}
         self._biases |= {run[0]: -math.inf for run in params.bad_words if len(run) == 1}
         self._bad_runs = [list(run) for run in params.bad_words if len(run) > 1]
@@ -47,8 +46,10 @@ class LogitEdits:
 
     def fork(self) -> LogitEdits:
         """The edits of a sequence with the same tokens, which goes its own way; what never changes is shared."""
-        shared = (self._params, self._params.dry, self._biases, self._bad_runs, self._allowed, self._others)
-        return copy.deepcopy(self, {id(one): one for one in shared})
+        shared = (self._biases, self._bad_runs, self._allowed, self._others)
+        forks = {id(one): one and one.fork() for one in (self._table, self._penalties, self._dry)}
+        own = forks | {id(self._output): self._output.copy()}
+        return copy.deepcopy(self, {id(one): one for one in shared} | own)
 
     def append(self, token: int) -> None:
         """Take a token that was drawn."""

@@ -49,6 +49,13 @@ class Penalties:
         self._count[gone] -= 1
         return (token, gone)
 
+    def fork(self) -> Penalties:
+        """The counts of a sequence with the same tokens, which goes its own way."""
+        forked = Penalties(self._params, (), ())
+        forked._recent, forked._seen = self._recent.copy(), self._seen.copy()
+        forked._count = self._count.copy()
+        return forked
+
     def of(self, token: int) -> tuple[float, float]:
         """The factor of a token's logit, and what is added to it."""
         params, count = self._params, self._count[token]
