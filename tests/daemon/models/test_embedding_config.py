@@ -141,27 +141,26 @@ def test_damaged_files_are_refused_by_name(name: str, content: Any, tmp_path: Pa
     assert caught.value.hint
 
 
-def test_the_prompt_that_is_named_stands_before_every_text(tmp_path: Path) -> None:
+def test_prompts_are_known_by_name_and_one_may_stand_before_every_text(tmp_path: Path) -> None:
     write_pooling(tmp_path, ["last"])
     prompts = {"query": "Find: ", "document": ""}
     path = tmp_path / "config_sentence_transformers.json"
     write(path, {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "cosine"})
-    assert read_embedding(tmp_path, {}) == Embedding(("last",))
+    assert read_embedding(tmp_path, {}) == Embedding(("last",), prompts=prompts)
     write(path, {"prompts": prompts, "default_prompt_name": "query"})
-    assert read_embedding(tmp_path, {}) == Embedding(("last",), prompt="Find: ")
+    assert read_embedding(tmp_path, {}) == Embedding(("last",), prompts=prompts, default_prompt="Find: ")
     write(path, {"prompts": prompts, "default_prompt_name": "other"})
     with pytest.raises(CheckpointError, match="'other'"):
         read_embedding(tmp_path, {})
 
 
-def test_a_prompt_outside_the_pooling_is_refused(tmp_path: Path) -> None:
+def test_prompts_outside_the_pooling_are_not_used(tmp_path: Path) -> None:
     write_pooling(tmp_path, [])
     write(tmp_path / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "include_prompt": False})
+    path = tmp_path / "config_sentence_transformers.json"
+    write(path, {"prompts": {"query": "Find: "}})
     assert read_embedding(tmp_path, {}) == Embedding(("mean",))
-    write(
-        tmp_path / "config_sentence_transformers.json",
-        {"prompts": {"query": "Find: "}, "default_prompt_name": "query"},
-    )
+    write(path, {"prompts": {"query": "Find: "}, "default_prompt_name": "query"})
     with pytest.raises(UnsupportedModelError, match="'Find: '"):
         read_embedding(tmp_path, {})
 

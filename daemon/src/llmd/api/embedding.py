@@ -20,8 +20,9 @@ class Embedding(msgspec.Struct, frozen=True):
     """What the makers of an embedding model say about it.
 
     ``poolings``: one, or several whose results follow one another. ``normalizes``: vectors have length 1. ``max_len`` is
-    the most tokens of a text where that is less than the model could take. ``prompt`` stands before every text.
-    ``lower_cases``: texts are made lower case first.
+    the most tokens of a text where that is less than the model could take. ``lower_cases``: texts are made lower case
+    first. ``prompts`` say before a text what it is for, by names; ``default_prompt`` is the text of one that stands before
+    every text of a request that names none.
 
     ``nested``: the first numbers of a vector are a vector, too (Kusupati et al. 2022, "Matryoshka Representation
     Learning"), at any length, or at those in ``nested_dimensions`` where there are some.
@@ -32,8 +33,9 @@ class Embedding(msgspec.Struct, frozen=True):
     poolings: tuple[Pooling, ...]
     normalizes: bool = True
     max_len: int | None = None
-    prompt: str = ""
     lower_cases: bool = False
+    prompts: dict[str, str] = {}
+    default_prompt: str = ""
     nested: bool = False
     nested_dimensions: tuple[int, ...] = ()
     score: ScoreFunction | None = None

@@ -65,20 +65,18 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
     pooling, *rest = _pooling_modules(directory, modules)
     files = pooling.folder(directory) / POOLING_FILE
     settings = read_object(files, max_bytes=MAX_BYTES)
-    prompt = _default_prompt(directory / PROMPTS_FILE)
-    if prompt and settings.get("include_prompt") is False:
-        raise UnsupportedModelError(
-            f"{files}: the prompt {prompt!r} is to be left out of the pooling",
-            hint="take default_prompt_name out of config_sentence_transformers.json, and send texts without a prompt",
-        )
+    prompts = _prompts(directory / PROMPTS_FILE)
+    if settings.get("include_prompt") is False:
+        prompts = _without_prompts(prompts, files)
     text = _text_settings(directory / TEXT_FILE)
     return _with_nesting(
         Embedding(
             _poolings(settings, files),
             normalizes=bool(rest),
             max_len=text.max_seq_length or _tokenizer_limit(directory / TOKENIZER_FILE),
-            prompt=prompt,
             lower_cases=text.do_lower_case,
+            prompts=prompts.prompts,
+            default_prompt=prompts.default,
         ),
         config,
     )
@@ -169,6 +167,11 @@ class _Prompts(msgspec.Struct, frozen=True):
     prompts: dict[str, str] = {}
     default_prompt_name: str | None = None
 
+    @property
+    def default(self) -> str:
+        """The text that stands before every text of a request that names no prompt."""
+        return self.prompts[self.default_prompt_name] if self.default_prompt_name is not None else ""
+
 
 def _text_settings(path: Path) -> _TextSettings:
     settings = _read(path, _TextSettings)
@@ -184,16 +187,23 @@ def _tokenizer_limit(path: Path) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
-def _default_prompt(path: Path) -> str:
-    """The prompt that stands before every text; others are for clients to write, who know what a text is for."""
+def _prompts(path: Path) -> _Prompts:
     known = _read(path, _Prompts)
-    if known.default_prompt_name is None:
-        return ""
-    if known.default_prompt_name not in known.prompts:
+    if known.default_prompt_name is not None and known.default_prompt_name not in known.prompts:
         raise CheckpointError(
             f"there is no prompt {known.default_prompt_name!r}", file=str(path), hint=DAMAGED
         )
-    return known.prompts[known.default_prompt_name]
+    return known
+
+
+def _without_prompts(known: _Prompts, path: Path) -> _Prompts:
+    """None of the prompts of a model that leaves them out of its pooling: llmd pools all of a text."""
+    if known.default:
+        raise UnsupportedModelError(
+            f"{path}: the prompt {known.default!r} is to be left out of the pooling",
+            hint="take default_prompt_name out of config_sentence_transformers.json, and send texts without a prompt",
+        )
+    return _Prompts()
 
 
 def _read(path: Path, form: type[_Form]) -> _Form:

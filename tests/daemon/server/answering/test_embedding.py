@@ -91,6 +91,20 @@ def report_of(daemon: RunningDaemon) -> dict[str, Any]:
     return found
 
 
+def test_requests_are_counted(embedder: RunningDaemon) -> None:
+    def counts() -> tuple[float, float]:
+        lines = dict(
+            line.rsplit(" ", 1) for line in send(embedder, "GET", "/metrics").content.decode().splitlines()
+        )
+        tokens = lines.get(f'llmd_prompt_tokens_total{{model="{EMBEDDER}"}}', "0")
+        done = lines.get(f'llmd_requests_total{{model="{EMBEDDER}",outcome="stop"}}', "0")
+        return float(tokens), float(done)
+
+    tokens, done = counts()
+    assert embed(embedder, ["Hello", "Hi"]).status == 200
+    assert counts() == (tokens + 9, done + 1)
+
+
 def test_makers_say_how_texts_and_vectors_are(tmp_path: Path, probes: Path) -> None:
     directories = directories_below(tmp_path, cache=probes)
     directory = write_embedding_model(directories.models / EMBEDDER, pooling="mean", normalizes=False)
@@ -98,11 +112,17 @@ def test_makers_say_how_texts_and_vectors_are(tmp_path: Path, probes: Path) -> N
         json.dumps({"max_seq_length": 20, "do_lower_case": True})
     )
     (directory / "config_sentence_transformers.json").write_text(
-        json.dumps({"prompts": {"q": "Find: "}, "default_prompt_name": "q"})
+        json.dumps({"prompts": {"q": "Find: ", "d": "About "}, "default_prompt_name": "q"})
     )
     with running_daemon(directories, models=(EMBEDDER,)) as daemon:
         assert np.array_equal(vectors(daemon, "HELLO"), vectors(daemon, "hello"))
         assert np.array_equal(vectors(daemon, "Hello"), vectors(daemon, [*b"find: hello", TURN_END]))
+        about = vectors(daemon, [*b"about hello", TURN_END])
+        assert np.array_equal(vectors(daemon, "Hello", prompt_name="d"), about)
+        assert np.array_equal(vectors(daemon, [*b"about hello", TURN_END], prompt_name="q"), about)
+        refused = embed(daemon, "Hello", prompt_name="x")
+        assert (refused.status, refused.error["param"]) == (400, "prompt_name")
+        assert "it has q, d" in refused.error["message"]
         assert abs(np.linalg.norm(vectors(daemon, "Hello")) - 1) > 1e-3
         assert embed(daemon, "x" * 14).error["n_ctx"] == 20
         assert report(daemon)["output_tokens"] == 0

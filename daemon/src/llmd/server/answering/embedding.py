@@ -34,7 +34,8 @@ class EmbeddingRequest(Struct, frozen=True):
 
     ``dimensions``: so many of the first numbers of each vector, made length 1 again. ``normalizes`` None: as the makers
     of the model say. ``truncates``: a text that is too long is cut. ``window`` is how many tokens a text may have here,
-    where that is fewer than the model's own.
+    where that is fewer than the model's own. ``prompt_name``: which of the model's prompts stands before every text that is
+    not tokens already.
     """
 
     texts: tuple[Text, ...]
@@ -42,6 +43,7 @@ class EmbeddingRequest(Struct, frozen=True):
     normalizes: bool | None = None
     truncates: bool = False
     window: int | None = None
+    prompt_name: str | None = None
     param: str = "input"
 
 
@@ -132,10 +134,31 @@ def to_tokens(ready: ReadyModel, embedding: Embedding, request: EmbeddingRequest
 
     Raises:
         ContextLengthError: a text is too long, and may not be cut.
-        RequestError: a text has no tokens, or one that the model does not know.
+        RequestError: a text has no tokens, or one that the model does not know; or there is no prompt of that name.
     """
     window = min(ready.window, request.window or ready.window)
-    return [_tokens(ready, embedding, request, text, window) for text in request.texts]
+    prompt = prompt_of(embedding, request.prompt_name)
+    prompted = (prompt + text if isinstance(text, str) else text for text in request.texts)
+    return [_tokens(ready, embedding, request, text, window) for text in prompted]
+
+
+def prompt_of(embedding: Embedding, name: str | None) -> str:
+    """What stands before a text.
+
+    Raises:
+        BadRequestError: the model has no prompt of that name.
+    """
+    if name is None:
+        return embedding.default_prompt
+    if name not in embedding.prompts:
+        known = ", ".join(embedding.prompts) or "none"
+        raise BadRequestError(
+            f"the model has no prompt {name!r}, it has {known}",
+            code="invalid_value",
+            param="prompt_name",
+            hint="leave it out, or write the prompt into the text",
+        )
+    return embedding.prompts[name]
 
 
 def _tokens(
@@ -157,8 +180,7 @@ def _tokens(
 
 
 def _encoded(ready: ReadyModel, embedding: Embedding, text: str) -> list[int]:
-    whole = embedding.prompt + text
-    return ready.text.tokenizer.encode_whole(whole.lower() if embedding.lower_cases else whole)
+    return ready.text.tokenizer.encode_whole(text.lower() if embedding.lower_cases else text)
 
 
 def to_vectors(found: Sequence[bytes], embedding: Embedding, request: EmbeddingRequest) -> Vectors:

@@ -31,7 +31,9 @@ async def answer(request: web.Request, service: Service) -> web.Response:
     asked = fields.text("model")
     encoding = read_encoding(fields)
     wanted = EmbeddingRequest(
-        read_inputs(fields), dimensions=fields.integer("dimensions", 1, MAX_DIMENSIONS), param="input"
+        read_inputs(fields),
+        dimensions=fields.integer("dimensions", 1, MAX_DIMENSIONS),
+        prompt_name=fields.text("prompt_name"),
     )
     keep_alive_s = read_keep_alive(fields)
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
