@@ -11,6 +11,7 @@ ALLOWED = frozenset(
 
 # How distributions without an SPDX expression name the licences above.
 SPDX_NAMES = {
+    "3-clause bsd license": "BSD-3-Clause",
     "apache 2.0": "Apache-2.0",
     "apache software license": "Apache-2.0",
     "bsd 2-clause license": "BSD-2-Clause",

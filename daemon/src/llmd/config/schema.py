@@ -36,7 +36,8 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     weights and KV pools of all models together; None is what the machine had available when the daemon started.
 
     ``tool_parser`` and ``reasoning_parser`` read calls and reasoning in answers: ``auto`` takes those that the model's
-    template asks for, ``none`` leaves them text.
+    template asks for, ``none`` leaves them text. ``otlp_endpoint`` is the URL of a collector of OpenTelemetry that gets a
+    trace of each request, such as ``http://127.0.0.1:4318/v1/traces``.
     """
 
     addr: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_memory: ByteSize | None = None
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
+    otlp_endpoint: str | None = None
 
 
 class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):

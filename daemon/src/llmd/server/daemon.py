@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from aiohttp import web
@@ -52,6 +53,7 @@ from llmd.server.plugin_desk import PluginDesk
 from llmd.server.service import Service
 from llmd.server.tasks import unless
 from llmd.server.telemetry.ledger import Ledger
+from llmd.server.telemetry.traces import open_traces
 
 logger = logging.getLogger(__name__)
 
@@ -99,8 +101,9 @@ class Daemon:
         self._engine = tuple(engine) or engine_command(settings.directories.cache)
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
-        self._ledger = Ledger()
         server = settings.config.server
+        self._traces = open_traces(server.otlp_endpoint, version()) if server.otlp_endpoint else None
+        self._ledger = Ledger(self._traces.tell if self._traces else None)
         keys = KeyFile(settings.directories.keys)
         self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
         self._addresses = listening_addresses(settings)
@@ -140,6 +143,7 @@ class Daemon:
         check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
+            closing(self._traces) if self._traces else nullcontext(),
             threads,
             TemplateRenderer() as renderer,
             GrammarChecker() as checker,

@@ -57,7 +57,11 @@ class Door:
         request[STARTED] = time.perf_counter()
         request[REQUEST_ID] = _request_id(request.headers)
         request[SHAPE] = self._shapes.of(request.path, request.headers)
-        record = RequestRecord(request[REQUEST_ID], started=time.monotonic())
+        record = RequestRecord(
+            request[REQUEST_ID],
+            started=time.monotonic(),
+            traceparent=request.headers.get("traceparent", ""),
+        )
         begin_record(record)
         self._service.ledger.begin(record)
         try:

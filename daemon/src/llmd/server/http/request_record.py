@@ -20,7 +20,8 @@ MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 class RequestRecord(Struct, eq=False):
     """Times are seconds of the event loop's clock, 0 until they are known. ``key`` names the API key, empty without one.
 
-    ``model`` is empty for requests that no engine answers; ``error`` is the code of what went wrong.
+    ``model`` is empty for requests that no engine answers; ``error`` is the code of what went wrong. ``traceparent`` is the
+    header of that name: the trace that the client wants the request to be part of.
     """
 
     request_id: str = ""
@@ -40,6 +41,7 @@ class RequestRecord(Struct, eq=False):
     first_token: float = 0.0
     last_token: float = 0.0
     finish: str = ""
+    traceparent: str = ""
 
     def told(self) -> dict[str, Any]:
         """What the log and the watchers are told of a request that an engine answers: sizes and times, never texts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Feed
@@ -16,7 +17,9 @@ OTHER_ROUTE = "other"
 class Ledger:
     """One for each daemon, used on its event loop alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Callable[[RequestRecord], None] | None = None) -> None:
+        """``trace`` is told of every request that an engine answered, once it has ended."""
+        self._trace = trace
         self.feed = Feed()
         self.series: defaultdict[str, Series] = defaultdict(Series)
         self.replies: Counter[tuple[str, int]] = Counter()
@@ -49,6 +52,8 @@ class Ledger:
             if record.completion_tokens > record.sequences:
                 series.per_output_token.observe(decode / (record.completion_tokens / record.sequences - 1))
         self.feed.emit("request", {"phase": "end", **record.told()})
+        if self._trace is not None:
+            self._trace(record)
 
 
 def outcome(record: RequestRecord) -> str:
