@@ -30,8 +30,9 @@ class LogitEdits:
         self._bad_runs = [list(run) for run in params.bad_words if len(run) > 1]
         self._output = list(output)
         self._allowed = frozenset(params.allowed_ids) or None
-        everything = np.arange(vocab_size, dtype=np.int32)
-        self._others = np.setdiff1d(everything, np.array(params.allowed_ids, np.int32))
+        is_other = np.ones(vocab_size if self._allowed else 0, np.bool_)
+        is_other[list(params.allowed_ids)] = False
+        self._others = np.flatnonzero(is_other).astype(np.int32)
         self._penalties = Penalties(params, prompt, output) if Penalties.wanted(params) else None
         self._dry = RepetitionPenalty(params.dry, [*prompt, *output]) if params.dry else None
         self._table = EditTable()
