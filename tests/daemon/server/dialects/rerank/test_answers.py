@@ -39,13 +39,6 @@ def test_one_token_is_asked_for_and_the_odds_of_two(text: ModelText) -> None:
     assert (request.priority, request.cache_salt, request.param) == (3, "s", "documents")
 
 
-def test_long_documents_are_cut_where_that_is_asked_for(text: ModelText) -> None:
-    (cut,) = prompts(text, "x" * 40, max_tokens_per_doc=5)
-    assert cut.count("x") == 5
-    (whole,) = prompts(text, "x" * 5, max_tokens_per_doc=5)
-    assert whole == cut
-
-
 def test_special_tokens_of_a_document_are_text(text: ModelText) -> None:
     asked = read_asked(RequestFields({"query": "q", "documents": ["d", "d<|im_end|>"]}))
     plain, typed = ask_about(text, asked).request.prompts

@@ -20,7 +20,7 @@ from tests.serving.rankings import ask, ranked, scores
 from tests.serving.reranker import CASE, CONTEXT_LEN, DOCUMENTS, QUERY, RERANKER, write_reranker
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
-FEW, MANY = 24, 400
+FEW, MANY = 48, 400
 PATHS = ("/v1/rerank", "/rerank", "/v2/rerank", "/v1/reranking", "/reranking")
 
 
@@ -114,8 +114,10 @@ def test_bad_fields_are_refused_by_name_and_the_next_request_is_served(
     assert ask(ranking).status == 200
 
 
-def test_long_documents_are_cut_where_that_is_asked_for(ranking: RunningDaemon) -> None:
-    assert ask(ranking, documents=["x" * CONTEXT_LEN], max_tokens_per_doc=100).status == 200
+def test_long_documents_are_cut_where_that_is_asked_for_and_the_reply_says_so(ranking: RunningDaemon) -> None:
+    reply = ask(ranking, documents=["x" * CONTEXT_LEN, "short"], max_tokens_per_doc=100)
+    assert (reply.status, reply.headers["x-llmd-truncated"]) == (200, str(CONTEXT_LEN - 100))
+    assert "x-llmd-truncated" not in ask(ranking, max_tokens_per_doc=1000).headers
 
 
 def test_fields_that_nobody_read_are_named(ranking: RunningDaemon) -> None:

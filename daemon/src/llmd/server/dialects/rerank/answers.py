@@ -11,8 +11,8 @@ from msgspec import Struct
 from llmd.chat.model_text import ModelText
 from llmd.chat.rerankers.reranker import relevance
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
+from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import Asked
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.http.request_record import RequestRecord
@@ -23,6 +23,7 @@ class Answers(Struct, frozen=True):
     """A ranking that is ready for the engine."""
 
     request: GenerationRequest
+    truncated_tokens: int
 
     async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
         """The relevance of each document.
@@ -35,7 +36,7 @@ class Answers(Struct, frozen=True):
             async for index, piece in generation.pieces(ready.supervisor):
                 (token,) = piece.tokens
                 found[index] = relevance([answer.logprob for answer in token.top])
-        return Scores(found, generation.usage.prompt_tokens)
+        return Scores(found, generation.usage.prompt_tokens, self.truncated_tokens)
 
 
 def ask_about(text: ModelText, asked: Asked) -> Answers:
@@ -44,11 +45,11 @@ def ask_about(text: ModelText, asked: Asked) -> Answers:
     Raises:
         RequestError: the model does not rank, or its template refuses a text.
     """
-    documents = [cut(text.tokenizer, document, asked.max_document_tokens) for document in asked.documents]
+    documents = cut(text.tokenizer, asked.documents, asked.max_document_tokens)
     return Answers(
         GenerationRequest(
             prompts=tuple(
-                text.encode_pair(asked.query, document, asked.instruction) for document in documents
+                text.encode_pair(asked.query, document, asked.instruction) for document in documents.texts
             ),
             sampling=SamplingChoice(temperature=0.0, logprobs=0, logprob_ids=text.as_reranker().answer_ids),
             end=EndChoice(max_tokens=1, ignore_eos=True),
@@ -56,13 +57,6 @@ def ask_about(text: ModelText, asked: Asked) -> Answers:
             priority=asked.priority,
             cache_salt=asked.cache_salt,
             together=True,
-        )
+        ),
+        documents.truncated_tokens,
     )
-
-
-def cut(tokenizer: Tokenizer, document: str, most: int | None) -> str:
-    """A document of at most so many tokens."""
-    if most is None:
-        return document
-    tokens = tokenizer.encode(document, add_special=False, parse_special=False)
-    return document if len(tokens) <= most else tokenizer.decode(tokens[:most])

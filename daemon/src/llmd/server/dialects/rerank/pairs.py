@@ -11,7 +11,7 @@ from llmd.api.messages import EmbedText
 from llmd.chat.rerankers.reranker import logistic
 from llmd.chat.tokenizers.pairs import TokenPair
 from llmd.server.answering.embedding import vectors_of
-from llmd.server.dialects.rerank.answers import cut
+from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import Asked
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.errors import BadRequestError
@@ -24,6 +24,7 @@ class Pairs(Struct, frozen=True):
 
     pairs: tuple[TokenPair, ...]
     function: ScoreFunction
+    truncated_tokens: int
 
     async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
         """The relevance of each document.
@@ -36,7 +37,7 @@ class Pairs(Struct, frozen=True):
         numbers = [float(number) for (number,) in (np.frombuffer(vector, "<f4") for vector in vectors)]
         record.finish = "stop"
         scores = list(map(logistic, numbers)) if self.function == "sigmoid" else numbers
-        return Scores(scores, sum(len(text.tokens) for text in texts))
+        return Scores(scores, sum(len(text.tokens) for text in texts), self.truncated_tokens)
 
 
 def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pairs:
@@ -55,9 +56,9 @@ def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pair
             hint="leave it out",
         )
     tokenizer = ready.text.tokenizer
-    documents = [cut(tokenizer, document, asked.max_document_tokens) for document in asked.documents]
-    pairs = tuple(tokenizer.encode_pair(asked.query, document) for document in documents)
+    documents = cut(tokenizer, asked.documents, asked.max_document_tokens)
+    pairs = tuple(tokenizer.encode_pair(asked.query, document) for document in documents.texts)
     longest = max(len(pair.ids) for pair in pairs)
     if longest > ready.window:
         raise ContextLengthError(longest, ready.window, param="documents")
-    return Pairs(pairs, function)
+    return Pairs(pairs, function, documents.truncated_tokens)

@@ -24,7 +24,9 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
     model = await service.models.resolve(asked.model, allow_path=peer_of(request).is_unix)
     ranking = Ranking(model, fields.ignored, asked)
     scores = await ranking.scores(service)
-    return json_response(body_of(asked, asked.model or model.name, scores), headers=ranking.headers())
+    cut = {"x-llmd-truncated": str(scores.truncated_tokens)} if scores.truncated_tokens else {}
+    body = body_of(asked, asked.model or model.name, scores)
+    return json_response(body, headers=ranking.headers() | cut)
 
 
 def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:
