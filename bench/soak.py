@@ -1,8 +1,8 @@
 """A daemon that is kept full for a long time: ``python -m bench.soak --minutes 30``.
 
 The guide on the CPU backend, more clients than slots and a KV pool too small for all of them, requests of every kind and
-dialect (`bench.soak_mix`). First come requests that
-fill what a daemon bounds by number. Then nothing may grow: `bench.soak_report` judges the second third against the last.
+dialect (`bench.soak_mix`). First come requests that fill what a daemon bounds by number. Then nothing may grow:
+`bench.soak_report` judges the second third against the last.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ def soak(home: Home, plan: Plan) -> Soaked:
     with home.serve(MODEL) as served:
         target = Target(UnixAddress(home.socket), MODEL)
         before = Clients(home.socket, MODEL, FILL, plan.seed)
-        asyncio.run(before.run(plan.clients, lambda: before.ended.total() >= plan.fill))
+        asyncio.run(before.run(plan.clients, lambda: before.num_asked >= plan.fill))
         clients = Clients(home.socket, MODEL, MIX, plan.seed + 1)
         samples = asyncio.run(load(target, served.process.pid, clients, plan))
         target.settled(target.levels(), SETTLE_S)
         last = sample(target, served.process.pid, samples[-1].at_s)
     faults = before.faults + clients.faults
-    return Soaked(samples, last, dict(clients.ended), faults, clients.compared, before.ended.total())
+    return Soaked(samples, last, dict(clients.ended), faults, clients.compared, before.num_asked)
 
 
 async def load(target: Target, front_pid: int, clients: Clients, plan: Plan) -> list[Sample]:

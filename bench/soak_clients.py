@@ -40,6 +40,11 @@ class Clients:
         self._mix = mix
         self._seed = seed
 
+    @property
+    def num_asked(self) -> int:
+        """Requests that have ended in either way."""
+        return self.ended.total() + len(self.faults)
+
     async def run(self, count: int, ends: Callable[[], bool]) -> None:
         """Ask with so many clients until ``ends`` says so; requests that run then are read to their ends."""
         async with asyncio.TaskGroup() as group:

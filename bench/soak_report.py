@@ -34,11 +34,12 @@ class Soaked(Struct, frozen=True):
 
 
 class Figure(Struct, frozen=True):
-    """Something that must not grow, with its unit."""
+    """Something that must not grow, with its unit; not judged where it depends on other programs."""
 
     name: str
     unit: str
     of: Callable[[Sample], float]
+    is_judged: bool = True
 
 
 class Judged(Struct, frozen=True):
@@ -53,18 +54,18 @@ class Judged(Struct, frozen=True):
         """Whether the last third is above the second by more than noise, and the slope is surely above zero."""
         _, second, third = self.thirds
         noise = max(LEAST_NOISE[self.figure.unit], NOISE * second)
-        return third - second > noise and self.slope.low > 0
+        return self.figure.is_judged and third - second > noise and self.slope.low > 0
 
 
 FIGURES = (
     Figure("front: memory of its own", "MiB", lambda one: one.front.anonymous / 2**20),
     Figure("front: resident", "MiB", lambda one: one.front.resident / 2**20),
-    Figure("front: proportional", "MiB", lambda one: one.front.proportional / 2**20),
+    Figure("front: proportional", "MiB", lambda one: one.front.proportional / 2**20, is_judged=False),
     Figure("front: descriptors", "", lambda one: one.front.descriptors),
     Figure("front: threads", "", lambda one: one.front.threads),
     Figure("engine: memory of its own", "MiB", lambda one: one.engine.anonymous / 2**20),
     Figure("engine: resident", "MiB", lambda one: one.engine.resident / 2**20),
-    Figure("engine: proportional", "MiB", lambda one: one.engine.proportional / 2**20),
+    Figure("engine: proportional", "MiB", lambda one: one.engine.proportional / 2**20, is_judged=False),
     Figure("engine: descriptors", "", lambda one: one.engine.descriptors),
     Figure("engine: threads", "", lambda one: one.engine.threads),
     Figure("other processes: count", "", lambda one: one.helpers.processes),
@@ -137,7 +138,7 @@ def _row(one: Judged, last: Sample) -> str:
     unit = f" {one.figure.unit}".rstrip()
     thirds = " | ".join(f"{value:.1f}{unit}" for value in one.thirds)
     slope = f"{one.slope.slope:+.2f} ({one.slope.low:+.2f} to {one.slope.high:+.2f})"
-    verdict = "yes" if one.grows else "no"
+    verdict = ("yes" if one.grows else "no") if one.figure.is_judged else "not judged"
     return f"| {one.figure.name} | {thirds} | {slope} | {one.figure.of(last):.1f}{unit} | {verdict} |"
 
 

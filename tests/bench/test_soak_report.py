@@ -54,6 +54,12 @@ def test_memory_that_rises_throughout_grows() -> None:
     assert found.slope.low < 0.02 * 720 < found.slope.high
 
 
+def test_what_depends_on_other_programs_is_told_and_not_judged() -> None:
+    uses = [Use(proportional=MIB * (60 + place)) for place in range(360)]
+    assert faults_of(soaked(uses)) == []
+    assert "| front: proportional | 119.5 MiB | 239.5 MiB | 359.5 MiB |" in report(soaked(uses), {}, 8)
+
+
 def test_a_descriptor_that_every_minute_loses_grows() -> None:
     assert judge(samples([Use(descriptors=70 + place // 12) for place in range(360)]), DESCRIPTORS).grows
 
