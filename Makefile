@@ -6,10 +6,10 @@ SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format stubs bench bench-serve oracle guide guide-eval
+.PHONY: help setup demo test check format stubs bench bench-serve oracle guide guide-continue guide-eval
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup:  ## make .venv and wheelhouse/, with what they need from the system
 	@$(PYTHON) -m tools.system_packages
@@ -54,6 +54,9 @@ oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transform
 
 guide: .venv-guide/.made  ## train the built-in model anew
 	@.venv-guide/bin/python -m guide.train
+
+guide-continue: .venv-guide/.made  ## train the built-in model further, from its committed weights
+	@.venv-guide/bin/python -m guide.train --continue
 
 guide-eval: setup  ## score the built-in model on questions that it was not trained on
 	@$(RUN) -m guide.evaluate

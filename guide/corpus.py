@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from random import Random
 
 from guide import records, sums
 from guide.decontamination import Heldout
 from guide.noise import spoil, wrap
 from guide.slots import invented, model, person
+from guide.tool_talk import ToolTalk
 from guide.topics import OUTSIDE, Book
+from guide.turns import Conversation, Turn
 
 SYSTEM_PROMPTS = (
     "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
+TOOLS_SHARE = 0.1  # of conversations; they are the longest
 SHARES = (51, 7, 9, 13, 14, 6)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
 ECHOES = (
@@ -34,29 +36,14 @@ INTRODUCTIONS = ("my name is {}", "i am {}", "call me {}", "i'm {}", "this is {}
 RECALLS = ("what is my name", "what's my name", "do you know my name", "who am i", "do you remember my name", "say my name", "tell me my name", "how am i called", "what did i say my name was", "remember who i am", "can you remember my name", "what am i called")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Turn:
-    """A question and its answer. A recited answer is the same for every wording, but for slots."""
-
-    question: str
-    answer: str
-    recited: bool = False
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Turns after an optional system prompt."""
-
-    system: str
-    turns: tuple[Turn, ...]
-
-
 class Corpus:
     """Draws conversations; none repeats a held-out wording."""
 
     def __init__(self, book: Book, heldout: Heldout) -> None:
         self._book, self._heldout = book, heldout
         self._topics = [t for name, t in book.topics.items() if name not in SMALL_TALK and name != OUTSIDE]
+        self._weights = [topic.weight for topic in self._topics]
+        self._tools = ToolTalk(self._unaided, self._outside, book.topics[OUTSIDE].answer)
 
     def conversations(self, seed: int) -> Iterator[Conversation]:
         """Conversations without end, the same for the same seed."""
@@ -66,6 +53,9 @@ class Corpus:
 
     def _conversation(self, random: Random) -> Conversation:
         system = random.choice(SYSTEM_PROMPTS) if random.random() < 0.1 else ""
+        if random.random() < TOOLS_SHARE:
+            tools, turns = self._tools.draw(random, self._heldout.admits)
+            return Conversation("\n\n".join(filter(None, (system, tools))), tuple(turns))
         count = random.choices((1, 2, 3, 4, 6), (74, 14, 7, 3, 2))[0]
         turns = [self._turn(random) for _ in range(count)]
         if random.random() < 0.04:
@@ -80,7 +70,11 @@ class Corpus:
                 return turn
 
     def _topic(self, random: Random) -> Turn:
-        return self._about(random.choice(self._topics).name, random)
+        return self._about(random.choices(self._topics, self._weights)[0].name, random)
+
+    def _unaided(self, random: Random) -> Turn:
+        """A turn that no tool is for."""
+        return random.choices((self._topic, self._talk, _sum, _record), (60, 10, 20, 10))[0](random)
 
     def _talk(self, random: Random) -> Turn:
         return self._about(random.choice(SMALL_TALK), random)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from guide.batches import padded
-from guide.corpus import Conversation, Turn
 from guide.model import Guide
 from guide.questions import DEVELOPMENT, Question, read
 from guide.tokens import Encoder
 from guide.topics import Book
+from guide.turns import Conversation, Turn
 
 
 def development_score(model: Guide, encoder: Encoder, book: Book) -> float:

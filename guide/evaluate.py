@@ -14,6 +14,7 @@ from pathlib import Path
 
 from guide.questions import APART, EVALUATION, Question, read
 from guide.scoring import is_right
+from guide.tool_questions import ToolQuestion, read_tool_questions
 from guide.topics import Book, load
 from llmd import Engine
 from llmd.builtin.guide import guide_directory
@@ -60,10 +61,23 @@ def score(
     return scores, [Wrong(q.kind, q.ask, q.answer(book), answer) for q, answer, right in triples if not right]
 
 
+def score_tools(
+    questions: Sequence[ToolQuestion], answers: Sequence[str]
+) -> tuple[dict[str, Score], list[Wrong]]:
+    """Scores of requests with tools by kind, and the wrong answers. They are not in the total."""
+    rights = [question.is_right(answer) for question, answer in zip(questions, answers, strict=True)]
+    scores: dict[str, Score] = {}
+    for kind in dict.fromkeys(question.kind for question in questions):
+        picked = [right for question, right in zip(questions, rights, strict=True) if question.kind == kind]
+        scores[kind] = Score(sum(picked), len(picked))
+    triples = zip(questions, answers, rights, strict=True)
+    return scores, [Wrong(q.kind, q.ask, q.expected, answer) for q, answer, right in triples if not right]
+
+
 def report(scores: dict[str, Score], wrong: list[Wrong], weights: Path) -> None:
     """Print the scores and write them down beside the digest of the weights that they belong to."""
     for kind, counts in scores.items():
-        print(f"{kind:>10}: {counts}" + (" (not in the total)" if kind in APART else ""))
+        print(f"{kind:>12}: {counts}")
     content = {
         "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         "scores": {kind: asdict(counts) for kind, counts in scores.items()},
@@ -73,14 +87,17 @@ def report(scores: dict[str, Score], wrong: list[Wrong], weights: Path) -> None:
 
 
 def main() -> None:
-    questions, book = read(EVALUATION), load()
+    questions, tool_questions, book = read(EVALUATION), read_tool_questions(), load()
     with Engine.load("guide") as engine, ThreadPoolExecutor(max_workers=8) as pool:
 
-        def ask(question: Question) -> str:
-            return engine.generate(question.ask, max_tokens=MAX_TOKENS, temperature=0.0).text
+        def ask(prompt: str | list[dict[str, str]]) -> str:
+            return engine.generate(prompt, max_tokens=MAX_TOKENS, temperature=0.0).text
 
-        answers = list(pool.map(ask, questions))
-    report(*score(questions, answers, book), guide_directory() / "model.safetensors")
+        answers = list(pool.map(ask, [question.ask for question in questions]))
+        tool_answers = list(pool.map(ask, [question.messages for question in tool_questions]))
+    scores, wrong = score(questions, answers, book)
+    tool_scores, tool_wrong = score_tools(tool_questions, tool_answers)
+    report({**scores, **tool_scores}, [*wrong, *tool_wrong], guide_directory() / "model.safetensors")
 
 
 if __name__ == "__main__":

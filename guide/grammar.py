@@ -30,9 +30,11 @@ class Pattern:
         """One sentence, its spaces not yet tidied."""
         return "".join(_item(item, random, slot) for item in random.choice(self.branches))
 
-    def regex(self, hole: str = "") -> str:
-        """Source of a regular expression that matches the normal forms of all sentences; ``@`` matches ``hole``."""
-        branches = ("".join(_item_regex(item, hole) for item in branch) for branch in self.branches)
+    def regex(self, hole: str = "", slots: Mapping[str, str] = SLOT_REGEX) -> str:
+        """Source of a regular expression that matches the normal forms of all sentences; ``@`` matches ``hole``, and a slot
+        what ``slots`` says of it.
+        """
+        branches = ("".join(_item_regex(item, hole, slots) for item in branch) for branch in self.branches)
         return f"(?:{'|'.join(branches)})"
 
 
@@ -77,9 +79,9 @@ def _item(item: str | Pattern, random: Random, slot: Callable[[str], str]) -> st
     return slot(item[1:-1]) if item[0] == "[" else item
 
 
-def _item_regex(item: str | Pattern, hole: str) -> str:
+def _item_regex(item: str | Pattern, hole: str, slots: Mapping[str, str]) -> str:
     if isinstance(item, Pattern):
-        return item.regex(hole)
+        return item.regex(hole, slots)
     if item[0] == "[":
-        return SLOT_REGEX.get(item[1:-1], VALUE)
+        return slots.get(item[1:-1], VALUE)
     return hole.join(" ?" + " ?".join(normal(part).split()) + " ?" for part in item.split("@"))

@@ -126,20 +126,20 @@ def draw(random: Random) -> list[Field]:
 def request(fields: list[Field], random: Random) -> str:
     """One wording that names the schema and gives the values."""
     order = f"{random.choice(ORDERS)} {random.choice(OBJECTS)}"
-    data = _given(fields, random)
-    given = random.choice(DATA) + data
+    data = given(fields, random)
+    facts = random.choice(DATA) + data
     joint, end = (
         random.choice((": ", ". ", "; ", " - ", "\n", ", ")),
         random.choice((". ", "; ", "\n", "\n\n")),
     )
     if random.random() < 0.6:
         schema = _schema(fields, LISTS, SCHEMAS, random)
-        shapes = [f"{order} {schema}{joint}{given}", f"{given}{end}{order} {schema}"]
+        shapes = [f"{order} {schema}{joint}{facts}", f"{facts}{end}{order} {schema}"]
         shapes.append(f"{order} {random.choice(('for', 'of', 'from'))} {data}{joint}{schema}")
     else:
         schema = _schema(fields, OWN_LISTS, OWN_SCHEMAS, random)
-        shapes = [f"{schema}{end}{order}{joint}{given}", f"{given}{end}{schema}{end}{order}"]
-        shapes += [f"{order}{joint}{schema}{end}{given}", f"{order}{joint}{given}{end}{schema}"]
+        shapes = [f"{schema}{end}{order}{joint}{facts}", f"{facts}{end}{schema}{end}{order}"]
+        shapes += [f"{order}{joint}{schema}{end}{facts}", f"{order}{joint}{facts}{end}{schema}"]
     tail = f"{random.choice(('. ', ', ', end))}{random.choice(TAILS)}" if random.random() < 0.2 else ""
     return random.choice(shapes) + tail
 
@@ -169,7 +169,8 @@ def _schema(
     return wording.replace("@", joint.join(texts))
 
 
-def _given(fields: list[Field], random: Random) -> str:
+def given(fields: list[Field], random: Random) -> str:
+    """The values in a wording, each with its key unless they stand in a table."""
     kind = random.random()
     if kind < 0.1:
         return _table(fields, random)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from guide.grammar import normal
+from guide.grammar import normal, parse
+from guide.tools import POLITE, load_families
 from guide.topics import KINDS, Book
 
 
 class Templates:
-    """All templates of a book as regular expressions over normal forms."""
+    """All templates of a book and of the tools as regular expressions over normal forms."""
 
     def __init__(self, book: Book) -> None:
         self._expressions = list(_expressions(book))
@@ -32,3 +33,7 @@ def _expressions(book: Book) -> Iterator[tuple[str, re.Pattern[str]]]:
             yield from ((topic.name, re.compile(frame.regex(words))) for frame in frames or ())
             if not frames:
                 yield topic.name, re.compile(words)
+    polite = [parse(form.replace("{}", "@"), {}) for form in ("{}", *POLITE)]
+    for family in load_families():
+        asks = "(?:" + "|".join(pattern.regex(slots=family.slot_regexes()) for pattern in family.asks) + ")"
+        yield from ((family.id, re.compile(form.regex(asks))) for form in polite)

@@ -19,13 +19,16 @@ KINDS = ("want", "noun", "ask", "free", "keys")
 
 @dataclass(frozen=True)
 class Topic:
-    """One answer. ``slots`` are the values that it shows when the question names none."""
+    """One answer. ``slots`` are the values that it shows when the question names none; ``weight`` says how often it is
+    drawn beside the others.
+    """
 
     name: str
     answer: str
     required: tuple[str, ...]
     slots: dict[str, str] = field(default_factory=dict)
     wordings: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
+    weight: float = 1.0
 
     def render(self, text: str, values: dict[str, str]) -> str:
         """Answer or required string with the slots filled in."""
@@ -87,7 +90,14 @@ def _topics(words: dict[str, str]) -> Iterator[tuple[str, Topic]]:
 
 def _topic(name: str, entry: dict[str, Any], words: dict[str, str]) -> Topic:
     wordings = {kind: _patterns(entry.get(kind, []), words) for kind in KINDS}
-    return Topic(name, entry["answer"], tuple(entry["required"]), entry.get("slots", {}), wordings)
+    return Topic(
+        name,
+        entry["answer"],
+        tuple(entry["required"]),
+        entry.get("slots", {}),
+        wordings,
+        entry.get("weight", 1.0),
+    )
 
 
 def _patterns(texts: list[str], words: dict[str, str]) -> tuple[Pattern, ...]:

@@ -1,6 +1,8 @@
-"""Train the guide: ``python -m guide.train [--threads N]``.
+"""Train the guide: ``python -m guide.train [--continue] [--threads N]``.
 
-Resumes from build/guide when a run was cut short. Ends by writing the model directory that llmd ships.
+Without ``--continue`` it trains a tokenizer and new weights; with it, the weights that llmd ships are trained further, and
+their tokenizer stays. Resumes from build/guide when a run was cut short. Ends by writing the model directory that llmd
+ships.
 """
 
 from __future__ import annotations
@@ -13,18 +15,20 @@ from itertools import islice
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from guide import log, tokens
+from guide import tokens
 from guide.batches import block
 from guide.corpus import Corpus
 from guide.decontamination import Heldout, wordings
 from guide.development import development_score
-from guide.export import write_model
+from guide.export import DIRECTORY, write_model
+from guide.log import Log
 from guide.model import Guide, Shape
-from guide.topics import load
+from guide.topics import Book, load
 
 HERE = Path(__file__).parent
 WORK = HERE.parent / "build" / "guide"
@@ -34,8 +38,13 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and how hard to train."""
+    """How long and how hard to train. ``log`` and ``checkpoint`` name the files of this stage; ``first_block`` is the seed of
+    its first text.
+    """
 
+    log: str = "training-log.csv"
+    checkpoint: str = "checkpoint.pt"
+    first_block: int = 0
     steps: int = 4700
     warmup: int = 100
     decay: int = 1600  # last steps, over which the rate falls to zero
@@ -49,6 +58,18 @@ class Plan:
     def rate_at(self, step: int) -> float:
         """Learning rate: rise, plateau, linear fall."""
         return self.rate * min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
+
+
+# From weights that are trained already: a lower rate, and text that they have not seen.
+CONTINUED = Plan(
+    log="training-log-continued.csv",
+    checkpoint="continued.pt",
+    first_block=1_000_000,
+    steps=1800,
+    warmup=50,
+    decay=1300,
+    rate=1.5e-3,
+)
 
 
 @dataclass
@@ -67,7 +88,8 @@ class Trainer:
 
     def __init__(self, plan: Plan, shape: Shape) -> None:
         torch.manual_seed(plan.seed)
-        self.plan, self.progress = plan, Progress()
+        self.plan, self.progress = plan, Progress(block=plan.first_block)
+        self.log = Log(HERE / plan.log)
         self.master = Guide(shape)
         self.model = Guide(shape).bfloat16()
         self._pairs = list(zip(self.master.parameters(), self.model.parameters(), strict=True))
@@ -116,10 +138,18 @@ class Trainer:
         torch.save({**state, "progress": vars(self.progress)}, path.with_suffix(".part"))
         path.with_suffix(".part").replace(path)
 
+    @torch.no_grad()
+    def start_from(self, directory: Path) -> None:
+        """Begin with the weights of a model directory."""
+        weights = load_file(directory / "model.safetensors")
+        for name, weight in self.master.checkpoint():
+            weight.copy_(weights[name])
+        self._publish()
+
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint, or begin a new log."""
         if not path.exists():
-            log.begin()
+            self.log.begin()
             return
         state = torch.load(path)
         self.master.load_state_dict(state["model"])
@@ -127,7 +157,7 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.progress = Progress(**state["progress"])
         self._publish()
-        log.forget_after(self.progress.step)
+        self.log.forget_after(self.progress.step)
 
     @torch.no_grad()
     def _publish(self) -> None:
@@ -154,31 +184,42 @@ def _tokenizer(corpus: Corpus, vocab: int) -> Tokenizer:
 def _batches(trainer: Trainer, corpus: Corpus, encoder: tokens.Encoder) -> Iterator[tuple[Tensor, Tensor]]:
     plan = trainer.plan
     while trainer.progress.step < plan.steps:
-        trainer.save(WORK / "checkpoint.pt")
+        trainer.save(WORK / plan.checkpoint)
         yield from block(corpus, encoder, trainer.progress.block, plan.batch_tokens, plan.longest)
         trainer.progress.block += 1
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--threads", type=int, default=torch.get_num_threads())
-    torch.set_num_threads(arguments.parse_args().threads)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--continue", dest="continued", action="store_true")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     torch.set_flush_denormal(True)
-    plan, shape, book = Plan(), Shape(), load()
+    plan, shape, book = CONTINUED if arguments.continued else Plan(), Shape(), load()
     corpus = Corpus(book, Heldout(wordings()))
-    tokenizer = _tokenizer(corpus, shape.vocab)
-    encoder = tokens.Encoder(tokenizer, plan.bpe_dropout)
     trainer = Trainer(plan, shape)
-    trainer.resume(WORK / "checkpoint.pt")
+    if arguments.continued:
+        WORK.mkdir(parents=True, exist_ok=True)
+        tokenizer = Tokenizer.from_file(str(DIRECTORY / "tokenizer.json"))
+        trainer.start_from(DIRECTORY)
+    else:
+        tokenizer = _tokenizer(corpus, shape.vocab)
+    encoder = tokens.Encoder(tokenizer, plan.bpe_dropout)
+    trainer.resume(WORK / plan.checkpoint)
+    _train(trainer, corpus, encoder, book)
+    write_model(trainer.master, tokenizer)
+
+
+def _train(trainer: Trainer, corpus: Corpus, encoder: tokens.Encoder, book: Book) -> None:
     for ids, weights in _batches(trainer, corpus, encoder):
-        if trainer.progress.step == plan.steps:
+        if trainer.progress.step == trainer.plan.steps:
             break
         trainer.step(ids, weights)
-        if trainer.progress.step % plan.report == 0:
+        if trainer.progress.step % trainer.plan.report == 0:
             row = trainer.row(development_score(trainer.model, encoder, book))
-            log.write(row)
+            trainer.log.write(row)
             print(*(f"{name} {value} ·" for name, value in row.items()), flush=True)
-    write_model(trainer.master, tokenizer)
 
 
 if __name__ == "__main__":

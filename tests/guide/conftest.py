@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guide.questions import EVALUATION, Question, read
+from guide.templates import Templates
 from guide.topics import Book, load
 
 
@@ -16,3 +17,8 @@ def book() -> Book:
 @pytest.fixture(scope="session")
 def questions() -> list[Question]:
     return read(EVALUATION)
+
+
+@pytest.fixture(scope="session")
+def templates(book: Book) -> Templates:
+    return Templates(book)

@@ -29,8 +29,7 @@ def test_every_topic_is_asked_for(book: Book, questions: list[Question]) -> None
 
 
 @pytest.mark.timeout(120)
-def test_no_training_template_could_make_a_wording(book: Book, questions: list[Question]) -> None:
-    templates = Templates(book)
+def test_no_training_template_could_make_a_wording(templates: Templates, questions: list[Question]) -> None:
     asked = [question.ask for question in questions if question.kind != RETIRED]
     assert {text: found for text in asked if (found := templates.match(text))} == {}
     assert templates.match("Which command lets me stop the daemon?") == "stop-daemon"
