@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from llmd.server.http.request_record import RequestRecord
@@ -42,7 +44,8 @@ async def test_a_request_counts_once_it_has_ended_and_is_live_until_then() -> No
     assert events is not None
     (event,) = events
     assert ledger.live == {}
-    assert (event.fields["phase"], event.fields["status"], event.fields["finish"]) == ("end", 200, "stop")
+    told = json.loads(event.data)
+    assert (told["phase"], told["status"], told["finish"]) == ("end", 200, "stop")
     series = ledger.series["tiny"]
     assert series.finished == {"stop": 1}
     totals = {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from llmd.api.messages import Loading, Started
 from llmd.server.engines.waiting_room import Place
 from llmd.server.http.request_record import RequestRecord
-from llmd.server.telemetry.feed import Feed, Watcher
+from llmd.server.telemetry.feed import Event, Feed, Watcher
 from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord
 from llmd.server.telemetry.series import Series
 
@@ -50,7 +51,13 @@ def watcher(feed: Feed) -> Iterator[Watcher]:
 
 
 async def told(watcher: Watcher) -> list[tuple[str, dict[str, Any]]]:
-    return [(event.type, event.fields) for event in await watcher.next() or ()]
+    return [(event.type, fields_of(event)) for event in await watcher.next() or ()]
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    fields = json.loads(event.data)
+    assert (fields.pop("type"), fields.pop("number")) == (event.type, event.number)
+    return dict(fields)
 
 
 def test_times_of_a_sequence_are_those_of_its_tokens(clock: Clock, series: Series, watch: ModelWatch) -> None:

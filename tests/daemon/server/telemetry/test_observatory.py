@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.telemetry.feed import Event
@@ -20,8 +21,9 @@ async def test_reports_and_progress_come_as_long_as_somebody_watches() -> None:
         while len(events) < 2:
             events += await watcher.next() or ()
     assert [event.type for event in events[:2]] == ["report", "request"]
-    assert "front" in events[0].fields["processes"]
-    assert (events[1].fields["phase"], events[1].fields["request_id"]) == ("progress", "req_1")
+    report, progress = (json.loads(event.data) for event in events[:2])
+    assert "front" in report["processes"]
+    assert (progress["phase"], progress["request_id"]) == ("progress", "req_1")
     last = ledger.feed.last
     await asyncio.sleep(0)
     assert ledger.feed.last == last

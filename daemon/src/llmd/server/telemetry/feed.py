@@ -6,22 +6,32 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
 from llmd.server.errors import BusyError
+from llmd.server.http.json_response import encode_json
 
 KEPT = 1024
 MAX_WATCHERS = 64
 
 
 class Event(Struct, frozen=True):
-    """``number`` rises by one from event to event; ``fields`` is what a watcher gets."""
+    """``number`` rises by one from event to event; ``data`` is the JSON that a watcher gets.
+
+    What is kept is one object: many small ones, which outlive a request among others that do not, would hold the memory
+    around them.
+    """
 
     number: int
     type: str
-    fields: dict[str, Any]
+    data: bytes
+
+    @classmethod
+    def of(cls, number: int, kind: str, fields: dict[str, Any]) -> Self:
+        """The event with these fields beside its type and number."""
+        return cls(number, kind, encode_json({"type": kind, "number": number, **fields}))
 
 
 class Feed:
@@ -39,7 +49,7 @@ class Feed:
     def emit(self, kind: str, fields: dict[str, Any]) -> None:
         """Tell every watcher."""
         self._last += 1
-        self._events.append(Event(self._last, kind, fields))
+        self._events.append(Event.of(self._last, kind, fields))
         for watcher in self._watchers:
             watcher.wake()
 

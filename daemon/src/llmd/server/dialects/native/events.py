@@ -5,7 +5,6 @@ from __future__ import annotations
 from aiohttp import web
 
 from llmd.server.http.event_stream import HEADERS, PING
-from llmd.server.http.json_response import encode_json
 from llmd.server.http.streamed_reply import StreamedReply
 from llmd.server.service import Service
 from llmd.server.telemetry.feed import Event
@@ -17,8 +16,7 @@ class NumberedEvents(StreamedReply):
     """Server-sent events with a number, from which a client that was cut off goes on."""
 
     def _framed(self, value: Event) -> bytes:
-        data = encode_json({"type": value.type, "number": value.number, **value.fields})
-        return f"id: {value.number}\nevent: {value.type}\ndata: ".encode() + data + b"\n\n"
+        return f"id: {value.number}\nevent: {value.type}\ndata: ".encode() + value.data + b"\n\n"
 
 
 async def events(request: web.Request, service: Service) -> web.StreamResponse:
@@ -30,12 +28,12 @@ async def events(request: web.Request, service: Service) -> web.StreamResponse:
         NumberedEvents(request, HEADERS, service.config.ping_s, PING) as stream,
     ):
         if after is None:
-            await stream.send(Event(feed.last, "snapshot", await service.observatory.snapshot()))
+            await stream.send(Event.of(feed.last, "snapshot", await service.observatory.snapshot()))
         while True:
             happened = await watcher.next()
             if happened is None:
-                await stream.send(Event(feed.last, "lost", {}))
-                happened = [Event(feed.last, "snapshot", await service.observatory.snapshot())]
+                await stream.send(Event.of(feed.last, "lost", {}))
+                happened = [Event.of(feed.last, "snapshot", await service.observatory.snapshot())]
             for event in happened:
                 await stream.send(event)
     return stream.response
