@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from guide.tokens import CHAT_TEMPLATE
 from guide.tool_text import calls_text, results_text, signature, told
+from llmd.builtin.guide import guide_directory
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.chat.answers.answer_formats import ParserChoice, choose_formats
 from llmd.chat.templates.template_environment import TemplateSandbox
@@ -70,6 +72,11 @@ def test_the_template_writes_calls_and_results_as_training_does() -> None:
 def test_without_tools_a_conversation_is_written_turn_by_turn() -> None:
     messages = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "Hi"}]
     assert rendered(messages) == "<|system|>Be brief.<|end|><|user|>Hi<|end|><|assistant|>"
+
+
+def test_the_shipped_template_is_this_one() -> None:
+    config = json.loads((guide_directory() / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert config["chat_template"] == CHAT_TEMPLATE
 
 
 def test_the_template_chooses_the_parser_of_calls_and_shows_tools_itself() -> None:
