@@ -7,12 +7,17 @@ from collections.abc import Generator
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 pytest_plugins = ["tests.environments", "tests.plugin_sites"]
 
 PACKAGING_TIMEOUT_S = 300
+
+# How long one example takes, or the making of it, says more of the machine than of the code.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

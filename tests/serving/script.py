@@ -36,7 +36,11 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Let every answer be this text, token by token, as far as its limit allows."""
 
     def opened(
-        _self: Supervisor, requests: Sequence[TokenRequest], _record: RequestRecord | None = None
+        _self: Supervisor,
+        requests: Sequence[TokenRequest],
+        _record: RequestRecord | None = None,
+        *,
+        together: bool = False,
     ) -> TokenStream:
         stream = TokenStream(tuple(range(len(requests))), _NoControl(), ENOUGH)
         for request_id, request in enumerate(requests):

@@ -161,7 +161,7 @@ class PagerHistory(RuleBasedStateMachine):
 
 
 TestPagerHistory = histories.timeout(PagerHistory.TestCase)
-TestPagerHistory.settings = settings(max_examples=histories.EXAMPLES, stateful_step_count=40, deadline=None)
+TestPagerHistory.settings = settings(max_examples=histories.EXAMPLES, stateful_step_count=40)
 
 
 def make_pager(full: int = 40, window: int = 20) -> Pager:

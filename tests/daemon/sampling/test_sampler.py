@@ -120,7 +120,7 @@ def test_a_sampler_that_the_order_lacks_does_nothing() -> None:
     assert set(draw_many(make_row(1), params, range(200))[0]) == set(np.argsort(-make_row(1))[:2].tolist())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 2**64 - 1),
     row_seed=st.integers(0, 50),

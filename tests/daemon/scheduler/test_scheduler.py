@@ -248,7 +248,7 @@ def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
 
 
 @histories.timeout
-@settings(max_examples=histories.EXAMPLES, deadline=None)
+@settings(max_examples=histories.EXAMPLES)
 @given(
     requests=st.lists(
         st.tuples(

@@ -47,7 +47,7 @@ def test_one_whose_first_token_is_on_its_way_is_no_twin_any_more() -> None:
 
 
 @histories.timeout
-@settings(max_examples=histories.EXAMPLES, deadline=None)
+@settings(max_examples=histories.EXAMPLES)
 @given(
     st.lists(
         st.tuples(st.sampled_from(KINDS), st.integers(-1, 1), st.booleans(), st.integers(0, 30)), max_size=30

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
@@ -81,7 +81,6 @@ def test_text_without_special_texts_is_left_alone() -> None:
     assert round_trip("") == RenderedPrompt(())
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["<", "s", ">", "<s>", "<|end|>", "|", "\U000f0000", "\U000f0001", "é"])).map(
         "".join

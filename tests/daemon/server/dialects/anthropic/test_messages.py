@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import ErrorResponse
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmd.api.errors import EngineCrashedError, RequestError
@@ -106,7 +106,6 @@ def test_failure_in_a_stream_is_an_event_with_the_request_id(
     assert body.request_id == reply.headers["request-id"]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     field=st.sampled_from(["messages", "system", "tools", "tool_choice", "thinking", "output_config"]),
     value=garbage,

@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
@@ -94,7 +94,6 @@ def test_what_would_change_the_answer_is_refused_by_name(fields: dict[str, Any])
     assert caught.value.param == next(iter(fields))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     field=st.sampled_from(
         [
