@@ -8,7 +8,7 @@ from msgspec import structs
 from llmd.api.errors import ConfigError, ModelError, UnsupportedModelError
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.composition import make_host
-from llmd.engine.loading import load_model
+from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.plugin_host import PluginHost
 from tests.serving.model import write_embedding_model, write_model
@@ -25,6 +25,15 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
     return Load(str(directory), device="reference", kv_dtype="f32")
 
 
+def loaded(load: Load, host: PluginHost) -> LoadedModel:
+    return load_model(
+        load,
+        host.architectures(),
+        lambda name: host.open_device(host.find_device(name)),
+        lambda _progress: None,
+    )
+
+
 def need_of(load: Load, host: PluginHost) -> MemoryNeed:
     return memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
 
@@ -32,12 +41,7 @@ def need_of(load: Load, host: PluginHost) -> MemoryNeed:
 def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
     load = structs.replace(load, kv_memory=1 << 40)
     need = need_of(load, host)
-    model = load_model(
-        load,
-        host.architectures(),
-        lambda name: host.open_device(host.find_device(name)),
-        lambda _progress: None,
-    )
+    model = loaded(load, host)
     with model.resources:
         (stage,) = model.loaded.stages
     assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
@@ -49,12 +53,7 @@ def test_is_what_loading_a_model_that_embeds_takes(tmp_path: Path, host: PluginH
         str(write_embedding_model(tmp_path / "e")), device="reference", kv_dtype="f32", kv_memory=1 << 40
     )
     need = need_of(load, host)
-    model = load_model(
-        load,
-        host.architectures(),
-        lambda name: host.open_device(host.find_device(name)),
-        lambda _progress: None,
-    )
+    model = loaded(load, host)
     with model.resources:
         (stage,) = model.loaded.stages
         with pytest.raises(UnsupportedModelError, match="cannot generate"):

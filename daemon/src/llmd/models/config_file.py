@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from llmd.api.errors import NotFoundError
+from llmd.api.plugins import Config
 from llmd.models.json_file import read_object
 
 CONFIG_FILE = "config.json"
@@ -24,3 +25,9 @@ def read_config(directory: Path) -> dict[str, Any]:
             f"{directory} is not a directory", hint="give the directory that holds config.json"
         )
     return read_object(directory / CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES)
+
+
+def named_class(config: Config) -> str:
+    """The first class that a configuration names, empty where it names none."""
+    names = config.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""

@@ -11,6 +11,7 @@ import msgspec
 from llmd.api.embedding import Embedding, Pooling
 from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.plugins import Config
+from llmd.models.config_file import named_class
 from llmd.models.files import is_named
 from llmd.models.json_file import DAMAGED, read_object
 from llmd.models.modules_file import MODULES_FILE, SCORE, Module, read_modules
@@ -45,11 +46,8 @@ def embeds(directory: Path, config: Config) -> bool:
     Raises:
         CheckpointError: a file is damaged.
     """
-    names = config.get("architectures")
-    is_bare = isinstance(names, list) and any(
-        str(name).endswith(("Model", "ForMaskedLM")) for name in names[:1]
-    )
-    return is_bare or _embedding_modules(directory) is not None
+    is_headless = named_class(config).endswith(("Model", "ForMaskedLM"))
+    return is_headless or _embedding_modules(directory) is not None
 
 
 def read_embedding(directory: Path, config: Config) -> Embedding | None:

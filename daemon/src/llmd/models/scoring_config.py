@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from llmd.api.embedding import Embedding, ScoreFunction
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.plugins import Config
+from llmd.models.config_file import named_class
 
 SUFFIX = "ForSequenceClassification"
 
@@ -16,8 +17,7 @@ FUNCTIONS: Mapping[str, ScoreFunction] = {"Sigmoid": "sigmoid", "Identity": "ide
 
 def scores(config: Config) -> bool:
     """Whether a model scores pairs of texts, told without a plan."""
-    names = config.get("architectures")
-    return isinstance(names, list) and any(str(name).endswith(SUFFIX) for name in names[:1])
+    return named_class(config).endswith(SUFFIX)
 
 
 def read_scoring(config: Config, path: str) -> Embedding:

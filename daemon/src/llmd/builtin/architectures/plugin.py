@@ -55,8 +55,9 @@ def _plan(family: str, config: Config, context_len: int | None) -> ModelPlan:
 
 
 def _is_bare(config: Config) -> bool:
-    stated = config.get("architectures")
-    return isinstance(stated, list) and any(str(name).endswith("Model") for name in stated[:1])
+    from llmd.models.config_file import named_class
+
+    return named_class(config).endswith("Model")
 
 
 def _without_head(plan: ModelPlan) -> ModelPlan:

@@ -22,6 +22,8 @@ from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
+MAX_INPUTS = 2048
+MAX_DIMENSIONS = 1 << 20
 LEAST_NORM = 1e-12
 """What a vector of zeros is divided by, as in torch."""
 
@@ -199,13 +201,18 @@ def to_vectors(found: Sequence[bytes], embedding: Embedding, request: EmbeddingR
             param="dimensions",
         )
     if not np.isfinite(vectors).all():
-        raise LlmdError(
-            "the model computed numbers that are not finite",
-            hint="its weights may be damaged: pull it again; or serve it with --kv-dtype f32",
-        )
+        raise not_finite("numbers")
     normalizes = embedding.normalizes if request.normalizes is None else request.normalizes
     cut = vectors[:, :wanted]
     return normalized(cut) if normalizes or wanted is not None else cut
+
+
+def not_finite(what: str) -> LlmdError:
+    """The error of a model that computes what no client could use."""
+    return LlmdError(
+        f"the model computed {what} that are not finite",
+        hint="its weights may be damaged: pull it again; or serve it with --kv-dtype f32",
+    )
 
 
 def normalized(vectors: Vectors) -> Vectors:

@@ -64,6 +64,11 @@ def reply_headers(name: str, ignored: tuple[str, ...]) -> dict[str, str]:
     return headers
 
 
+def truncation_header(truncated_tokens: int) -> dict[str, str]:
+    """How much was cut of what was sent, where the request allowed it and it was."""
+    return {"x-llmd-truncated": str(truncated_tokens)} if truncated_tokens else {}
+
+
 async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationRequest:
     """The request with the grammar of its whole answer, which was tried.
 

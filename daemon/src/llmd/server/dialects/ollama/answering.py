@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.exchange import Exchange, truncation_header
 from llmd.server.answering.generation import Generation
 from llmd.server.dialects.ollama.lines import AnswerLines, Content, joined
 from llmd.server.http.json_response import json_response
@@ -56,8 +56,7 @@ async def _run(answering: Answering, send: Send, headers: MutableMapping[str, st
     ready, generation = await answering.exchange.start()
     load_ns = time.monotonic_ns() - begun
     request = generation.request
-    if request.truncated_tokens:
-        headers["x-llmd-truncated"] = str(request.truncated_tokens)
+    headers.update(truncation_header(request.truncated_tokens))
     lines = _lines(answering, ready, generation)
     reason = "stop"
     async with generation:

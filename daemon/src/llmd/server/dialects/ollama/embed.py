@@ -10,7 +10,14 @@ from aiohttp import web
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import EmbeddingExchange, EmbeddingRequest, Embeddings
+from llmd.server.answering.embedding import (
+    MAX_DIMENSIONS,
+    MAX_INPUTS,
+    EmbeddingExchange,
+    EmbeddingRequest,
+    Embeddings,
+)
+from llmd.server.answering.exchange import truncation_header
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import MAX_TOKENS
 from llmd.server.http.bodies import read_object
@@ -20,9 +27,6 @@ from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
-
-MAX_INPUTS = 2048
-MAX_DIMENSIONS = 1 << 20
 
 
 class Asked(Struct, frozen=True):
@@ -99,8 +103,7 @@ async def _answer(
     model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
     exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)
     embeddings = await exchange.answer(service)
-    truncated = embeddings.truncated_tokens
-    return embeddings, exchange.headers() | ({"x-llmd-truncated": str(truncated)} if truncated else {})
+    return embeddings, exchange.headers() | truncation_header(embeddings.truncated_tokens)
 
 
 def _truncated(embeddings: Embeddings) -> dict[str, Any]:

@@ -10,7 +10,13 @@ import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import EmbeddingExchange, EmbeddingRequest, Text
+from llmd.server.answering.embedding import (
+    MAX_DIMENSIONS,
+    MAX_INPUTS,
+    EmbeddingExchange,
+    EmbeddingRequest,
+    Text,
+)
 from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS
 from llmd.server.dialects.openai.fields import REFUSED, refuse
 from llmd.server.http.bodies import read_object
@@ -20,8 +26,6 @@ from llmd.server.http.request_fields import RequestFields, is_token_id
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
-MAX_INPUTS = 2048
-MAX_DIMENSIONS = 1 << 20
 Encoding = Literal["float", "base64"]
 
 

@@ -6,7 +6,7 @@ import math
 
 from msgspec import Struct
 
-from llmd.api.errors import LlmdError
+from llmd.server.answering.embedding import not_finite
 from llmd.server.answering.exchange import reply_headers
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
@@ -44,10 +44,7 @@ class Ranking(Struct, frozen=True):
                     work = await service.in_thread(prepare, ready, self.asked)
             scores = await work.scores(ready, record)
         if not all(map(math.isfinite, scores.relevance)):
-            raise LlmdError(
-                "the model computed scores that are not finite",
-                hint="its weights may be damaged: pull it again; or serve it with --kv-dtype f32",
-            )
+            raise not_finite("scores")
         return scores
 
 

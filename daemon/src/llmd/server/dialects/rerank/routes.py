@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from llmd.server.answering.exchange import truncation_header
 from llmd.server.dialects.rerank.ranking import Ranking
 from llmd.server.dialects.rerank.request import Asked, read_asked
 from llmd.server.dialects.rerank.scores import Scores
@@ -24,9 +25,8 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
     model = await service.models.resolve(asked.model, allow_path=peer_of(request).is_unix)
     ranking = Ranking(model, fields.ignored, asked)
     scores = await ranking.scores(service)
-    cut = {"x-llmd-truncated": str(scores.truncated_tokens)} if scores.truncated_tokens else {}
     body = body_of(asked, asked.model or model.name, scores)
-    return json_response(body, headers=ranking.headers() | cut)
+    return json_response(body, headers=ranking.headers() | truncation_header(scores.truncated_tokens))
 
 
 def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:

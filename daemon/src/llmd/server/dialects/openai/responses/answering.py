@@ -8,7 +8,7 @@ from aiohttp import web
 
 from llmd.api.problem import Problem
 from llmd.chat.answers.answer_text import AnswerToken
-from llmd.server.answering.exchange import Exchange
+from llmd.server.answering.exchange import Exchange, truncation_header
 from llmd.server.answering.generation import Generation
 from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.openai.responses.output import Output
@@ -39,13 +39,16 @@ class Answering:
             async for _, piece in generation.pieces(ready.supervisor):
                 response.add(piece)
         self.body = response.body(generation.usage)
-        return json_response(self.body, headers=self._exchange.headers() | truncation_header(generation))
+        return json_response(
+            self.body,
+            headers=self._exchange.headers() | truncation_header(generation.request.truncated_tokens),
+        )
 
     async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
         headers, ping_s = self._exchange.headers(), service.config.ping_s
         async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
             ready, generation, response = await self._start()
-            events.response.headers.update(truncation_header(generation))
+            events.response.headers.update(truncation_header(generation.request.truncated_tokens))
             async with generation:
                 async for _, piece in generation.pieces(ready.supervisor):
                     for event in response.events(piece):
@@ -72,9 +75,3 @@ class Answering:
 
     def _failed(self, problem: Problem) -> dict[str, Any]:
         return error_event(problem) if self._response is None else self._response.failed(problem)
-
-
-def truncation_header(generation: Generation) -> dict[str, str]:
-    """How much of the prompt was cut, where the request allowed it and it was."""
-    cut = generation.request.truncated_tokens
-    return {"x-llmd-truncated": str(cut)} if cut else {}
