@@ -130,7 +130,7 @@ def residents_of(
 ) -> Residents:
     """A set of loaded models over models without engines."""
 
-    async def measure(directory: Path) -> MemoryNeed:
+    async def measure(_name: str, directory: Path) -> MemoryNeed:
         await asyncio.sleep(0)
         return need(directory)
 
@@ -139,7 +139,7 @@ def residents_of(
         load,
         measure,
         Memory(limit_bytes, lambda: available),
-        keep_alive_s=keep_alive_s,
+        keep_alive_s=lambda _name: keep_alive_s,
         timer=timers,
         clock=timers.clock,
         wait_s=wait_s,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from llmd.config.addresses import Address, TcpAddress, UnixAddress, parse_address
 from llmd.config.directories import Directories
+from llmd.config.given import Origin, setting_name
 from llmd.config.schema import ClientConfig, Config, EngineConfig, RegistryConfig, ServerConfig
-from llmd.config.sources import Origin, Settings, load_settings
+from llmd.config.sources import Settings, load_settings
 
 __all__ = [
     "Address",
@@ -24,4 +25,5 @@ __all__ = [
     "UnixAddress",
     "load_settings",
     "parse_address",
+    "setting_name",
 ]

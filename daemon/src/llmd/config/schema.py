@@ -1,5 +1,6 @@
 """Every setting of llmd. A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the
-line ``max_ctx = …`` under ``[engine]`` of ``config.toml``; names are unique over all sections.
+line ``max_ctx = …`` under ``[engine]`` of ``config.toml``; names are unique over all sections. What holds for each model
+may also stand under ``[models."NAME"]``, for that model alone.
 """
 
 from __future__ import annotations
@@ -115,3 +116,7 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     engine: EngineConfig = EngineConfig()
     client: ClientConfig = ClientConfig()
     registry: RegistryConfig = RegistryConfig()
+
+
+PER_MODEL = (*EngineConfig.__struct_fields__, "keep_alive", "tool_parser", "reasoning_parser")
+"""The settings that a model may have for itself."""

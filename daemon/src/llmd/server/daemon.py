@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
-from llmd.chat.answers.answer_formats import ParserChoice
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -42,8 +41,10 @@ from llmd.server.http.guards import Guards
 from llmd.server.http.http_server import http_server
 from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.http.routing import RouteTable
+from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.load_message import load_message
 from llmd.server.models.memory import Memory
+from llmd.server.models.model_settings import check_parsers, parser_choice, warn_of_unused
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls, pull_command
 from llmd.server.models.residence import Residence
@@ -60,7 +61,7 @@ logger = logging.getLogger(__name__)
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
 KEEP_ALIVE_FLAG = "--keep-alive"
-"""Models that are named on the command line stay for ever, unless this flag stands beside them."""
+"""Models that are named on the command line stay for ever, unless this flag stands beside them or their own table has it."""
 
 
 class Serving(Struct, frozen=True):
@@ -135,12 +136,13 @@ class Daemon:
         """Serve until `shut_down`. ``announce`` is called once, when it is ready.
 
         Raises:
-            ConfigError: an address is in use, or would be open to the network.
+            ConfigError: an address is in use, or would be open to the network; a setting names no parser.
             LlmdError: one of ``models`` cannot be loaded.
         """
         server = self._settings.config.server
         addresses = self._addresses
         check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
+        check_parsers(self._host.parsers(), self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
             closing(self._traces) if self._traces else nullcontext(),
@@ -154,7 +156,7 @@ class Daemon:
                 self._loader(threads, renderer, checker),
                 self._measurer(plugins),
                 Memory(server.max_memory, available_bytes),
-                keep_alive_s=server.keep_alive,
+                keep_alive_s=lambda name: self._settings.of_model(name).server.keep_alive,
             )
             table = ModelTable(self._store, self._aliases, residents)
             pulls = Pulls(self._pull_command())
@@ -198,10 +200,18 @@ class Daemon:
     async def _load_models(self, table: ModelTable) -> None:
         served = [await table.resolve(name, allow_path=True) for name in self._names]
         for model in served:
-            if self._settings.origins["server.keep_alive"].source != KEEP_ALIVE_FLAG:
+            if not self._says_how_long(model):
                 model.residence.pin()
+        warn_of_unused(self._settings, table.directories())
         for model in served:
             await model.ready()
+
+    def _says_how_long(self, model: AnsweringModel) -> bool:
+        """Whether the user has said of a model that is named at the start how long it stays."""
+        key = "server.keep_alive"
+        name = model.base.name if isinstance(model, DerivedServedModel) else model.name
+        by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
+        return by_flag or key in self._settings.models.get(name, {})
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
         if self._benchmarks is None:
@@ -212,12 +222,10 @@ class Daemon:
     def _loader(
         self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
     ) -> Loader:
-        config, command = self._settings.config, self._engine
-        parsers = ParserChoice(
-            self._host.parsers(), config.server.tool_parser, config.server.reasoning_parser
-        )
+        command, parsers = self._engine, self._host.parsers()
 
         def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
+            config = self._settings.of_model(name)
             # The version that the name means now: an engine that is started again must find the same files.
             lease = self._store.library.lease(directory)
             files = directory if lease is None else directory.resolve()
@@ -234,7 +242,8 @@ class Daemon:
                 watch=self._ledger.watch(name),
             )
             loop = asyncio.get_running_loop()
-            text = loop.run_in_executor(threads, load_model_text, files, renderer, parsers, checker)
+            choice = parser_choice(parsers, config)
+            text = loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
             return ServedModel(name, directory, supervisor, text, residence, lease)
 
         return load
@@ -246,10 +255,8 @@ class Daemon:
         )
 
     def _measurer(self, plugins: PluginDesk) -> Measure:
-        engine = self._settings.config.engine
-
-        async def measure(directory: Path) -> MemoryNeed:
-            message = load_message(directory, engine)
+        async def measure(name: str, directory: Path) -> MemoryNeed:
+            message = load_message(directory, self._settings.of_model(name).engine)
             return await plugins.ask(
                 lambda host: memory_need(
                     message, host.architectures(), lambda name: host.choose_device(name).info

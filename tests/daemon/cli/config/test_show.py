@@ -40,6 +40,15 @@ def test_variables_win_over_the_file_and_the_file_over_defaults(
     assert shown["engine.device"] == ("auto", "default")
 
 
+def test_settings_of_single_models_follow(llmd: Llmd, tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    file.write_text('[models."org/a"]\ntool_parser = "hermes"\n[models.guide]\nmax_ctx = 9\n')
+    shown = settings(llmd, "--config", str(file))
+    assert shown["server.tool_parser"] == ("auto", "default")
+    assert shown['models."org/a".tool_parser'] == ("hermes", str(file))
+    assert shown["models.guide.max_ctx"] == (9, str(file))
+
+
 def test_another_file_stands_in_for_the_users(llmd: Llmd, tmp_path: Path) -> None:
     file = tmp_path / "other.toml"
     file.write_text('[server]\naddr = ["127.0.0.1:9"]\n')

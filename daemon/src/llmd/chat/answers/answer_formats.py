@@ -29,6 +29,7 @@ class ParserChoice(Struct, frozen=True):
     reasoning: str = AUTO
 
 
+Reads = Literal["calls", "reasoning"]
 ToolsGo = Literal["template", "system", "text"]
 # A use of the variable, rather than of a member or key of that name.
 _USES_TOOLS = re.compile(r"""(?<![\w.'"\[])tools\b""")
@@ -72,22 +73,35 @@ def _tools_go(source: str) -> ToolsGo:
 
 
 def _chosen(
-    choice: ParserChoice, reads: Literal["calls", "reasoning"], asked: str, source: str
+    choice: ParserChoice, reads: Reads, asked: str, source: str
 ) -> CallFormat | ReasoningMarks | None:
-    parsers = {name: parser for name, parser in sorted(choice.parsers.items()) if parser.reads == reads}
+    parsers = _that_read(reads, choice.parsers)
     if asked == NONE:
         return None
     if asked == AUTO:
         scores = {name: _score(parser, source) for name, parser in parsers.items()}
         best = max(scores, key=lambda name: scores[name], default=None)
         return _loaded(parsers[best]) if best is not None and scores[best] > 0 else None
-    if asked not in parsers:
-        setting = "tool_parser" if reads == "calls" else "reasoning_parser"
+    check_parser(choice.parsers, reads, asked, "tool_parser" if reads == "calls" else "reasoning_parser")
+    return _loaded(parsers[asked])
+
+
+def check_parser(parsers: Mapping[str, Parser], reads: Reads, asked: str, setting: str) -> None:
+    """Refuse a name that no parser has; ``setting`` is what the message calls the place where it was asked for.
+
+    Raises:
+        ConfigError: there is none of that name; the message has those that there are.
+    """
+    known = _that_read(reads, parsers)
+    if asked not in (AUTO, NONE, *known):
         raise ConfigError(
-            f"{setting} is {asked}, and there are {', '.join(parsers) or 'none'}",
+            f"{setting} is {asked}, and there are {', '.join(known) or 'none'}",
             hint=f"set it to one of them, {AUTO} or {NONE}",
         )
-    return _loaded(parsers[asked])
+
+
+def _that_read(reads: Reads, parsers: Mapping[str, Parser]) -> dict[str, Parser]:
+    return {name: parser for name, parser in sorted(parsers.items()) if parser.reads == reads}
 
 
 def _score(parser: Parser, source: str) -> int:

@@ -45,9 +45,19 @@ def command(config_file: Path | None, **view: Any) -> None:
     """Show every setting, its value and where it came from.
 
     Flags win over variables (LLMD_NAME), these over the user's config.toml, that over the system's, that over
-    defaults.
+    defaults. What a file says of one model wins over what it says of all.
     """
-    origins = read_settings(config_file).origins
+    from llmd.config import setting_name
+
+    settings = read_settings(config_file)
+    origins = {
+        **settings.origins,
+        **{
+            setting_name(key, model): origin
+            for model, own in settings.models.items()
+            for key, origin in own.items()
+        },
+    }
     rows = [
         SettingRow(name, HIDDEN if name in SECRETS and origin.value else origin.value, origin.source)
         for name, origin in origins.items()

@@ -24,7 +24,7 @@ WAIT_S = 60.0
 """How long a model waits for others to finish their answers before its requests are refused."""
 
 Loader = Callable[[str, Path, Residence, Admit], ServedModel]
-Measure = Callable[[Path], Awaitable[MemoryNeed]]
+Measure = Callable[[str, Path], Awaitable[MemoryNeed]]
 
 
 class Residents:
@@ -36,7 +36,7 @@ class Residents:
         measure: Measure,
         memory: Memory,
         *,
-        keep_alive_s: float,
+        keep_alive_s: Callable[[str], float],
         timer: Timer = loop_timer,
         clock: Clock = time.monotonic,
         wait_s: float = WAIT_S,
@@ -82,7 +82,7 @@ class Residents:
 
     def _begin(self, name: str, directory: Path) -> ServedModel:
         residence = Residence(
-            self._keep_alive_s,
+            self._keep_alive_s(name),
             lambda: self._expire(model),
             on_idle=self._changed.set,
             timer=self._timer,
@@ -137,7 +137,7 @@ class Residents:
             UnavailableError: others were busy for too long.
         """
         try:
-            need = await self._measure(model.directory)
+            need = await self._measure(model.name, model.directory)
         except LlmdError:  # the engine says better what is wrong with it
             return None
         left = await self._room(model, need)

@@ -1,0 +1,149 @@
+"""What every source says of settings, the weakest first: files, the environment, flags."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, inspect
+
+from llmd.api.errors import ConfigError
+from llmd.config.directories import Directories
+from llmd.config.schema import PER_MODEL, Config
+
+PREFIX = "LLMD_"
+CONFIG_FILE_VARIABLE = "LLMD_CONFIG"
+TEST_PREFIX = "LLMD_TEST_"
+MODELS = "models"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Origin(Struct, frozen=True):
+    """A value and where it came from: ``default``, ``--flag``, a variable or a file."""
+
+    value: Any
+    source: str
+
+
+class Given(Struct, frozen=True):
+    """A value as it was given for ``key``, of one model or of all."""
+
+    key: str
+    origin: Origin
+    model: str | None = None
+
+
+def given_values(
+    flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, named: Path | None
+) -> Iterator[Given]:
+    """Every value that was given, weakest source first. ``named`` stands in for the user's file.
+
+    Raises:
+        ConfigError: a file cannot be read, or a setting is unknown.
+    """
+    yield from _from_file(directories.system_config, required=False)
+    yield from _from_file(named or directories.user_config, required=named is not None)
+    yield from _from_environment(environ)
+    keys = _keys_by_name()
+    for name, value in flags.items():
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            yield Given(_known(name, keys, flag), Origin(value, flag))
+
+
+def _keys_by_name() -> dict[str, str]:
+    return {key.partition(".")[2]: key for key in setting_fields()}
+
+
+def _from_file(path: Path, *, required: bool) -> Iterator[Given]:
+    """What a file says of all models comes before what it says of one, which is the stronger."""
+    fields = setting_fields()
+    keys = {key: key for key in fields} | {section: section for section in Config.__struct_fields__}
+    tables = _read_toml(path, required=required)
+    models = _table(tables.pop(MODELS, {}), MODELS, path)
+    for section, table in tables.items():
+        _known(section, {**keys, MODELS: MODELS}, str(path))
+        for name, value in _table(table, section, path).items():
+            yield Given(_known(f"{section}.{name}", keys, str(path)), Origin(value, str(path)))
+    for model, table in models.items():
+        yield from _of_model(path, model, _table(table, _model_table(model), path))
+
+
+def _of_model(path: Path, model: str, table: Mapping[str, Any]) -> Iterator[Given]:
+    all_keys = _keys_by_name()
+    keys = {name: all_keys[name] for name in PER_MODEL}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            raise ConfigError(
+                f"{path}: there is a table {name!r} in that of the model {model!r}",
+                hint=f"a name with dots stands in quotes: [{_model_table(f'{model}.{name}')}]",
+            )
+        if name in all_keys and name not in keys:
+            raise ConfigError(
+                f"{path}: {name} cannot differ between models, and stands under [{_model_table(model)}]",
+                hint=f"write it under [{all_keys[name].partition('.')[0]}]",
+            )
+        yield Given(_known(name, keys, f"[{_model_table(model)}] of {path}"), Origin(value, str(path)), model)
+
+
+def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: {name} must be a table", hint=f"begin it with [{name}]")
+    return value
+
+
+def _read_toml(path: Path, *, required: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if required:
+            raise ConfigError(f"{path} does not exist", hint="check --config and LLMD_CONFIG") from error
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="mend the file or move it away") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
+    keys = {f"{PREFIX}{name.upper()}": key for name, key in _keys_by_name().items()}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or variable == CONFIG_FILE_VARIABLE or not text:
+            continue
+        if not variable.startswith(TEST_PREFIX):
+            yield Given(_known(variable, keys, "the environment"), Origin(text, variable))
+
+
+def _known(name: str, keys: Mapping[str, str], source: str) -> str:
+    if name in keys:
+        return keys[name]
+    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
+    hint = f"the nearest name is {near[0]}" if near else "`llmd config show` lists every setting"
+    raise ConfigError(f"unknown setting {name!r} in {source}", hint=hint)
+
+
+def setting_fields() -> dict[str, inspect.Field]:
+    """Each setting's type and default by ``section.name``."""
+    sections = inspect.type_info(Config)
+    assert isinstance(sections, inspect.StructType)
+    return {
+        f"{section.name}.{field.name}": field
+        for section in sections.fields
+        if isinstance(section.type, inspect.StructType)
+        for field in section.type.fields
+    }
+
+
+def setting_name(key: str, model: str | None) -> str:
+    """What a setting is called in messages: ``engine.max_ctx``, or ``models."org/name".max_ctx`` of one model."""
+    if model is None:
+        return key
+    return f"{_model_table(model)}.{key.partition('.')[2]}"
+
+
+def _model_table(model: str) -> str:
+    """The name of a model's table, as TOML writes it."""
+    return f"{MODELS}.{model if _BARE_KEY.fullmatch(model) else json.dumps(model, ensure_ascii=False)}"

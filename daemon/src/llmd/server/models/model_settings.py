@@ -1,0 +1,44 @@
+"""Settings that may differ between models: those that name parsers, and those whose model there is not."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Collection, Mapping
+
+from llmd.api.plugins import Parser
+from llmd.chat.answers.answer_formats import ParserChoice, Reads, check_parser
+from llmd.config import Config, Settings, setting_name
+
+logger = logging.getLogger(__name__)
+
+PARSERS: Mapping[str, Reads] = {"server.tool_parser": "calls", "server.reasoning_parser": "reasoning"}
+
+
+def parser_choice(parsers: Mapping[str, Parser], config: Config) -> ParserChoice:
+    """Which parsers read the answers of a model with this configuration."""
+    return ParserChoice(parsers, config.server.tool_parser, config.server.reasoning_parser)
+
+
+def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:
+    """Refuse a name that no parser has before any model is loaded.
+
+    Raises:
+        ConfigError: there is none; the message says where it was set, and which there are.
+    """
+    for model, origins in [(None, settings.origins), *settings.models.items()]:
+        for key, reads in PARSERS.items():
+            if key in origins:
+                origin = origins[key]
+                where = f"{setting_name(key, model)} from {origin.source}"
+                check_parser(parsers, reads, origin.value, where)
+
+
+def warn_of_unused(settings: Settings, names: Collection[str]) -> None:
+    """Log what was said of models that are not among ``names``: it may be a slip, or of one that will be pulled."""
+    for model, origins in settings.models.items():
+        if model not in names:
+            files = ", ".join(sorted({origin.source for origin in origins.values()}))
+            nearest = difflib.get_close_matches(model, names, n=1, cutoff=0.0)
+            fields = {"model": model, "source": files, "nearest": nearest[0] if nearest else "none"}
+            logger.warning("settings_of_no_model", extra=fields)

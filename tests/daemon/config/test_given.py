@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.config import Directories, load_settings, setting_name
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("[engine]\nslot = 3\n", "'engine.slot'", "engine.slots"),
+        ("[engin]\nslots = 3\n", "'engin'", "engine"),
+        ("slots = 3\n", "'slots'", ""),
+        ("engine = 3\n", "engine must be a table", r"\[engine\]"),
+        ("[engine]\nslots = 'many'\n", "engine.slots from .* is 'many', expected an integer", ""),
+        ("[engine\n", "cannot be read", ""),
+        ("models = 3\n", "models must be a table", r"\[models\]"),
+        ("[model.guide]\n", "'model'", "models"),
+        ("[models]\nguide = 3\n", "models.guide must be a table", r"\[models.guide\]"),
+        ("[models.guide]\nmax_ctxt = 3\n", r"'max_ctxt' in \[models.guide\]", "max_ctx"),
+        ("[models.guide]\nmax_body = 3\n", "max_body cannot differ between models", r"\[server\]"),
+        ("[models.a2.5]\nslots = 3\n", "a table '5' in that of the model 'a2'", 'models."a2.5"'),
+        ("[models.'a/b']\nslots = 0\n", 'models."a/b".slots from .* is 0, expected an integer', ""),
+    ],
+)
+def test_refuses_a_faulty_file_by_name(directories: Directories, text: str, message: str, hint: str) -> None:
+    directories.user_config.parent.mkdir()
+    directories.user_config.write_text(text)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_settings(environ={}, directories=directories)
+    assert str(directories.user_config) in caught.value.message
+    assert hint.strip("\\[]") in caught.value.hint
+
+
+def test_refuses_unknown_variables_and_flags_with_the_nearest_name(directories: Directories) -> None:
+    with pytest.raises(ConfigError, match="LLMD_SLOT") as caught:
+        load_settings(environ={"LLMD_SLOT": "3"}, directories=directories)
+    assert "LLMD_SLOTS" in caught.value.hint
+    with pytest.raises(ConfigError, match="--max-cxt"):
+        load_settings({"max_cxt": 3}, environ={}, directories=directories)
+
+
+def test_names_of_models_are_written_as_in_the_file() -> None:
+    names = [setting_name("engine.slots", model) for model in (None, "guide", "org/m-2.5", 'a"b')]
+    assert names == ["engine.slots", "models.guide.slots", 'models."org/m-2.5".slots', 'models."a\\"b".slots']

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.builtin.parsers.plugin import llmd_parsers
+from llmd.config import Settings, load_settings
+from llmd.server.models.model_settings import check_parsers, parser_choice, warn_of_unused
+from tests.serving.http import chat, send
+from tests.serving.model import TOOL_TEMPLATE, write_model
+from tests.serving.running import MODEL, directories_below, running_daemon
+
+PARSERS = {parser.name: parser for parser in llmd_parsers()}
+TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"properties": {}}}}]
+
+
+def settings_of(folder: Path, text: str) -> Settings:
+    directories = directories_below(folder)
+    directories.config.mkdir()
+    directories.user_config.write_text(text)
+    return load_settings(environ={}, directories=directories)
+
+
+def test_each_model_has_the_parsers_of_its_table_and_else_those_of_all(tmp_path: Path) -> None:
+    settings = settings_of(
+        tmp_path,
+        '[server]\nreasoning_parser = "think"\n'
+        '[models.a]\ntool_parser = "granite"\n[models.b]\nreasoning_parser = "none"\n',
+    )
+    chosen = [parser_choice(PARSERS, settings.of_model(name)) for name in ("a", "b", "c")]
+    names = [(choice.calls, choice.reasoning) for choice in chosen]
+    assert names == [("granite", "think"), ("auto", "none"), ("auto", "think")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "known"),
+    [
+        ('[models."org/a"]\ntool_parser = "think"', 'models."org/a".tool_parser from ', "hermes"),
+        ('[server]\nreasoning_parser = "hermes"', "server.reasoning_parser from ", "mistral_think"),
+    ],
+)
+def test_unknown_parsers_are_refused_with_where_they_stand_and_those_there_are(
+    tmp_path: Path, text: str, said: str, known: str
+) -> None:
+    settings = settings_of(tmp_path, text)
+    with pytest.raises(ConfigError) as refused:
+        check_parsers(PARSERS, settings)
+    assert refused.value.message.startswith(f"{said}{settings.user_file} is ")
+    assert known in refused.value.message
+
+
+def test_a_daemon_with_an_unknown_parser_does_not_start(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, probes)
+    directories.config.mkdir()
+    directories.user_config.write_text('[models.later]\ntool_parser = "hermess"\n')
+    refusal = pytest.raises(
+        ConfigError, match=r"models\.later\.tool_parser from .* is hermess, and there are"
+    )
+    with refusal, running_daemon(directories, models=()):
+        pass
+
+
+def test_models_of_one_daemon_are_read_kept_and_run_each_by_its_own_settings(
+    tmp_path: Path, probes: Path
+) -> None:
+    directories = directories_below(tmp_path, probes)
+    for name in (MODEL, "org/own-2.5"):
+        write_model(directories.models / name, template=TOOL_TEMPLATE)
+    directories.config.mkdir()
+    directories.user_config.write_text(
+        '[models."org/own-2.5"]\ntool_parser = "none"\nkeep_alive = "1h"\nmax_ctx = 96\n'
+    )
+
+    def call(model: str) -> Any:
+        asked = {"model": model, "tools": TOOLS, "tool_choice": "required", "max_tokens": 80}
+        return chat(daemon, **asked, reasoning_effort="none")
+
+    with running_daemon(directories, models=(MODEL, "org/own-2.5")) as daemon:
+        assert call(MODEL).json["choices"][0]["message"]["tool_calls"]
+        refused = call("org/own-2.5")
+        assert (refused.status, refused.error["param"]) == (400, "tool_choice")
+        assert chat(daemon, model="org/own-2.5").status == 200
+        found = {row["name"]: row for row in send(daemon, "GET", "/llmd/ps", unix=True).json["models"]}
+    assert [found[name]["expires_at"] is None for name in (MODEL, "org/own-2.5")] == [True, False]
+    assert [found[name]["context_len"] for name in (MODEL, "org/own-2.5")] == [512, 96]
+
+
+def test_tables_of_models_that_there_are_not_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_of(tmp_path, "[models.guide]\nslots = 2\n[models.guid]\nslots = 3\n")
+    with caplog.at_level(logging.WARNING):
+        warn_of_unused(settings, ["guide", "other"])
+    (record,) = caplog.records
+    found = [getattr(record, name) for name in ("model", "nearest", "source")]
+    assert found == ["guid", "guide", str(settings.user_file)]
