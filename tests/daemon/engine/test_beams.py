@@ -105,9 +105,11 @@ def test_a_search_is_that_of_each_beam_computed_anew(make_core: MakeCore, fields
 def anew(core: EngineCore, request: Submit, output: tuple[int, ...], count: int) -> Proposals:
     """What follows an output, from all of its logits."""
     logits = core.forward(np.array([*request.prompt, *output]))[-1].astype(np.float64)
-    edits = LogitEdits(request.sampling, VOCAB, request.prompt, output)
+    edits = LogitEdits(request.sampling, request.prompt, output)
     for token, factor, bias in zip(*(part.tolist() for part in edits.row()), strict=True):
         logits[token] = (logits[token] / factor if logits[token] > 0 else logits[token] * factor) + bias
+    allowed = list(request.sampling.allowed_ids) or range(VOCAB)
+    logits = np.where(np.isin(np.arange(VOCAB), allowed), logits, -np.inf)
     scores = logits - np.log(np.exp(logits).sum())
     ids = [i for i in np.argsort(-scores, kind="stable")[:count].tolist() if np.isfinite(scores[i])]
     return Proposals(ids, scores[ids].tolist())

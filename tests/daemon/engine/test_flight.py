@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,8 +33,8 @@ def chain() -> Chain:
     return Chain([parts.stage({0: 4}, StageLimits(8, 2, 2))])
 
 
-def sequence(temperature: float = 0.0, **params: float) -> Sequence:
-    sampling = SamplingParams(seed=0, temperature=temperature, **params)  # type: ignore[arg-type]
+def sequence(temperature: float = 0.0, **params: Any) -> Sequence:
+    sampling = SamplingParams(seed=0, temperature=temperature, **params)
     return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
 
 
@@ -60,6 +62,14 @@ def test_a_greedy_token_is_left_to_the_device(chain: Chain) -> None:
     assert second.follows_device
     second.launch_behind(first, chain)
     assert second._step.token_ids.tolist() == [-1]
+
+
+def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(chain: Chain) -> None:
+    one = sequence(allowed_ids=(5, 9))
+    first = departure(one, 0, 3).launch(chain)
+    second = departure(one, 3, 1, first)
+    assert second.follows_device
+    second.launch_behind(first, chain).draw()
 
 
 def test_a_token_under_a_grammar_is_appended_before_the_next_step(chain: Chain) -> None:

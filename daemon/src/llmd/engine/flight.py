@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from llmd.api.messages import Logprobs, SamplingParams
-from llmd.api.step import Step, StepResult
+from llmd.api.step import Selection, Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
 from llmd.engine.chain import Chain, Flight
-from llmd.engine.grammars import Grammars, PendingMasks
+from llmd.engine.grammars import Grammars
+from llmd.engine.row_masks import RowMasks, masked_rows
 from llmd.pager.pager import Copies
 from llmd.sampling.chain import is_greedy
 from llmd.sampling.sampler import Draws, Sampler
@@ -60,7 +61,7 @@ class Departure:
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
         # What is edited or masked depends on the tokens that are missing.
-        self._selection = None if self._edited else build_selection(step, plan.chunks, sampler)
+        self._selection = None if self._edited else self._select()
 
     @property
     def is_empty(self) -> bool:
@@ -87,19 +88,20 @@ class Departure:
         """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
-        masks = self._grammars.fill(self.drawing)
-        selection = None if masks else self._selection
-        if selection is None:
-            masked = masks.masked if masks else ()
-            selection = build_selection(self._step, self.plan.chunks, self._sampler, masked)
+        selection = self._selection or self._select()
+        masks = RowMasks(self.drawing, self._sampler, self._grammars) if selection.masked.any() else None
         flight = chain.submit(self._step, selection)
         if masks:
             self._apply(masks, flight)
-        return Arrival(self, self._sampler, self._grammars, masks, flight)
+        return Arrival(self, self._sampler, masks, flight)
 
-    def _apply(self, masks: PendingMasks, flight: Flight) -> None:
+    def _select(self) -> Selection:
+        masked = masked_rows(self.drawing, self._sampler, self._grammars)
+        return build_selection(self._step, self.plan.chunks, self._sampler, masked)
+
+    def _apply(self, masks: RowMasks, flight: Flight) -> None:
         try:
-            flight.apply_masks(self._grammars.filled(masks))
+            flight.apply_masks(masks.filled())
         except BaseException:
             flight.release()
             raise
@@ -109,19 +111,13 @@ class Arrival:
     """A step on its way; whoever has it releases its ``flight``. ``output_of`` is the output row of each request."""
 
     def __init__(
-        self,
-        departure: Departure,
-        sampler: Sampler,
-        grammars: Grammars,
-        masks: PendingMasks | None,
-        flight: Flight,
+        self, departure: Departure, sampler: Sampler, masks: RowMasks | None, flight: Flight
     ) -> None:
         self.plan = departure.plan
         self.copies = departure.copies
         self.drawing = departure.drawing
         self.flight = flight
         self._sampler = sampler
-        self._grammars = grammars
         self._masks = masks
         self.output_of = {one.request_id: row for row, one in enumerate(departure.drawing)}
 
@@ -133,7 +129,7 @@ class Arrival:
         )
         result = self.flight.wait()
         if self._masks is not None:
-            self._grammars.refuse_empty(self._masks, result.edited[:, 0])
+            self._masks.refuse_empty(result.edited[:, 0])
         draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
         logprobs = {
             row: _logprobs(self.flight, result, row, draws.tokens[row], one.sampling)

@@ -6,8 +6,6 @@ import copy
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from llmd.api.messages import SamplingParams
 from llmd.api.samplers import NEVER_BIAS
 from llmd.sampling.dry import RepetitionPenalty
@@ -18,21 +16,15 @@ from llmd.sampling.penalties import Penalties
 class LogitEdits:
     """The edits of the next row of one sequence. Its tokens are all its state: a replay gives the same.
 
-    Sources: OpenAI's API reference (``logit_bias``); vLLM (``bad_words``, over the output, and ``allowed_token_ids``); for
-    the others see `Penalties` and `RepetitionPenalty`.
+    Sources: OpenAI's API reference (``logit_bias``); vLLM (``bad_words``, over the output); for the others see `Penalties`
+    and `RepetitionPenalty`.
     """
 
-    def __init__(
-        self, params: SamplingParams, vocab_size: int, prompt: Sequence[int], output: Sequence[int]
-    ) -> None:
+    def __init__(self, params: SamplingParams, prompt: Sequence[int], output: Sequence[int]) -> None:
         self._biases = {i: bias if bias > NEVER_BIAS else -math.inf for i, bias in params.logit_bias}
         self._biases |= {run[0]: -math.inf for run in params.bad_words if len(run) == 1}
         self._bad_runs = [list(run) for run in params.bad_words if len(run) > 1]
         self._output = list(output)
-        self._allowed = frozenset(params.allowed_ids) or None
-        is_other = np.ones(vocab_size if self._allowed else 0, np.bool_)
-        is_other[list(params.allowed_ids)] = False
-        self._others = np.flatnonzero(is_other).astype(np.int32)
         self._penalties = Penalties(params, prompt, output) if Penalties.wanted(params) else None
         self._dry = RepetitionPenalty(params.dry, [*prompt, *output]) if params.dry else None
         self._table = EditTable()
@@ -42,12 +34,12 @@ class LogitEdits:
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
         """Whether a request edits logits at all."""
-        edits = params.logit_bias or params.bad_words or params.allowed_ids or params.dry
+        edits = params.logit_bias or params.bad_words or params.dry
         return Penalties.wanted(params) or bool(edits)
 
     def fork(self) -> LogitEdits:
         """The edits of a sequence with the same tokens, which goes its own way; what never changes is shared."""
-        shared = (self._biases, self._bad_runs, self._allowed, self._others)
+        shared = (self._biases, self._bad_runs)
         forks = {id(one): one and one.fork() for one in (self._table, self._penalties, self._dry)}
         own = forks | {id(self._output): self._output.copy()}
         return copy.deepcopy(self, {id(one): one for one in shared} | own)
@@ -68,18 +60,9 @@ class LogitEdits:
         for run in self._bad_runs:
             if self._output[1 - len(run) :] == run[:-1]:
                 passing[run[-1]] = -math.inf
-        if self._allowed is None:
-            return self._table.row(passing)
-        ids, factors, biases = self._table.row({i: p for i, p in passing.items() if i in self._allowed})
-        count = len(self._others)
-        return (
-            np.concatenate((ids, self._others)),
-            np.concatenate((factors, np.ones(count, np.float32))),
-            np.concatenate((biases, np.full(count, -np.inf, np.float32))),
-        )
+        return self._table.row(passing)
 
     def _refresh(self, token: int) -> None:
         """Bring the entry of a token up to date."""
-        if self._allowed is None or token in self._allowed:
-            factor, added = (1.0, 0.0) if self._penalties is None else self._penalties.of(token)
-            self._table.set(token, factor, self._biases.get(token, 0.0) + added)
+        factor, added = (1.0, 0.0) if self._penalties is None else self._penalties.of(token)
+        self._table.set(token, factor, self._biases.get(token, 0.0) + added)

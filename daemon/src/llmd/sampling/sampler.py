@@ -12,6 +12,7 @@ from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.step import StepResult
 from llmd.sampling import chain, mirostat
+from llmd.sampling.allowed import Mask, pack
 from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_chain
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.edits import LogitEdits
@@ -52,6 +53,7 @@ class _Request(Struct):
     slot: int
     edits: LogitEdits | None
     limit: float | None
+    allowed: Mask | None
 
 
 class Sampler:
@@ -67,6 +69,7 @@ class Sampler:
         self._vocab_size = vocab_size
         self._requests: dict[int, _Request] = {}
         self._edited: set[int] = set()
+        self._restricted: set[int] = set()
         self._steered: set[int] = set()
         self._free = list(range(1, _MIN_SLOTS))
         self._kind = np.zeros(_MIN_SLOTS, np.int8)
@@ -89,9 +92,10 @@ class Sampler:
         self._table[slot] = _NEUTRAL if common is None else common.columns()
         self._temperature[slot] = chain.selection_temperature(params)
         self._random[slot, 0], self._random[slot, 1] = params.seed, params.choice
-        edits = LogitEdits(params, self._vocab_size, prompt, output) if LogitEdits.wanted(params) else None
+        edits = LogitEdits(params, prompt, output) if LogitEdits.wanted(params) else None
         limit = None if params.mirostat is None else mirostat.unpack(params.mirostat, state)
-        self._keep(request_id, _Request(params, slot, edits, limit))
+        mask = pack(params.allowed_ids, self._vocab_size) if params.allowed_ids else None
+        self._keep(request_id, _Request(params, slot, edits, limit, mask))
 
     def fork(self, parent_id: int, child_id: int) -> None:
         """Take a request that goes on from what another is now."""
@@ -106,11 +110,20 @@ class Sampler:
         if request := self._requests.pop(request_id, None):
             self._free.append(request.slot)
             self._edited.discard(request_id)
+            self._restricted.discard(request_id)
             self._steered.discard(request_id)
 
     def edits_logits(self, request_id: int) -> bool:
         """Whether the logits of its next token depend on the tokens before."""
         return request_id in self._edited
+
+    def restricts(self, request_id: int) -> bool:
+        """Whether a request allows some tokens alone."""
+        return request_id in self._restricted
+
+    def allowed(self, request_id: int) -> Mask | None:
+        """The tokens that a request allows, where it does not allow all."""
+        return self._requests[request_id].allowed if self.restricts(request_id) else None
 
     def temperatures(self, request_ids: Iterable[int]) -> NDArray[np.float32]:
         """Temperatures float32 ``[N]`` for the selection of a step."""
@@ -226,6 +239,8 @@ class Sampler:
             self._edited.add(request_id)
         if request.limit is not None:
             self._steered.add(request_id)
+        if request.allowed is not None:
+            self._restricted.add(request_id)
 
     def _take_slot(self) -> int:
         if not self._free:

@@ -1,0 +1,47 @@
+"""Which tokens the rows of a step may draw: what grammars allow, of what requests allow at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.engine.grammars import Grammars
+from llmd.grammar.masks import Masks
+from llmd.sampling.sampler import Sampler
+from llmd.scheduler.sequence import Sequence as Running
+
+
+def masked_rows(sequences: Sequence[Running], sampler: Sampler, grammars: Grammars) -> list[bool]:
+    """Which of the rows that sequences draw from need a mask; nothing where none does."""
+    masked = [sampler.restricts(one.request_id) or grammars.binds(one.request_id) for one in sequences]
+    return masked if any(masked) else []
+
+
+class RowMasks:
+    """The masks of a step. Those of grammars are filled in a thread, while the device works."""
+
+    def __init__(self, sequences: Sequence[Running], sampler: Sampler, grammars: Grammars) -> None:
+        """``sequences`` are those that the step draws for, in its order; at least one row of them is masked."""
+        self._allowed = [sampler.allowed(one.request_id) for one in sequences]
+        self._grammars = grammars
+        self._pending = grammars.fill(sequences)
+
+    def filled(self) -> Masks:
+        """Wait for the masks uint32 ``[masked rows, ceil(vocab / 32)]``; requests whose grammar gives none have failed."""
+        by_grammar = iter(() if self._pending is None else self._grammars.filled(self._pending))
+        bound = self._pending.masked if self._pending else [False] * len(self._allowed)
+        parts = (
+            [mask for mask in (next(by_grammar) if binds else None, allowed) if mask is not None]
+            for binds, allowed in zip(bound, self._allowed, strict=True)
+        )
+        return np.array([np.bitwise_and.reduce(part) for part in parts if part], np.uint32)
+
+    def refuse_empty(self, best: NDArray[np.float32]) -> None:
+        """Fail the requests that forbid all that their grammar allows.
+
+        ``best`` is the largest edited logit of each output row: minus infinity where no token may be drawn.
+        """
+        if self._pending is not None:
+            self._grammars.refuse_empty(self._pending, best)
