@@ -21,6 +21,12 @@ with llmd.Engine.load("guide", max_ctx=256) as engine:
         print(token.text, end="", flush=True)
     print()
 
+    # Options have the names of request fields: an answer that is one of two words.
+    word = engine.generate(
+        "Is llmd free software?", structured_outputs={"choice": ["yes", "no"]}, typical_p=0.9, seed=1
+    )
+    print(f"one of two: {word.text}")
+
     # What lies below: token ids and logits.
     ids = engine.tokenize("llmd devices")
     logits = engine.forward(ids)

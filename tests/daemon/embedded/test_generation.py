@@ -123,7 +123,7 @@ def test_a_prompt_that_fills_the_window_is_refused(engine: Engine) -> None:
         {"temperature": 3.0},
         {"top_p": 0.0},
         {"min_p": 2.0},
-        {"top_k": -1},
+        {"top_k": -2},
         {"top_k": 2.5},
         {"max_tokens": 2.5},
         {"seed": 1.5},

@@ -25,8 +25,9 @@ from llmd.embedded.generated import (
     GenerationOptions,
     Prompt,
 )
-from llmd.embedded.generation import check_names, encode, generate, token_ids
+from llmd.embedded.generation import encode, generate, token_ids
 from llmd.embedded.opening import find_model, load_stored, user_directories
+from llmd.embedded.options import check_names
 from llmd.embedded.token_queue import TokenQueue
 from llmd.engine.loading import LoadedModel
 

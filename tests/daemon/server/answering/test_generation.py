@@ -11,7 +11,8 @@ from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import BeamParams, Grammar, Load
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import Generation, GenerationRequest
 from llmd.server.engines.engine_process import engine_command
 from llmd.server.engines.supervisor import Supervisor
 

@@ -11,28 +11,18 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, GrammarError, RequestError
-from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, StopParams, TokenOutput
+from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText, Piece
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.sampling_choice import NO_TOKENS, NamedTokens, SamplingChoice
+from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.timing import Timing
 from llmd.server.engines.mailbox import Mailbox
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.http.request_record import current_record
-
-
-class EndChoice(Struct, frozen=True):
-    """When answers end. ``max_tokens`` None: at the end of the window. ``shows_stop``: with what stopped them."""
-
-    max_tokens: int | None = None
-    min_tokens: int = 0
-    strings: tuple[str, ...] = ()
-    token_ids: tuple[int, ...] = ()
-    ignore_eos: bool = False
-    shows_stop: bool = False
 
 
 class GenerationRequest(Struct, frozen=True):
@@ -231,7 +221,7 @@ class Generation:
             TokenRequest(
                 prompt,
                 sampling.params(defaults, seed, choice, tokens),
-                self._stop_params(len(prompt)),
+                self.request.end.stop_params(self._window - len(prompt), self._text.stop_ids),
                 self.request.grammar,
                 self.request.priority,
                 self.request.cache_salt,
@@ -241,16 +231,6 @@ class Generation:
             for prompt in self.request.prompts
             for choice in range(self._per_prompt)
         ]
-
-    def _stop_params(self, prompt_len: int) -> StopParams:
-        end = self.request.end
-        room = self._window - prompt_len
-        ids = end.token_ids if end.ignore_eos else (*self._text.stop_ids, *end.token_ids)
-        return StopParams(
-            max_tokens=room if end.max_tokens is None else min(room, end.max_tokens),
-            stop_ids=tuple(sorted(set(ids))),
-            min_tokens=end.min_tokens,
-        )
 
 
 def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:

@@ -7,7 +7,8 @@ import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
-from llmd.server.answering.generation import EndChoice, Usage
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import Usage
 from llmd.server.dialects.anthropic.message_shape import SIGNATURE, MessageShape
 from tests.clients.strict import check
 from tests.serving.pieces import pieces

@@ -6,7 +6,8 @@ from llmd.api.parts import CallArguments, CallStart, Reasoning, Text
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.generation import EndChoice, GenerationRequest
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_shape import ChatShape
 

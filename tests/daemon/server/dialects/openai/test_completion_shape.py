@@ -3,7 +3,8 @@ from __future__ import annotations
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.generation import EndChoice, GenerationRequest
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 

@@ -10,7 +10,7 @@ from llmd.api.messages import Grammar
 from llmd.chat.answers.thinking import effort_budget, thinking_variables
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.grammar.json_schema import schema_grammar
-from llmd.server.answering.generation import EndChoice
+from llmd.server.answering.ending import EndChoice
 from llmd.server.http.request_fields import RequestFields
 
 DEFAULT_MAX_TOKENS = 4096

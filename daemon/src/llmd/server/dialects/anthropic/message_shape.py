@@ -18,7 +18,8 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
-from llmd.server.answering.generation import EndChoice, Usage
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import Usage
 
 SIGNATURE = "llmd"
 """Stands where Anthropic signs reasoning. It is not checked when it comes back."""

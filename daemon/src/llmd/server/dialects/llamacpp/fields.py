@@ -12,7 +12,7 @@ from llmd.api.messages import Grammar
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import EndChoice
+from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields, is_token_id

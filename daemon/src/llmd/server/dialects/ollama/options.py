@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.generation import EndChoice
+from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
 from llmd.server.http.request_fields import RequestFields
 

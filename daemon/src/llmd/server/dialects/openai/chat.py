@@ -9,24 +9,23 @@ from aiohttp import web
 
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt
+from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
+from llmd.server.answering.ending import read_end
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.grammar_fields import read_grammar
+from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
-from llmd.server.dialects.openai.beam_fields import read_beams, refuse_scores, unused_by
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
-    MAX_TOKENS,
     REFUSED,
     read_chat_logprobs,
     read_choices,
-    read_end,
     read_max_tokens,
     read_prompt_logprobs,
-    read_sampling,
     refuse,
 )
-from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.dialects.openai.tools import ToolUse, read_tools
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object

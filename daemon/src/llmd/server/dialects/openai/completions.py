@@ -11,23 +11,23 @@ from msgspec import structs
 from llmd.api.errors import RequestError
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
+from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
+from llmd.server.answering.ending import read_end
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.grammar_fields import read_grammar
+from llmd.server.answering.sampling_fields import read_sampling
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
-from llmd.server.dialects.openai.beam_fields import read_beams, refuse_scores, unused_by
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
     MAX_TOP_LOGPROBS,
     REFUSED,
     read_choices,
-    read_end,
     read_max_tokens,
     read_prompt_logprobs,
-    read_sampling,
     refuse,
 )
-from llmd.server.dialects.openai.response_format import read_grammar
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of

@@ -11,7 +11,8 @@ from msgspec import Struct
 from llmd.chat.model_text import ModelText
 from llmd.chat.rerankers.reranker import relevance
 from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.generation import EndChoice, Generation, GenerationRequest
+from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.generation import Generation, GenerationRequest
 from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import Asked
 from llmd.server.dialects.rerank.scores import Scores

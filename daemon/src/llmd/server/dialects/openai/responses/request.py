@@ -10,9 +10,11 @@ from msgspec import Struct, structs
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import fit_messages, prompt_room
+from llmd.server.answering.ending import read_end
 from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.sampling_fields import read_sampling
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
-from llmd.server.dialects.openai.fields import read_end, read_sampling, refuse
+from llmd.server.dialects.openai.fields import refuse
 from llmd.server.dialects.openai.responses.fields import (
     REFUSED,
     Reasoning,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmd.api.messages import Grammar
-from llmd.server.dialects.openai.response_format import read_grammar
+from llmd.server.answering.grammar_fields import read_grammar
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import Reply, chat, complete

@@ -1,4 +1,4 @@
-"""Fields of a beam search, under vLLM's names; ``early_stopping`` is that of transformers."""
+"""Fields of a beam search, under vLLM's names; ``early_stopping`` is that of transformers. `llmd.Engine` shares some."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from llmd.api.messages import BeamParams
-from llmd.server.dialects.openai.fields import MAX_CHOICES
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
+MAX_CHOICES = 16
 MAX_LENGTH_PENALTY = 10.0
 DRAWN: Mapping[str, Collection[Any]] = {
     "temperature": (0, 1),
@@ -33,14 +33,18 @@ def read_beams(fields: RequestFields, n: int) -> BeamParams | None:
     """
     if not fields.boolean("use_beam_search"):
         return None
-    length_penalty = fields.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
     width = fields.integer("best_of", n, MAX_CHOICES)
-    return BeamParams(
-        n if width is None else width,
-        n,
-        1.0 if length_penalty is None else length_penalty,
-        _early_stopping(fields),
-    )
+    return read_search(fields, n if width is None else width, n)
+
+
+def read_search(fields: RequestFields, width: int, best: int) -> BeamParams:
+    """``length_penalty`` and ``early_stopping`` of a search with so many beams.
+
+    Raises:
+        BadRequestError: they are out of range.
+    """
+    length_penalty = fields.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
+    return BeamParams(width, best, 1.0 if length_penalty is None else length_penalty, _early_stopping(fields))
 
 
 def refuse_scores(beams: BeamParams | None, prompt_logprobs: int | None, param: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llmd.api.messages import BeamParams
-from llmd.server.dialects.openai.beam_fields import read_beams, unused_by
+from llmd.server.answering.beam_fields import read_beams, unused_by
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import chat, complete
