@@ -1,4 +1,4 @@
-"""`Engine`: load a model into this process and generate with it."""
+"""`Engine`: load a model into this process, and generate or embed with it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,22 @@ from llmd.embedded.generated import (
 )
 from llmd.embedded.generation import encode, generate, token_ids
 from llmd.embedded.opening import find_model, load_stored, user_directories
-from llmd.embedded.options import check_names
+from llmd.embedded.options import check_names, plain
+from llmd.embedded.text_queue import TextQueue
 from llmd.embedded.token_queue import TokenQueue
+from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel
+from llmd.server.answering.purpose import check_generates, embedding_of
+from llmd.server.answering.vectors import (
+    MAX_DIMENSIONS,
+    EmbeddingRequest,
+    Reader,
+    check_nested,
+    read_inputs,
+    to_tokens,
+    to_vectors,
+)
+from llmd.server.http.request_fields import RequestFields
 
 
 class Engine:
@@ -44,7 +57,8 @@ class Engine:
         self._name = name
         self._text = text
         self._loaded = model.loaded
-        self._queue = TokenQueue(model.core)
+        runner = model.runner
+        self._queue = TokenQueue(runner) if isinstance(runner, EngineCore) else TextQueue(runner)
         self._resources = resources
 
     @classmethod
@@ -152,6 +166,37 @@ class Engine:
         """
         return self._generate(self._encode(prompt, options), options)
 
+    def embed(
+        self,
+        texts: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]],
+        *,
+        dimensions: int | None = None,
+        prompt_name: str | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the vectors of texts, or of lists of token ids: float32 ``[texts, dimensions]``, the caller's own.
+
+        A text has the same bits alone and among others. ``dimensions`` and ``prompt_name`` are those of a request
+        (docs/embeddings.md).
+
+        Raises:
+            RequestError: the model does not embed, or a text or option cannot be used; `ContextLengthError` where a text is
+                too long.
+            MemoryBudgetError: the KV pool is too small for a text.
+        """
+        embedding = embedding_of(self._name, self._loaded)
+        assert isinstance(self._queue, TextQueue), "a model that embeds has a core for it"
+        given = {"input": texts, "dimensions": dimensions, "prompt_name": prompt_name}
+        fields = RequestFields({name: plain(value) for name, value in given.items()})
+        request = EmbeddingRequest(
+            read_inputs(fields),
+            dimensions=fields.integer("dimensions", 1, MAX_DIMENSIONS),
+            prompt_name=fields.text("prompt_name"),
+        )
+        check_nested(embedding, request.dimensions)
+        reader = Reader(embedding, self._text.tokenizer, self._loaded.vocab_size, self._window)
+        found = self._queue.embed([text.tokens for text in to_tokens(reader, request)])
+        return to_vectors(found, embedding, request)
+
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a plain text, BOS included where the model has it."""
         return list(self._text.encode_text(text))
@@ -167,7 +212,7 @@ class Engine:
             RequestError: no ids, too many, or one outside the vocabulary.
             MemoryBudgetError: running requests hold the KV blocks that this needs.
         """
-        return self._queue.forward(np.asarray(token_ids(ids), np.int64))
+        return self._tokens.forward(np.asarray(token_ids(ids), np.int64))
 
     def stats(self) -> Report:
         """Counters since loading or `reset_stats`, and what runs now. Times in seconds."""
@@ -180,12 +225,21 @@ class Engine:
     def _encode(self, prompt: Prompt, options: GenerationOptions) -> tuple[int, ...]:
         check_names(options)
         # A closed engine's renderer would start its process again, and nobody would end it.
-        self._queue.check_open()
+        self._tokens.check_open()
         return encode(self._text, prompt, options.get("system"))
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
-        window = min(self._loaded.context_len, self._loaded.kv_tokens)
-        return generate(self._queue, self._text, window, ids, options)
+        return generate(self._tokens, self._text, self._window, ids, options)
+
+    @property
+    def _window(self) -> int:
+        return min(self._loaded.context_len, self._loaded.kv_tokens)
+
+    @property
+    def _tokens(self) -> TokenQueue:
+        check_generates(self._name, self._loaded)
+        assert isinstance(self._queue, TokenQueue), "a model that generates has a core for it"
+        return self._queue
 
 
 def _whole(prompt_len: int, tokens: Sequence[GeneratedToken], times: Sequence[float]) -> Generated:

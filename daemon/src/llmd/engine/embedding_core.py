@@ -187,6 +187,9 @@ class EmbeddingCore:
             kv_blocks_total=total,
         )
 
+    def reset_counters(self) -> None:
+        self._counters = Counters()
+
     def close(self) -> None:
         """Nothing is held but by the chain."""
 

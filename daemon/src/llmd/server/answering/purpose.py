@@ -21,7 +21,7 @@ def check_generates(name: str, loaded: Loaded) -> None:
         raise _refusal(f"{name} scores pairs of texts, it cannot generate", "name a model that generates")
     raise _refusal(
         f"{name} embeds texts, it cannot generate",
-        "send texts to /v1/embeddings, or name a model that generates",
+        "embed texts with it (/v1/embeddings, Engine.embed), or name a model that generates",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.server.dialects.openai.embeddings import read_inputs
+from llmd.server.answering.vectors import read_inputs
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import Reply, chat, complete, send

@@ -10,14 +10,9 @@ from aiohttp import web
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import (
-    MAX_DIMENSIONS,
-    MAX_INPUTS,
-    EmbeddingExchange,
-    EmbeddingRequest,
-    Embeddings,
-)
+from llmd.server.answering.embedding import EmbeddingExchange, Embeddings
 from llmd.server.answering.exchange import truncation_header
+from llmd.server.answering.vectors import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import MAX_TOKENS
 from llmd.server.http.bodies import read_object

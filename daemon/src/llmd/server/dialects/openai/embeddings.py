@@ -10,19 +10,14 @@ import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import (
-    MAX_DIMENSIONS,
-    MAX_INPUTS,
-    EmbeddingExchange,
-    EmbeddingRequest,
-    Text,
-)
+from llmd.server.answering.embedding import EmbeddingExchange
+from llmd.server.answering.vectors import MAX_DIMENSIONS, EmbeddingRequest, read_inputs
 from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS
 from llmd.server.dialects.openai.fields import REFUSED, refuse
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import encode_json, json_response
-from llmd.server.http.request_fields import RequestFields, is_token_id
+from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
@@ -51,29 +46,6 @@ async def answer(request: web.Request, service: Service) -> web.Response:
         "usage": {"prompt_tokens": embeddings.prompt_tokens, "total_tokens": embeddings.prompt_tokens},
     }
     return json_response(body, headers=exchange.headers())
-
-
-def read_inputs(fields: RequestFields) -> tuple[Text, ...]:
-    """A text or several, token ids or several lists of them.
-
-    Raises:
-        BadRequestError: there is none, one of them is empty, or there are too many.
-    """
-    value = fields.value("input")
-    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
-    texts = tuple(_text(item) for item in several)
-    if len(texts) > MAX_INPUTS or any(text is None for text in texts):
-        expected = f"text, token ids, or a list of at most {MAX_INPUTS} of them, none of them empty"
-        raise fields.invalid("input", expected)
-    return tuple(text for text in texts if text is not None)
-
-
-def _text(value: object) -> Text | None:
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, list) and value and all(is_token_id(item) for item in value):
-        return tuple(value)
-    return None
 
 
 def read_encoding(fields: RequestFields) -> Encoding:

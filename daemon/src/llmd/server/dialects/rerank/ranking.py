@@ -6,8 +6,8 @@ import math
 
 from msgspec import Struct
 
-from llmd.server.answering.embedding import not_finite
 from llmd.server.answering.exchange import reply_headers
+from llmd.server.answering.vectors import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import Asked
