@@ -102,6 +102,13 @@ def test_only_tools_of_the_choice_may_be_called() -> None:
     assert [tool["function"]["name"] for tool in prompt.shown_tools] == ["now", "today"]
 
 
+def test_a_tool_may_be_bound_by_another_schema_than_the_prompt_shows() -> None:
+    prompt = ChatPrompt(ASKED, tools=NOW, bindings={"today": {"type": "object", "maxProperties": 0}})
+    assert [len(tool.parameters) for tool in prompt.callable_tools] == [2, 2]
+    assert prompt.callable_tools[1].parameters["maxProperties"] == 0
+    assert "maxProperties" not in prompt.shown_tools[1]["function"]["parameters"]
+
+
 @pytest.mark.parametrize(
     ("generation", "answer"),
     [

@@ -52,9 +52,10 @@ class SchemaTerm(msgspec.Struct, frozen=True):
 
 
 class TextTerm(msgspec.Struct, frozen=True):
-    """Any text up to the first ``end``, which is part of the term."""
+    """Any text up to the first ``end``, which is part of the term; ``pattern`` is a regular expression of the whole text."""
 
     end: str
+    pattern: str | None = None
 
 
 class ChoiceTerm(msgspec.Struct, frozen=True):

@@ -40,6 +40,8 @@ PROMPT_END_LEN = 32
 class ChatPrompt(Struct, frozen=True):
     """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them.
 
+    ``bindings`` has, by the names of tools, the schemas that bind their arguments in place of those that the prompt shows.
+
     Not ``splits_reasoning``: what the model thinks stays in the text of its answer. After ``reasoning_budget`` tokens it
     thinks no more, where the mark that ends its reasoning is one token.
     """
@@ -50,6 +52,7 @@ class ChatPrompt(Struct, frozen=True):
     variables: Mapping[str, Any] = {}
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: ToolChoice = ToolChoice()
+    bindings: Mapping[str, Mapping[str, Any]] = {}
     splits_reasoning: bool = True
     reasoning_budget: int | None = None
 
@@ -69,7 +72,7 @@ class ChatPrompt(Struct, frozen=True):
         functions = [tool["function"] for tool in self.shown_tools]
         names = self.tool_choice.names
         return tuple(
-            Tool(function["name"], function["parameters"])
+            Tool(function["name"], self.bindings.get(function["name"], function["parameters"]))
             for function in functions
             if names is None or function["name"] in names
         )

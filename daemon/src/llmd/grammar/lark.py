@@ -48,6 +48,13 @@ def control_token(token_id: int) -> str:
     return f"<[{token_id}]>"
 
 
+def regular_expression(pattern: str) -> str:
+    """A regular expression as JavaScript and JSON schemas mean it: digits and letters of words are ASCII."""
+    from llguidance import regex_to_lark
+
+    return f"/{regex_to_lark(pattern, 'dw')}/"
+
+
 def json_value(schema: Any) -> str:
     """A value of a JSON schema.
 
@@ -102,7 +109,7 @@ def _expression(grammar: Grammar) -> str:
         return json_value({"type": "object"})
     if grammar.kind == "choice":
         return _choice(_parsed(grammar.text, "a list of choices"))
-    return _regex(grammar.text)
+    return regular_expression(grammar.text)
 
 
 def _parsed(text: str, what: str) -> Any:
@@ -116,13 +123,6 @@ def _choice(choices: Any) -> str:
     if not isinstance(choices, list) or not choices or not all(isinstance(one, str) for one in choices):
         raise GrammarError("choices are no list of at least one text", hint='send ["yes", "no"]')
     return " | ".join(map(literal, choices))
-
-
-def _regex(pattern: str) -> str:
-    """As JavaScript and JSON schemas mean it: digits and letters of words are ASCII."""
-    from llguidance import regex_to_lark
-
-    return f"/{regex_to_lark(pattern, 'dw')}/"
 
 
 def _boolean(schema: Any) -> dict[str, Any]:

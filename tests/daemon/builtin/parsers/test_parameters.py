@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from llmd.api.parsing import ChoiceTerm, Tool
-from llmd.builtin.parsers.parameters import joined, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import joined, pattern_of, required_of, schemas_of, value_of
 
 A, B, C = ("a",), ("b",), ("c",)
 
@@ -33,6 +33,12 @@ def test_definitions_go_with_each_parameter() -> None:
     tool = Tool("f", {"properties": {"p": {"$ref": "#/$defs/P"}, "q": True}, "$defs": definitions})
     assert schemas_of(tool) == {"p": {"$ref": "#/$defs/P", "$defs": definitions}}
     assert schemas_of(Tool("f", {"properties": None})) == {}
+
+
+def test_patterns_bind_where_they_are_of_the_whole_text() -> None:
+    patterns = ["^a|b$", "a", "^a", 3]
+    assert [pattern_of({"pattern": one}) for one in patterns] == ["(?:a|b)", None, None, None]
+    assert pattern_of({}) is None
 
 
 def test_required_names_are_those_that_the_schema_lists() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -141,6 +142,22 @@ def test_whatever_a_model_draws_under_the_grammar_is_read_as_valid_calls(name: s
             break
     assert min(counts) == 1
     assert max(counts) >= 2
+
+
+@pytest.mark.parametrize("control", [True, False], ids=["control", "text"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_text_with_a_pattern_follows_it_however_its_family_writes_texts(name: str, control: bool) -> None:  # noqa: FBT001
+    pattern = r'^(?:\+[a"]\n|"/\\)+$'
+    text = {"type": "string", "pattern": pattern}
+    write = Tool("write", {"type": "object", "properties": {"input": text}, "required": ["input"]})
+    form = form_of(name)
+    model = model_of(form.marks if control else ())
+    grammar = lark_of_calls(form.grammar([write]), REQUIRED, model.control_ids)
+    answers = [model.draw(grammar, chooser(seed, favours='"}]>,;|</\n')) for seed in range(48)]
+    found = [calls_of(form, answer, [write]) for answer in answers if answer is not None]
+    assert len(found) >= 3
+    assert any("\n" in call[1]["input"] for calls in found for call in calls)
+    assert all(re.fullmatch(pattern[1:-1], call[1]["input"]) for calls in found for call in calls)
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))

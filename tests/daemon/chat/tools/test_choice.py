@@ -45,12 +45,6 @@ def test_what_is_no_tool_is_refused_with_its_place(tool: Any, param: str) -> Non
     assert refused.value.param == param
 
 
-def test_custom_tool_is_refused_with_what_to_send_instead() -> None:
-    with pytest.raises(RequestError, match="custom tool") as refused:
-        prepare_tools([{"type": "custom", "custom": {"name": "patch", "format": {"type": "text"}}}])
-    assert "a function with one parameter" in refused.value.hint
-
-
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(RequestError, match="two tools are named weather"):
         prepare_tools([WEATHER, function("now"), WEATHER])

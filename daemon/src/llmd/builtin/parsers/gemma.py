@@ -22,7 +22,7 @@ from llmd.api.parsing import (
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 from llmd.builtin.parsers.json_calls import follows
 from llmd.builtin.parsers.json_text import MAX_DEPTH, next_item, skip_space
-from llmd.builtin.parsers.parameters import joined, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import joined, pattern_of, required_of, schemas_of, value_of
 from llmd.builtin.parsers.script_reader import ScriptReader
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
@@ -144,4 +144,4 @@ def _value_terms(style: Style, schema: Mapping[str, Any]) -> tuple[Term, ...]:
         return ("{", *joined(members, ","), "}")
     if kind in {"integer", "number", "boolean", "null"}:
         return (SchemaTerm(schema),)
-    return (style.quote, TextTerm(style.quote))
+    return (style.quote, TextTerm(style.quote, pattern_of(schema)))

@@ -34,6 +34,14 @@ def is_text(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "string"
 
 
+def pattern_of(schema: Mapping[str, Any]) -> str | None:
+    """The pattern of a string that binds it from its beginning to its end, without its anchors; None: it has no such pattern."""
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith("$"):
+        return None
+    return f"(?:{pattern[1:-1]})"
+
+
 def value_of(text: str, schema: Mapping[str, Any]) -> str:
     """The JSON of a value that stands there as plain text: of a string it is the text, of all else JSON if it is."""
     if is_text(schema):

@@ -20,7 +20,7 @@ from llmd.api.parsing import (
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 from llmd.builtin.parsers.json_calls import follows
 from llmd.builtin.parsers.json_text import skip_space
-from llmd.builtin.parsers.parameters import is_text, joined, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import is_text, joined, pattern_of, required_of, schemas_of, value_of
 from llmd.builtin.parsers.script_reader import ScriptReader
 
 BEGIN, END = "<tool_call>", "</tool_call>"
@@ -90,7 +90,7 @@ def _members(tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
     required, end = required_of(tool.parameters), f"\n{PARAMETER_END}\n"
     for name, schema in schemas_of(tool).items():
         free = is_text(schema) and "enum" not in schema and "const" not in schema
-        value: tuple[Term, ...] = (TextTerm(end),) if free else (*_one_of(schema), end)
+        value: tuple[Term, ...] = (TextTerm(end, pattern_of(schema)),) if free else (*_one_of(schema), end)
         yield name in required, (f"{PARAMETER}{name}>\n", *value)
 
 

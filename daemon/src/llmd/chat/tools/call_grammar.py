@@ -9,7 +9,7 @@ from llmd.api.messages import Grammar
 from llmd.api.parsing import CallGrammar, ChoiceTerm, ListTerm, SchemaTerm, Term, TextTerm
 from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitter
 from llmd.chat.tools.choice import ToolChoice
-from llmd.grammar.lark import control_token, embedded, json_value, literal
+from llmd.grammar.lark import control_token, embedded, json_value, literal, regular_expression
 
 _ANY = r"/(.|\n)*/"
 
@@ -116,8 +116,8 @@ class _Writer:
                 return self.text(term)
             case SchemaTerm(schema):
                 return json_value(dict(schema))
-            case TextTerm(end):
-                return self._text_up_to(end)
+            case TextTerm(end, pattern):
+                return self._text_up_to(end, _ANY if pattern is None else regular_expression(pattern))
             case ChoiceTerm(options):
                 written = [self.sequence(option) for option in options]
                 group = f"({' | '.join(filter(None, written))})"
@@ -126,10 +126,10 @@ class _Writer:
                 one = self.sequence(item)
                 return f"({one} ({self.text(separator)} {one})*)?"
 
-    def _text_up_to(self, end: str) -> str:
+    def _text_up_to(self, end: str, text: str) -> str:
         (piece, *others) = self._splitter.split(end)
         if piece.token is not None and not others:
-            return f"{_ANY} {control_token(piece.token.token_id)}"
+            return f"{text} {control_token(piece.token.token_id)}"
         name = f"call_text{len(self.rules)}"
-        self.rules.append(f"{name}[suffix={literal(end)}]: {_ANY}")
+        self.rules.append(f"{name}[suffix={literal(end)}]: {text}")
         return name

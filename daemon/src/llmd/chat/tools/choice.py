@@ -65,12 +65,6 @@ def check_choice(choice: ToolChoice, tools: Sequence[Mapping[str, Any]], param: 
 
 def _prepare(tool: Any, param: str) -> dict[str, Any]:
     kind = tool.get("type", "function") if isinstance(tool, Mapping) else None
-    if kind == "custom":
-        raise RequestError(
-            f"{param} is a custom tool, whose input is any text: only functions can be called here",
-            param=param,
-            hint='make it a function with one parameter for that text, {"type": "string"}',
-        )
     function = tool.get("function") if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping) or kind != "function":
         raise RequestError(

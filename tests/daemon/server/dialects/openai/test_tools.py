@@ -12,6 +12,8 @@ from llmd.server.http.request_fields import RequestFields
 NOW = {"name": "now", "parameters": {"type": "object", "properties": {}}}
 TODAY = {**NOW, "name": "today"}
 TOOLS = [{"type": "function", "function": one} for one in (NOW, TODAY)]
+GRAMMAR = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}
+PATCH = {"type": "custom", "custom": {"name": "patch", "description": "Patches.", "format": GRAMMAR}}
 
 
 def read(**fields: Any) -> ToolUse:
@@ -43,6 +45,35 @@ def test_every_form_of_choice_is_read(sent: Any, choice: ToolChoice) -> None:
     assert read(tools=TOOLS, tool_choice=sent) == ToolUse(tuple(TOOLS), choice)
 
 
+def test_custom_tools_are_functions_of_one_text_to_the_model() -> None:
+    use = read(tools=[TOOLS[0], PATCH])
+    shown = use.tools[1]["function"]
+    assert (shown["name"], shown["description"]) == ("patch", "Patches.")
+    assert list(shown["parameters"]["properties"]) == ["input"]
+    assert list(use.custom) == list(use.bindings()) == ["patch"]
+    assert use.bindings()["patch"]["properties"]["input"]["pattern"] == "^(?:a+)$"
+
+
+@pytest.mark.parametrize(
+    ("sent", "choice"),
+    [
+        ({"type": "custom", "custom": {"name": "patch"}}, ToolChoice("required", ("patch",))),
+        (
+            {
+                "type": "allowed_tools",
+                "allowed_tools": {
+                    "mode": "required",
+                    "tools": [function("now"), {"type": "custom", "custom": {"name": "patch"}}],
+                },
+            },
+            ToolChoice("required", ("now", "patch")),
+        ),
+    ],
+)
+def test_custom_tools_are_chosen_by_name(sent: Any, choice: ToolChoice) -> None:
+    assert read(tools=[TOOLS[0], PATCH], tool_choice=sent).choice == choice
+
+
 def test_calls_may_be_kept_to_one() -> None:
     assert not read(tools=TOOLS, parallel_tool_calls=False).choice.parallel
 
@@ -60,7 +91,15 @@ def test_functions_of_old_are_tools_of_which_one_is_called() -> None:
     [
         ({"tools": {"a": 1}}, "tools"),
         ({"tools": ["now"]}, "tools[0]"),
-        ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0]"),
+        ({"tools": [{"type": "custom"}]}, "tools[0].custom"),
+        ({"tools": [{"type": "custom", "custom": {"name": 3}}]}, "tools[0].custom"),
+        ({"tools": [*TOOLS, {"type": "custom", "custom": {"name": "now"}}]}, "tools"),
+        (
+            {"tools": [{"type": "custom", "custom": {"name": "x", "format": {"type": "x"}}}]},
+            "tools[0].custom.format",
+        ),
+        ({"tools": [PATCH], "tool_choice": {"type": "custom", "custom": {"name": "x"}}}, "tool_choice"),
+        ({"tools": [PATCH], "tool_choice": {"type": "custom", "name": "patch"}}, "tool_choice"),
         ({"functions": ["now"]}, "functions[0]"),
         ({"tools": TOOLS, "tool_choice": "sometimes"}, "tool_choice"),
         ({"tools": TOOLS, "tool_choice": {"type": "function"}}, "tool_choice"),

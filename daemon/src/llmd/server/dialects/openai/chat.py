@@ -16,6 +16,7 @@ from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.grammar_fields import read_grammar
 from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
 from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
+from llmd.server.dialects.openai.chat_calls import CallForms, with_functions
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -94,7 +95,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
             prepared,
             ready.text.tokenizer,
             return_token_ids=return_token_ids,
-            is_legacy=use.is_legacy,
+            forms=CallForms(frozenset(use.custom), use.is_legacy),
         )
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
@@ -119,12 +120,13 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
             param="continue_final_message",
         )
     return ChatPrompt(
-        messages,
+        [with_functions(message) for message in messages],
         begins_new,
         continues,
         read_variables(fields),
         use.tools,
         use.choice,
+        use.bindings(),
         splits_reasoning=read_reasoning_format(fields) != "none",
         reasoning_budget=read_reasoning_budget(fields),
     )

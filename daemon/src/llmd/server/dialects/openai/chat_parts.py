@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
+from llmd.server.dialects.openai.chat_calls import CallDeltas, CallForms
+
+PLAIN = CallForms()
 
 
-def delta_of(part: AnswerPart, *, is_legacy: bool = False) -> dict[str, Any]:
-    """A part of a streamed answer; clients join strings, so that names and ids go out once.
-
-    ``is_legacy``: a call is a ``function_call``, of which there is one.
-    """
-    match part:
-        case Text(text):
-            return {"content": text}
-        case Reasoning(text):
-            return _reasoning(text)
-        case CallStart(_, name) if is_legacy:
-            return {"function_call": {"name": name, "arguments": ""}}
-        case CallArguments(_, json) if is_legacy:
-            return {"function_call": {"arguments": json}}
-        case CallStart(index, name):
-            return {"tool_calls": [{"index": index, **_call(name, "")}]}
-        case CallArguments(index, json):
-            return {"tool_calls": [{"index": index, "function": {"arguments": json}}]}
+def deltas_of(parts: Iterable[AnswerPart], calls: CallDeltas) -> Iterator[dict[str, Any]]:
+    """Parts of a streamed answer, which follow those of earlier pieces."""
+    for part in parts:
+        if isinstance(part, CallStart):
+            yield from _known(calls.rest())
+        match part:
+            case Text(text):
+                yield {"content": text}
+            case Reasoning(text):
+                yield _reasoning(text)
+            case CallStart(index, name):
+                yield calls.start(index, name)
+            case CallArguments(index, json):
+                yield from _known(calls.more(index, json))
 
 
-def message_of(parts: Iterable[AnswerPart], *, is_legacy: bool = False) -> dict[str, Any]:
+def last_deltas(calls: CallDeltas) -> Iterator[dict[str, Any]]:
+    """What the end of the answer tells."""
+    yield from _known(calls.rest())
+
+
+def message_of(parts: Iterable[AnswerPart], forms: CallForms = PLAIN) -> dict[str, Any]:
     """A whole answer."""
     whole = _Whole.of(parts)
     message: dict[str, Any] = {
@@ -41,11 +44,11 @@ def message_of(parts: Iterable[AnswerPart], *, is_legacy: bool = False) -> dict[
     }
     if whole.reasoning:
         message |= _reasoning(whole.reasoning)
-    if whole.calls and is_legacy:
+    if whole.calls and forms.is_legacy:
         name, arguments = whole.calls[0]
         message["function_call"] = {"name": name, "arguments": arguments}
     elif whole.calls:
-        message["tool_calls"] = [_call(name, arguments) for name, arguments in whole.calls]
+        message["tool_calls"] = [forms.whole(name, arguments) for name, arguments in whole.calls]
     return message
 
 
@@ -85,6 +88,6 @@ def _reasoning(text: str) -> dict[str, Any]:
     return {"reasoning": text, "reasoning_content": text}
 
 
-def _call(name: str, arguments: str) -> dict[str, Any]:
-    function = {"name": name, "arguments": arguments}
-    return {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function", "function": function}
+def _known(delta: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+    if delta is not None:
+        yield delta

@@ -11,7 +11,8 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.prompt_logprobs import prompt_entries
 from llmd.server.dialects.openai.answering import Head
-from llmd.server.dialects.openai.chat_parts import delta_of, finish_of, message_of
+from llmd.server.dialects.openai.chat_calls import CallDeltas, CallForms
+from llmd.server.dialects.openai.chat_parts import PLAIN, deltas_of, finish_of, last_deltas, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
 
 CHUNK = "chat.completion.chunk"
@@ -27,13 +28,14 @@ class ChatShape:
         tokenizer: Tokenizer,
         *,
         return_token_ids: bool,
-        is_legacy: bool = False,
+        forms: CallForms = PLAIN,
     ) -> None:
         self._head = head
         self._request = request
         self._tokenizer = tokenizer
         self._return_token_ids = return_token_ids
-        self._is_legacy = is_legacy
+        self._forms = forms
+        self._calls: dict[int, CallDeltas] = {}
         self._begun: set[int] = set()
         self._with_calls: set[int] = set()
         self._answers: dict[int, list[Piece]] = {index: [] for index in range(request.n)}
@@ -41,7 +43,10 @@ class ChatShape:
     def chunks(self, index: int, piece: Piece) -> Iterator[dict[str, Any]]:
         if index not in self._begun:
             yield self._opening(index)
-        deltas = [delta_of(part, is_legacy=self._is_legacy) for part in piece.parts]
+        calls = self._calls.setdefault(index, CallDeltas(self._forms))
+        deltas = [*deltas_of(piece.parts, calls)]
+        if piece.finish is not None:
+            deltas += last_deltas(calls)
         if any(isinstance(part, CallStart) for part in piece.parts):
             self._with_calls.add(index)
         if not deltas and piece.tokens and self._request.sampling.logprobs is not None:
@@ -71,7 +76,9 @@ class ChatShape:
 
     def _chunk(self, index: int, delta: dict[str, Any], piece: Piece) -> dict[str, Any]:
         has_calls = index in self._with_calls
-        finish = None if delta else finish_of(piece.finish, has_calls=has_calls, is_legacy=self._is_legacy)
+        finish = (
+            None if delta else finish_of(piece.finish, has_calls=has_calls, is_legacy=self._forms.is_legacy)
+        )
         choice = {
             "index": index,
             "delta": delta,
@@ -86,9 +93,11 @@ class ChatShape:
         has_calls = any(isinstance(part, CallStart) for part in parts)
         choice = {
             "index": index,
-            "message": message_of(parts, is_legacy=self._is_legacy),
+            "message": message_of(parts, self._forms),
             "logprobs": self._logprobs(tokens),
-            "finish_reason": finish_of(pieces[-1].finish, has_calls=has_calls, is_legacy=self._is_legacy),
+            "finish_reason": finish_of(
+                pieces[-1].finish, has_calls=has_calls, is_legacy=self._forms.is_legacy
+            ),
         }
         return choice | self._token_ids(tuple(i for piece in pieces for i in piece.token_ids))
 

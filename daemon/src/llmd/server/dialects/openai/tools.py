@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.server.dialects.openai.custom_tools import CALLED, InputFormat, read_format
+from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
-_CHOICES = 'auto, none, required, {"type": "function", …} or {"type": "allowed_tools", …}'
-Mode = Literal["auto", "required"]
+_CHOICES = (
+    'auto, none, required, {"type": "function", …}, {"type": "custom", …} or {"type": "allowed_tools", …}'
+)
 
 
 class ToolUse(Struct, frozen=True):
-    """The tools of a request and what may be called. ``is_legacy``: calls are answered as ``function_call``."""
+    """The tools of a request and what may be called. ``is_legacy``: calls are answered as ``function_call``.
+
+    ``custom`` has the formats of those among them that are custom tools, by their names.
+    """
 
     tools: tuple[dict[str, Any], ...] = ()
     choice: ToolChoice = ToolChoice()
     is_legacy: bool = False
+    custom: Mapping[str, InputFormat] = {}
+
+    def bindings(self) -> dict[str, dict[str, Any]]:
+        """What binds the calls of tools, where it is not what the prompt shows."""
+        return {name: form.binding_parameters() for name, form in self.custom.items()}
 
 
 def read_tools(fields: RequestFields) -> ToolUse:
@@ -41,10 +53,29 @@ def read_tools(fields: RequestFields) -> ToolUse:
         parallel, choice = False, _of_old_form(fields, old_choice)
     elif old_choice not in (None, "none", "auto"):
         raise fields.invalid("function_call", "left out where there are no functions")
-    prepared = tuple(prepare_tools(listed, name))
+    custom = dict(_custom_tools(listed))
+    prepared = tuple(prepare_tools([_as_function(tool, custom) for tool in listed], name))
     read = _choice(fields, choice, parallel=parallel)
     check_choice(read, prepared, "function_call" if is_legacy else "tool_choice")
-    return ToolUse(prepared, read, is_legacy)
+    return ToolUse(prepared, read, is_legacy, custom)
+
+
+def _custom_tools(listed: list[Any]) -> Iterator[tuple[str, InputFormat]]:
+    for place, tool in enumerate(listed):
+        if isinstance(tool, dict) and tool.get("type") == "custom":
+            custom, param = tool.get("custom"), f"tools[{place}].custom"
+            if not isinstance(custom, dict) or not isinstance(custom.get("name"), str):
+                raise BadRequestError(f"{param} must have a name", code="invalid_value", param=param)
+            yield custom["name"], read_format(custom.get("format"), f"{param}.format")
+
+
+def _as_function(tool: Any, custom: Mapping[str, InputFormat]) -> Any:
+    """A custom tool as models know tools; others as they are."""
+    if not isinstance(tool, dict) or tool.get("type") != "custom":
+        return tool
+    name = tool["custom"]["name"]
+    function = {**tool["custom"], "parameters": custom[name].shown_parameters()}
+    return {"type": "function", "function": function}
 
 
 def _of_old_form(fields: RequestFields, choice: Any) -> Any:
@@ -62,7 +93,7 @@ def _choice(fields: RequestFields, choice: Any, *, parallel: bool) -> ToolChoice
     if choice in ("none", "required"):
         return ToolChoice(choice, parallel=parallel)
     kind = choice.get("type") if isinstance(choice, dict) else None
-    if kind == "function":
+    if kind in CALLED:
         return ToolChoice("required", (_named(fields, choice),), parallel)
     if kind == "allowed_tools":
         allowed = choice.get("allowed_tools")
@@ -75,9 +106,8 @@ def _choice(fields: RequestFields, choice: Any, *, parallel: bool) -> ToolChoice
 
 
 def _named(fields: RequestFields, tool: Any) -> str:
-    """The name of ``{"type": "function", "function": {"name": …}}``."""
-    function = tool.get("function") if isinstance(tool, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
-    if not isinstance(name, str):
-        raise fields.invalid("tool_choice", _CHOICES)
-    return name
+    """The name of ``{"type": "function", "function": {"name": …}}``, or of a custom tool."""
+    match tool:
+        case {"type": "custom", "custom": {"name": str(name)}} | {"function": {"name": str(name)}}:
+            return name
+    raise fields.invalid("tool_choice", _CHOICES)

@@ -30,10 +30,3 @@ def test_a_model_sees_a_custom_tool_as_a_function_of_one_text() -> None:
     parameters = shown["function"]["parameters"]
     assert parameters["properties"] == {"input": {"type": "string", "description": "Any text."}}
     assert (parameters["required"], parameters["additionalProperties"]) == (["input"], False)
-
-
-def test_the_grammar_of_a_custom_tool_is_told_to_the_model() -> None:
-    shown = CustomTool("patch", "patch", None, None, GRAMMAR).prompt_tool()
-    told = shown["function"]["parameters"]["properties"]["input"]["description"]
-    assert "lark" in told
-    assert GRAMMAR["definition"] in told

@@ -53,13 +53,16 @@ def test_functions_of_a_namespace_are_called_with_it() -> None:
     assert tools.ignored == ("tools[1].tools[2].local_shell",)
 
 
-def test_custom_tools_are_called_as_such_and_unbound_grammars_are_said() -> None:
+def test_custom_tools_are_called_as_such_and_bound_by_their_grammars() -> None:
     grammar = {"type": "grammar", "syntax": "regex", "definition": "a+"}
     space = {"type": "namespace", "name": "files", "tools": [{"type": "custom", "name": "patch"}]}
     tools = read(space, {"type": "custom", "name": "calc", "format": grammar}, function("read"))
     assert tools.call("patch") == CustomCall({"name": "patch", "namespace": "files"})
     assert tools.call("calc") == CustomCall({"name": "calc"})
-    assert tools.ignored == ("tools[1].format",)
+    assert tools.ignored == ()
+    inputs = {name: schema["properties"]["input"] for name, schema in tools.bindings().items()}
+    assert inputs == {"patch": {"type": "string"}, "calc": {"type": "string", "pattern": "^(?:a+)$"}}
+    assert tools.offered[1].echo()["format"] == grammar
 
 
 def test_tools_among_the_items_of_the_input_come_after_the_others() -> None:

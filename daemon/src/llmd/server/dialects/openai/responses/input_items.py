@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.server.dialects.openai.custom_input import arguments_of
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
@@ -75,7 +76,7 @@ class _Reader:
             case "function_call":
                 self._call(item, param, _text(item, "arguments", param))
             case "custom_tool_call":
-                self._call(item, param, json.dumps({"input": _text(item, "input", param)}))
+                self._call(item, param, arguments_of(_text(item, "input", param)))
             case "local_shell_call":
                 named = {"name": "local_shell", **item}
                 self._call(named, param, json.dumps(item.get("action") or {}))

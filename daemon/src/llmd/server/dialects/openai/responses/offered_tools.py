@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
-INPUT = "input"
-"""The one parameter under which a model writes the input of a custom tool."""
-FREE: Mapping[str, Any] = {"type": "text"}
-"""The format of a custom tool whose input is any text."""
+from llmd.server.dialects.openai.custom_tools import InputFormat
 
 
 class Function(Struct, frozen=True):
@@ -40,28 +36,18 @@ class Function(Struct, frozen=True):
 
 
 class CustomTool(Struct, frozen=True):
-    """A custom tool; models see a function of one text, which its grammar, if it has one, describes and does not bind."""
+    """A custom tool, with its format as it was sent and as it was read."""
 
     shown: str
     name: str
     namespace: str | None
     description: str | None
     format: dict[str, Any]
-
-    @property
-    def is_free(self) -> bool:
-        """Whether any text will do."""
-        return self.format == FREE
+    input: InputFormat = InputFormat()
 
     def prompt_tool(self) -> dict[str, Any]:
         """The tool as templates know functions."""
-        text = {"type": "string", "description": self._described()}
-        parameters = {
-            "type": "object",
-            "properties": {INPUT: text},
-            "required": [INPUT],
-            "additionalProperties": False,
-        }
+        parameters = self.input.shown_parameters()
         function = {"name": self.shown, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
@@ -73,12 +59,6 @@ class CustomTool(Struct, frozen=True):
             "description": self.description,
             "format": self.format,
         }
-
-    def _described(self) -> str:
-        match self.format:
-            case {"type": "grammar", "syntax": str(syntax), "definition": str(definition)}:
-                return f"Text that follows this {syntax} grammar:\n{definition}"
-        return "Any text."
 
 
 Offered = Function | CustomTool

@@ -88,6 +88,7 @@ def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
         variables=reasoning.variables,
         tools=tools.prompt_tools(),
         tool_choice=tools.choice,
+        bindings=tools.bindings(),
         reasoning_budget=effort_budget(reasoning.effort),
     )
     ignored = given.skipped + tools.ignored + reasoning.ignored

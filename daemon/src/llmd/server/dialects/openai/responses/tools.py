@@ -12,13 +12,13 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.server.dialects.openai.custom_tools import CALLED, read_format
 from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.input_items import ADDITIONAL_TOOLS, invalid
-from llmd.server.dialects.openai.responses.offered_tools import FREE, CustomTool, Function, Offered
+from llmd.server.dialects.openai.responses.offered_tools import CustomTool, Function, Offered
 from llmd.server.http.request_fields import RequestFields
 
 MODES = ("none", "auto", "required")
-CALLED = ("function", "custom")
 
 
 class Tools(Struct, frozen=True):
@@ -32,6 +32,11 @@ class Tools(Struct, frozen=True):
     def prompt_tools(self) -> list[dict[str, Any]]:
         """The tools as templates know them."""
         return prepare_tools([tool.prompt_tool() for tool in self.offered])
+
+    def bindings(self) -> dict[str, dict[str, Any]]:
+        """What binds the calls of tools, where it is not what the prompt shows."""
+        custom = (tool for tool in self.offered if isinstance(tool, CustomTool))
+        return {tool.shown: tool.input.binding_parameters() for tool in custom}
 
     def call(self, shown: str) -> Call:
         """A call, by the name that the model wrote."""
@@ -78,8 +83,6 @@ def read_tools(fields: RequestFields, items: Sequence[Any] = ()) -> Tools:
             ignored.append(f"{one.place}.{one.kind}")
             continue
         offered.append(tool)
-        if isinstance(tool, CustomTool) and not tool.is_free:
-            ignored.append(f"{one.place}.format")
     sent = fields.value("tool_choice")
     parallel = fields.boolean("parallel_tool_calls", default=True)
     choice = _choice(sent, parallel=parallel)
@@ -118,10 +121,9 @@ def _tool(given: _Given, *, is_only: bool) -> Offered | None:
     shown = name if is_only or given.namespace is None else f"{given.namespace}.{name}"
     description = tool.get("description")
     if given.kind == "custom":
-        form = tool.get("format") or dict(FREE)
-        if not isinstance(form, dict):
-            raise invalid(f"{given.place}.format", "an object")
-        return CustomTool(shown, name, given.namespace, description, form)
+        form = tool.get("format") or {"type": "text"}
+        read = read_format(form, f"{given.place}.format")
+        return CustomTool(shown, name, given.namespace, description, form, read)
     return Function(shown, name, given.namespace, description, tool.get("parameters"), tool.get("strict"))
 
 
