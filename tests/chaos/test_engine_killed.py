@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from llmd.client import Answer, Client
@@ -52,11 +53,14 @@ def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tupl
 
 
 class KillAt:
-    """Kills the engine each time that so many pieces have come in all."""
+    """Kills the engine, or what ``victim`` names, each time that so many pieces have come in all."""
 
-    def __init__(self, daemon: RunningDaemon, *counts: int) -> None:
+    def __init__(
+        self, daemon: RunningDaemon, *counts: int, victim: Callable[[RunningDaemon], int] | None = None
+    ) -> None:
         self._daemon = daemon
         self._counts = counts
+        self._victim = victim or engine_pid
         self._lock = threading.Lock()
         self._pieces = 0
         self.killed: list[int] = []
@@ -65,7 +69,7 @@ class KillAt:
         with self._lock:
             self._pieces += 1
             if self._pieces in self._counts:
-                pid = engine_pid(self._daemon)
+                pid = self._victim(self._daemon)
                 self.killed.append(pid)
                 os.kill(pid, signal.SIGKILL)
 
@@ -73,6 +77,13 @@ class KillAt:
 def engine_pid(daemon: RunningDaemon) -> int:
     (row,) = daemon.client().ps()
     return int(row["engine_pid"])
+
+
+def grammar_pid(daemon: RunningDaemon) -> int:
+    """The process that the engine has started."""
+    lists = Path(f"/proc/{engine_pid(daemon)}/task").glob("*/children")
+    (child,) = [int(child) for text in lists for child in text.read_text().split()]
+    return child
 
 
 def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:
@@ -95,6 +106,14 @@ def test_answers_under_grammars_go_on_with_exactly_the_same_tokens(daemon: Runni
     killer = KillAt(daemon, 40, 200)
     assert read_all(daemon, killer, **bound) == undisturbed
     assert len(set(killer.killed)) == 2
+
+
+def test_answers_go_on_when_the_process_of_grammars_is_killed(daemon: RunningDaemon) -> None:
+    bound = {"guided_regex": "([a-z]{3,9} ){5,9}[A-Z]{3}[.]", "max_tokens": 120, "ignore_eos": False}
+    undisturbed = read_all(daemon, lambda: None, **bound)
+    killer = KillAt(daemon, 40, victim=grammar_pid)
+    assert read_all(daemon, killer, **bound) == undisturbed
+    assert len(killer.killed) == 1
 
 
 def test_engine_that_keeps_dying_fails_its_model_and_a_reload_mends_it(daemon: RunningDaemon) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from llmd.api.messages import Ask, Cancel, Report
-from llmd.engine.channel import Channel
+from llmd.api.messages import Ask, Cancel, Report, ToEngine
+from llmd.engine.channel import Channel, engine_end
 from llmd.engine.frames import encode_frame
 
 BEYOND_SELECT = 1024
@@ -24,10 +24,10 @@ def many_descriptors() -> Iterator[None]:
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, Channel]]:
+def pair() -> Iterator[tuple[socket.socket, Channel[ToEngine]]]:
     front, engine = socket.socketpair()
     with front, engine:
-        yield front, Channel(engine)
+        yield front, engine_end(engine)
 
 
 @pytest.mark.usefixtures("many_descriptors")
@@ -37,27 +37,27 @@ def test_the_descriptor_may_have_any_number() -> None:
         number = fcntl.fcntl(inherited.fileno(), fcntl.F_DUPFD_CLOEXEC, BEYOND_SELECT)
         with socket.socket(fileno=number) as engine:
             front.sendall(encode_frame(Ask()))
-            assert Channel(engine).receive(wait=False) == [Ask()]
+            assert engine_end(engine).receive(wait=False) == [Ask()]
 
 
-def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel]) -> None:
+def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     assert pair[1].receive(wait=False) == []
 
 
-def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel]) -> None:
+def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     front, channel = pair
     front.sendall(encode_frame(Ask()) + encode_frame(Cancel(4)))
     assert channel.receive(wait=True) == [Ask(), Cancel(4)]
 
 
-def test_the_first_message_leaves_the_others_for_later(pair: tuple[socket.socket, Channel]) -> None:
+def test_the_first_message_leaves_the_others_for_later(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     front, channel = pair
     front.sendall(encode_frame(Cancel(1)) + encode_frame(Cancel(2)) + encode_frame(Cancel(3)))
     assert channel.receive_first() == Cancel(1)
     assert channel.receive(wait=True) == [Cancel(2), Cancel(3)]
 
 
-def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel]) -> None:
+def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     front, channel = pair
     frame = encode_frame(Cancel(9))
     front.sendall(frame[:5])
@@ -66,7 +66,7 @@ def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel]) ->
     assert channel.receive(wait=True) == [Cancel(9)]
 
 
-def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel]) -> None:
+def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     front, channel = pair
     front.sendall(encode_frame(Ask()))
     front.close()
@@ -76,7 +76,7 @@ def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Cha
     assert channel.receive_first() is None
 
 
-def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel]) -> None:
+def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
     front, channel = pair
     report = Report(1, 0, 0, 2, 0, 3, 0, 0.5, 0.25, 0, 8)
     channel.send(report)

@@ -45,7 +45,7 @@ def departure(
     sampler = Sampler(131)
     sampler.add(1, one.sampling, one.tokens)
     step = build_step(chunks, TABLES, COPIES)
-    return Departure(StepPlan(chunks, []), step, COPIES, sampler, grammars or Grammars(131), before)
+    return Departure(StepPlan(chunks, []), step, COPIES, sampler, grammars or Grammars(131, 8), before)
 
 
 def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
@@ -78,7 +78,7 @@ def test_a_token_under_a_grammar_is_appended_before_the_next_step(chain: Chain) 
             return request_id == 1
 
     one = sequence()
-    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain), Bound(131))
+    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain), Bound(131, 8))
     assert second.needs_edits
     assert not second.follows_device
 
@@ -102,5 +102,5 @@ def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> Non
 
 def test_an_empty_plan_is_told() -> None:
     assert Departure(
-        StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), Grammars(131), None
+        StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), Grammars(131, 8), None
     ).is_empty

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import jsonschema
 import msgspec
 import numpy as np
 import pytest
 
-from llmd.api.errors import GrammarError
+from llmd.api.errors import EngineCrashedError, GrammarError
 from llmd.api.messages import Failed, Grammar, SamplingParams, StopParams, Submit, TokenOutput, Vocabulary
 from llmd.engine.core import EngineCore
 from llmd.engine.grammars import Grammars
-from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.json_schema import schema_grammar
-from llmd.grammar.matcher import Matcher
 from llmd.scheduler.sequence import Sequence
 from llmd.testing.plans import TinyModel
 
@@ -101,8 +101,12 @@ def test_answers_match_their_grammars_and_end_where_these_do(make: MakeCore) -> 
 
 
 def test_tokens_are_the_same_alone_in_a_crowd_and_with_preemption(make: MakeCore) -> None:
-    alone = {r.request_id: ids(run(make(), r)[r.request_id]) for r in REQUESTS}
+    one = make()
+    alone = {r.request_id: ids(run(one, r)[r.request_id]) for r in REQUESTS}
     small = make(slots=8, budget_bytes=120_000)
+    run(
+        small, submit(99, Grammar("regex", "b"))
+    )  # the vocabulary is taken in: those with grammars crowd, too
     crowd = {number: ids(tokens) for number, tokens in run(small, *REQUESTS).items()}
     assert crowd == alone
     assert small.report().preemptions >= 3
@@ -115,11 +119,12 @@ def test_tokens_do_not_depend_on_the_split(make: MakeCore) -> None:
 
 
 def test_a_resubmitted_request_goes_on_with_the_same_tokens(make: MakeCore) -> None:
+    first, second = make(), make()
     for request in REQUESTS[:5]:
-        whole = ids(run(make(), request)[request.request_id])
+        whole = ids(run(first, request)[request.request_id])
         for cut in (1, len(whole) // 2, len(whole) - 1):
             again = msgspec.structs.replace(request, output=tuple(whole[:cut]))
-            assert ids(run(make(), again)[request.request_id]) == whole[cut:]
+            assert ids(run(second, again)[request.request_id]) == whole[cut:]
 
 
 def test_a_draw_beyond_the_candidates_stays_in_the_grammar(make: MakeCore) -> None:
@@ -214,38 +219,59 @@ def test_a_grammar_needs_a_vocabulary_and_an_end(make_core: MakeCore) -> None:
     assert not core.busy
 
 
-@pytest.fixture
-def go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Grammars are compiled once this is set."""
-    event, compiled = threading.Event(), GrammarCompiler.compile
-
-    def wait(self: GrammarCompiler, grammar: Grammar) -> Matcher:
-        event.wait(20.0)
-        return compiled(self, grammar)
-
-    monkeypatch.setattr(GrammarCompiler, "compile", wait)
-    return event
-
-
-def test_others_run_while_a_grammar_is_compiled(make: MakeCore, go_on: threading.Event) -> None:
+def test_others_run_while_grammars_wait_for_the_vocabulary(make: MakeCore) -> None:
     core = make()
-    core.submit(submit(1, Grammar("regex", "a{5}")))
-    assert core.step().tokens == ()
-    free = run_until(core, 2, submit(2, None))
-    assert len(free) == 60
-    assert core.busy
-    go_on.set()
+    with stopped(core):
+        core.submit(submit(1, Grammar("regex", "a{5}")))
+        assert core.step().tokens == ()
+        free = run_until(core, 2, submit(2, None))
+        assert len(free) == 60
+        assert core.busy
     assert text(run_until(core, 1)) == "aaaaa"
 
 
-def test_a_request_may_leave_while_its_grammar_is_compiled(make: MakeCore, go_on: threading.Event) -> None:
+def test_others_run_while_a_grammar_is_compiled(make: MakeCore) -> None:
     core = make()
-    for number in (1, 2):
-        core.submit(submit(number, Grammar("regex", "a{5}")))
-        core.cancel(number)
-    assert not core.busy
-    go_on.set()
+    run(core, submit(3, Grammar("regex", "b")))
+    with stopped(core):
+        core.submit(submit(1, Grammar("regex", "a{5}")))
+        assert len(run_until(core, 2, submit(2, None))) == 60
+    assert text(run_until(core, 1)) == "aaaaa"
+
+
+def test_a_request_may_leave_while_its_grammar_is_compiled(make: MakeCore) -> None:
+    core = make()
+    with stopped(core):
+        for number in (1, 2):
+            core.submit(submit(number, Grammar("regex", "a{5}")))
+            core.cancel(number)
+        assert not core.busy
     assert text(run(core, submit(3, Grammar("regex", "b{5}")))[3]) == "bbbbb"
+
+
+@pytest.mark.parametrize("num_tokens", [0, 3])
+def test_the_end_of_the_process_is_told_by_the_step_that_needs_it(make: MakeCore, num_tokens: int) -> None:
+    core = make()
+    core.submit(submit(1, Grammar("regex", "a{50}")))
+    while core.report().output_tokens < num_tokens:
+        core.step()
+    os.kill(grammar_pid(core), signal.SIGKILL)
+    with pytest.raises(EngineCrashedError, match="follows grammars"):
+        run_until(core, 1)
+
+
+@contextmanager
+def stopped(core: EngineCore) -> Iterator[None]:
+    """The process of grammars stands still, whatever it was doing."""
+    os.kill(grammar_pid(core), signal.SIGSTOP)
+    yield
+    os.kill(grammar_pid(core), signal.SIGCONT)
+
+
+def grammar_pid(core: EngineCore) -> int:
+    process = core._grammars._process
+    assert process is not None
+    return process.pid
 
 
 def run_until(core: EngineCore, request_id: int, *requests: Submit) -> list[TokenOutput]:
@@ -259,12 +285,13 @@ def run_until(core: EngineCore, request_id: int, *requests: Submit) -> list[Toke
 
 
 def test_masks_are_filled_for_bound_rows_alone() -> None:
-    grammars = Grammars(VOCAB_SIZE)
+    grammars = Grammars(VOCAB_SIZE, 4)
     grammars.learn(VOCABULARY)
     request = submit(1, Grammar("regex", "ab"))
     grammars.open(request, arrival=0)
-    grammars.wait(20.0)
-    (bound,) = grammars.compiled()
+    while not (compiled := [*grammars.compiled()]):
+        grammars.wait(20.0)
+    (bound,) = compiled
     free = Sequence.of(submit(2, None))
     assert grammars.fill([free]) is None
     pending = grammars.fill([free, bound])

@@ -154,7 +154,7 @@ def test_a_request_that_allows_nothing_of_its_grammar_fails_and_gets_no_token(ma
 
 
 def test_rows_have_the_masks_that_bind_them() -> None:
-    grammars, sampler = Grammars(VOCAB), Sampler(VOCAB)
+    grammars, sampler = Grammars(VOCAB, 4), Sampler(VOCAB)
     grammars.learn(VOCABULARY)
     fields: dict[str, Any] = {"allowed_ids": (ord("a"), 5)}
     grammar = Grammar("regex", "[ab]c")
@@ -171,8 +171,9 @@ def test_rows_have_the_masks_that_bind_them() -> None:
             sequences.append(Sequence.of(request))
         else:
             grammars.open(msgspec.structs.replace(request, stop=StopParams(9, (END,))), arrival=0)
-            grammars.wait(20.0)
-            sequences += grammars.compiled()
+            while not (compiled := [*grammars.compiled()]):
+                grammars.wait(20.0)
+            sequences += compiled
     assert masked_rows(sequences, sampler, grammars) == [False, True, True, True]
     masks = RowMasks(sequences, sampler, grammars).filled()
     a, b = 1 << ord("a") % 32, 1 << ord("b") % 32

@@ -22,12 +22,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_blas_single_threaded()
 
-    from llmd.engine.channel import Channel
+    from llmd.engine.channel import engine_end
     from llmd.engine.composition import loader_for
     from llmd.engine.process import serve
 
     with socket.socket(fileno=arguments.fd) as sock:
-        return serve(Channel(sock), loader_for(arguments.cache))
+        return serve(engine_end(sock), loader_for(arguments.cache))
 
 
 def _keep_blas_single_threaded() -> None:

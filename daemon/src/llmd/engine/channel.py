@@ -1,36 +1,36 @@
-"""The engine's end of the socket pair."""
+"""Messages over one end of a socket pair."""
 
 from __future__ import annotations
 
 import select
 import socket
-from typing import cast
+from typing import Generic, cast
 
 import msgspec
 
-from llmd.api.messages import FromEngine, ToEngine
-from llmd.engine.frames import FrameDecoder, encode_frame
+from llmd.api.messages import ToEngine
+from llmd.engine.frames import FrameDecoder, Message, encode_frame
 
 _RECEIVE_BYTES = 1 << 18
 
 
-class Channel:
-    """Blocking frames in both directions; used by the loop thread alone."""
+class Channel(Generic[Message]):
+    """Blocking frames in both directions, of ``message_type`` on their way in; used by one thread alone."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, message_type: type[Message]) -> None:
         self._socket = sock
-        self._decoder: FrameDecoder[ToEngine] = FrameDecoder(cast("type[ToEngine]", ToEngine))
-        self._early: list[ToEngine] = []
+        self._decoder = FrameDecoder(message_type)
+        self._early: list[Message] = []
         # select() refuses descriptors from 1024 on; a front with many clients hands such a one down.
         self._incoming = select.poll()
         self._incoming.register(sock, select.POLLIN)
         self.closed = False
 
-    def send(self, message: FromEngine) -> None:
-        self._socket.sendall(encode_frame(cast("msgspec.Struct", message)))
+    def send(self, message: msgspec.Struct) -> None:
+        self._socket.sendall(encode_frame(message))
 
-    def receive(self, *, wait: bool) -> list[ToEngine]:
-        """Return what has come; with ``wait``, at least one message, or nothing once the front has gone."""
+    def receive(self, *, wait: bool) -> list[Message]:
+        """Return what has come; with ``wait``, at least one message, or nothing once the peer has gone."""
         messages, self._early = self._early, []
         while not self.closed and (self._incoming.poll(0) or (wait and not messages)):
             received = self._socket.recv(_RECEIVE_BYTES)
@@ -38,8 +38,17 @@ class Channel:
             messages += self._decoder.feed(received)
         return messages
 
-    def receive_first(self) -> ToEngine | None:
-        """Return the first message and keep the others for `receive`; None where the front has gone."""
+    def receive_first(self) -> Message | None:
+        """Return the first message and keep the others for `receive`; None where the peer has gone."""
         messages = self.receive(wait=True)
         self._early = messages[1:]
         return messages[0] if messages else None
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until there is something to receive, at most so long."""
+        self._incoming.poll(timeout_s * 1e3)
+
+
+def engine_end(sock: socket.socket) -> Channel[ToEngine]:
+    """The engine's end of what the front and it say to each other."""
+    return Channel(sock, cast("type[ToEngine]", ToEngine))

@@ -62,7 +62,7 @@ class EngineCore:
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
         self._scores = PromptScores()
-        self._grammars = Grammars(limits.vocab_size)
+        self._grammars = Grammars(limits.vocab_size, limits.max_outputs)
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
         self._arrival: Arrival | None = None
         self._failure: LlmdError | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import msgspec
 import numpy as np
@@ -11,46 +10,41 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import GrammarError, LlmdError
 from llmd.api.messages import Submit, Vocabulary
-from llmd.grammar.compiler import GrammarCompiler
-from llmd.grammar.masks import MaskFiller, MaskRow, Masks
-from llmd.grammar.matcher import Matcher
+from llmd.engine.grammar_frames import BoundRow, Compile, Forget, Fork
+from llmd.engine.grammar_process import GrammarProcess
+from llmd.grammar.masks import Masks
 from llmd.scheduler.sequence import Sequence as Running
-
-MASK_THREADS = 4
 
 
 class _Bound(msgspec.Struct):
-    """A request with a grammar; its matcher is ready once it may run."""
+    """A sequence with a grammar."""
 
     sequence: Running
     min_tokens: int
-    matcher: Future[Matcher]
     num_seen: int
-    """Tokens of the sequence that the matcher has seen, with the prompt."""
+    """Tokens of the sequence that its matcher has seen, with the prompt."""
 
 
 class PendingMasks(msgspec.Struct, frozen=True):
     """Masks that are being filled for the rows of ``masked``."""
 
     masked: list[bool]
-    filled: Future[tuple[Masks, dict[int, str]]]
     sequences: list[Running]
 
 
 class Grammars:
     """What grammars keep for a core. Used by the loop's thread alone.
 
-    One thread compiles, so that a long grammar holds up those that wait for theirs and nobody else; another fills masks.
-    A request's matcher follows its tokens, and outlives preemptions; after a resubmission it is fed the output anew.
+    A process compiles them and fills masks; in it a matcher follows the tokens of each request, and outlives preemptions.
+    After a resubmission it is fed the output anew.
     """
 
-    def __init__(self, vocab_size: int) -> None:
+    def __init__(self, vocab_size: int, max_rows: int) -> None:
+        """At most ``max_rows`` rows are drawn from in a step."""
         self._vocab_size = vocab_size
+        self._max_rows = max_rows
         self._end_ids: tuple[int, ...] = ()
-        self._compiler: Future[GrammarCompiler] | None = None
-        self._filler: MaskFiller | None = None
-        self._compiling = ThreadPoolExecutor(1, "grammars")
-        self._filling = ThreadPoolExecutor(1, "masks")
+        self._process: GrammarProcess | None = None
         self._waiting: dict[int, _Bound] = {}
         self._bound: dict[int, _Bound] = {}
         self._failed: dict[int, LlmdError] = {}
@@ -61,10 +55,9 @@ class Grammars:
         return bool(self._waiting or self._failed)
 
     def learn(self, vocabulary: Vocabulary) -> None:
-        """Take the vocabulary that grammars are compiled for."""
+        """Take the vocabulary that grammars are compiled for, once."""
         self._end_ids = vocabulary.end_ids
-        self._filler = MaskFiller(self._vocab_size, MASK_THREADS)
-        self._compiler = self._compiling.submit(GrammarCompiler, vocabulary, self._vocab_size)
+        self._process = GrammarProcess(vocabulary, self._vocab_size, self._max_rows)
 
     def open(self, submit: Submit, arrival: int) -> None:
         """Let a request wait for its grammar.
@@ -73,7 +66,7 @@ class Grammars:
             GrammarError: no vocabulary is known, or nothing could end its answer.
         """
         stop = submit.stop
-        if self._compiler is None:
+        if self._process is None:
             raise GrammarError("the engine knows no vocabulary", hint="send it before the first grammar")
         # The masks allow stop ids where the grammar is complete, whatever ``ignore_eos`` and ``min_tokens`` say.
         stop_ids = stop.stop_ids or self._end_ids
@@ -83,54 +76,48 @@ class Grammars:
             )
         stop = msgspec.structs.replace(stop, stop_ids=stop_ids, min_tokens=0)
         sequence = Running.of(msgspec.structs.replace(submit, stop=stop), arrival)
-        matcher = self._compiling.submit(_compile, self._compiler, submit)
-        self._waiting[submit.request_id] = _Bound(
-            sequence, submit.stop.min_tokens, matcher, len(sequence.tokens)
-        )
+        assert submit.grammar is not None
+        self._process.tell(Compile(submit.request_id, submit.grammar, submit.output))
+        self._waiting[submit.request_id] = _Bound(sequence, submit.stop.min_tokens, len(sequence.tokens))
 
     def fork(self, parent_id: int, child: Running) -> None:
         """Bind a sequence that goes on from what another is now, if that is bound; no mask of it is being filled."""
         if (bound := self._bound.get(parent_id)) is not None:
-            matcher: Future[Matcher] = Future()
-            matcher.set_result(bound.matcher.result().fork())
-            self._bound[child.request_id] = msgspec.structs.replace(bound, sequence=child, matcher=matcher)
+            self._told.tell(Fork(parent_id, child.request_id))
+            self._bound[child.request_id] = msgspec.structs.replace(bound, sequence=child)
 
     def close(self, request_id: int) -> None:
         """Forget a request; unknown ids are ignored."""
-        self._bound.pop(request_id, None)
         self._failed.pop(request_id, None)
-        if waiting := self._waiting.pop(request_id, None):
-            waiting.matcher.cancel()
+        self._forget(request_id)
 
     def shut_down(self) -> None:
-        """End the threads."""
-        for pool in (self._compiling, self._filling):
-            pool.shutdown(wait=False, cancel_futures=True)
+        """End the process."""
+        if self._process is not None:
+            self._process.end()
 
     def compiled(self) -> Iterator[Running]:
         """Take the requests that may run now."""
-        for request_id, bound in list(self._waiting.items()):
-            if not bound.matcher.done():
-                continue
-            del self._waiting[request_id]
-            if (error := bound.matcher.exception()) is None:
-                self._bound[request_id] = bound
-                yield bound.sequence
-            elif isinstance(error, LlmdError):
-                self._failed[request_id] = error
+        for told in self._told.compiled() if self._waiting else ():
+            if (bound := self._waiting.pop(told.sequence_id, None)) is None:
+                continue  # it has left
+            self._bound[told.sequence_id] = bound
+            if told.message:
+                self._failed[told.sequence_id] = GrammarError(told.message, hint=told.hint)
             else:
-                raise error
+                yield bound.sequence
 
     def failed(self) -> dict[int, LlmdError]:
         """Take the requests whose grammars cannot be followed, and why."""
         failed, self._failed = self._failed, {}
         for request_id in failed:
-            self._bound.pop(request_id, None)
+            self._forget(request_id)
         return failed
 
     def wait(self, timeout_s: float) -> None:
         """Wait until some grammar is compiled, at most so long."""
-        wait([bound.matcher for bound in self._waiting.values()], timeout_s, FIRST_COMPLETED)
+        if self._waiting:
+            self._told.wait(timeout_s)
 
     def binds(self, request_id: int) -> bool:
         return request_id in self._bound
@@ -140,14 +127,13 @@ class Grammars:
         masked = [one.request_id in self._bound for one in sequences]
         if not any(masked):
             return None
-        assert self._filler is not None
         bound = [one for one in sequences if one.request_id in self._bound]
-        rows = [self._row(one) for one in bound]
-        return PendingMasks(masked, self._filling.submit(self._filler.fill, rows), bound)
+        self._told.fill([self._row(one) for one in bound])
+        return PendingMasks(masked, bound)
 
     def filled(self, pending: PendingMasks) -> Masks:
-        """Wait for masks; requests for which there is none have failed."""
-        masks, failed = pending.filled.result()
+        """Wait for masks, valid until the next are begun; requests for which there is none have failed."""
+        masks, failed = self._told.filled(len(pending.sequences))
         for place, reason in failed.items():
             self._fail(pending.sequences[place].request_id, reason)
         return masks
@@ -169,11 +155,21 @@ class Grammars:
         """Why a grammar cannot be followed further, until `failed`."""
         return self._failed.get(request_id)
 
-    def _row(self, sequence: Running) -> MaskRow:
+    @property
+    def _told(self) -> GrammarProcess:
+        """The process, where something was told to it."""
+        assert self._process is not None
+        return self._process
+
+    def _forget(self, request_id: int) -> None:
+        if self._bound.pop(request_id, None) or self._waiting.pop(request_id, None):
+            self._told.tell(Forget(request_id))
+
+    def _row(self, sequence: Running) -> BoundRow:
         bound = self._bound[sequence.request_id]
         num_output = len(sequence.tokens) - sequence.prompt_len
         new, bound.num_seen = tuple(sequence.tokens[bound.num_seen :]), len(sequence.tokens)
-        return MaskRow(bound.matcher.result(), sequence.stop.stop_ids, new, num_output < bound.min_tokens)
+        return BoundRow(sequence.request_id, sequence.stop.stop_ids, new, num_output < bound.min_tokens)
 
     def _fail(self, request_id: int, reason: str) -> None:
         if request_id not in self._bound:
@@ -181,11 +177,3 @@ class Grammars:
         self._failed[request_id] = GrammarError(
             f"the grammar cannot be followed further: {reason}", hint="simplify the grammar"
         )
-
-
-def _compile(compiler: Future[GrammarCompiler], submit: Submit) -> Matcher:
-    """A matcher behind the output that a request already has."""
-    assert submit.grammar is not None
-    matcher = compiler.result().compile(submit.grammar)
-    matcher.accept(submit.output)
-    return matcher

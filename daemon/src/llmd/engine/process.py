@@ -25,7 +25,7 @@ Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 
-def serve(channel: Channel, loader: Loader) -> int:
+def serve(channel: Channel[ToEngine], loader: Loader) -> int:
     """Load what the first message names, then run until the front goes or says so; returns the exit status."""
     try:
         return _serve(channel, loader)
@@ -34,7 +34,7 @@ def serve(channel: Channel, loader: Loader) -> int:
         return 0
 
 
-def _serve(channel: Channel, loader: Loader) -> int:
+def _serve(channel: Channel[ToEngine], loader: Loader) -> int:
     first = channel.receive_first()
     if not isinstance(first, Load):
         log.error("engine_without_load", extra={"first_message": type(first).__name__})
@@ -53,12 +53,12 @@ def _serve(channel: Channel, loader: Loader) -> int:
     return 0
 
 
-def _is_called(channel: Channel) -> bool:
+def _is_called(channel: Channel[ToEngine]) -> bool:
     """Whether the front has said something, or gone."""
     return bool(channel.receive(wait=False)) or channel.closed
 
 
-def _run(channel: Channel, core: Runner) -> Shutdown:
+def _run(channel: Channel[ToEngine], core: Runner) -> Shutdown:
     """Run until the end; returns how that is meant."""
     while True:
         messages = channel.receive(wait=not core.busy)
@@ -73,7 +73,7 @@ def _run(channel: Channel, core: Runner) -> Shutdown:
                 channel.send(output)
 
 
-def _handle(channel: Channel, core: Runner, message: ToEngine) -> None:
+def _handle(channel: Channel[ToEngine], core: Runner, message: ToEngine) -> None:
     match message:
         case Submit() | EmbedText():
             try:

@@ -20,7 +20,7 @@ def masked_rows(sequences: Sequence[Running], sampler: Sampler, grammars: Gramma
 
 
 class RowMasks:
-    """The masks of a step. Those of grammars are filled in a thread, while the device works."""
+    """The masks of a step. Those of grammars are filled by their process, while the device works."""
 
     def __init__(self, sequences: Sequence[Running], sampler: Sampler, grammars: Grammars) -> None:
         """``sequences`` are those that the step draws for, in its order; at least one row of them is masked."""

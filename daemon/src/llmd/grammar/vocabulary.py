@@ -29,7 +29,7 @@ class _Tokens:
 def token_trie(vocabulary: Vocabulary, vocab_size: int) -> LLTokenizer:
     """The trie of all tokens; id ``vocab_size`` is allowed where an answer may end.
 
-    Takes half a second and 70 MB for 150,000 tokens, and holds the interpreter's lock meanwhile.
+    Takes half a second and 70 MB for 150,000 tokens, and holds the interpreter's lock meanwhile: no thread beside it runs.
     """
     from llguidance import LLTokenizer
 

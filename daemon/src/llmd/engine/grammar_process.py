@@ -1,0 +1,151 @@
+"""The engine's side of the process that follows grammars."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+import llmd
+from llmd.api.errors import EngineCrashedError
+from llmd.api.messages import Vocabulary
+from llmd.engine.channel import Channel
+from llmd.engine.grammar_frames import BoundRow, Compiled, Fill, Filled, FromGrammars, Ready
+from llmd.engine.mask_memory import MaskMemory, new_mask_memory
+from llmd.grammar.masks import Masks
+
+WORKER = "llmd.engine.grammar_worker"
+
+
+class GrammarProcess:
+    """``python -m llmd.engine.grammar_worker``. Used by the loop's thread alone, which waits for nothing but masks.
+
+    It is a process of its own because llguidance holds the interpreter's lock while it takes in a vocabulary, half a
+    second for 150,000 tokens: in a thread of the engine, every running stream would stand still for as long.
+
+    Every method raises `EngineCrashedError` once the process has ended by itself.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, vocab_size: int, max_rows: int) -> None:
+        """Start it, for masks of at most ``max_rows`` rows at a time."""
+        masks = new_mask_memory(max_rows, vocab_size)
+        try:
+            self._masks = MaskMemory(masks, vocab_size)
+            self._socket, self._process = _start(vocabulary, masks, vocab_size)
+        finally:
+            os.close(masks)
+        # Also for those who forget an engine without closing it.
+        self._end = weakref.finalize(self, _end, self._process, self._socket)
+        self._channel = Channel(self._socket, cast("type[FromGrammars]", FromGrammars))
+        self._unsent: list[msgspec.Struct] | None = []
+        self._compiled: list[Compiled] = []
+        self._filling = False
+        self._filled: Filled | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def tell(self, message: msgspec.Struct) -> None:
+        """Send what has no answer, or `Compile`, whose answer `compiled` gives."""
+        if self._unsent is None:
+            self._send(message)
+        else:
+            # Before it has taken in the vocabulary it reads nothing, and a full socket would hold up the loop.
+            self._unsent.append(message)
+
+    def compiled(self) -> list[Compiled]:
+        """Take what it has said of grammars, without waiting."""
+        self._receive(wait=False)
+        compiled, self._compiled = self._compiled, []
+        return compiled
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it has said something, at most so long."""
+        if not self._compiled:
+            self._channel.wait(timeout_s)
+
+    def fill(self, rows: Sequence[BoundRow]) -> None:
+        """Begin to fill the masks of rows of compiled grammars, instead of those that nobody took with `filled`."""
+        if self._filling:
+            self.filled(0)
+        self._send(Fill(tuple(rows)))
+        self._filling = True
+
+    def filled(self, count: int) -> tuple[Masks, dict[int, str]]:
+        """Wait for as many masks as were begun; they are valid until the next are begun. Also why rows have none."""
+        while (filled := self._filled) is None:
+            self._receive(wait=True)
+        self._filling, self._filled = False, None
+        return self._masks.first(count), filled.failed
+
+    def end(self) -> None:
+        self._end()
+
+    def _send(self, message: msgspec.Struct) -> None:
+        try:
+            self._channel.send(message)
+        except ConnectionError as error:
+            raise self._lost() from error
+
+    def _receive(self, *, wait: bool) -> None:
+        try:
+            messages = self._channel.receive(wait=wait)
+        except ConnectionError as error:
+            raise self._lost() from error
+        for message in messages:
+            self._take(message)
+        if self._channel.closed:
+            raise self._lost()
+
+    def _take(self, message: FromGrammars) -> None:
+        match message:
+            case Ready():
+                unsent, self._unsent = self._unsent or [], None
+                for one in unsent:
+                    self._send(one)
+            case Compiled():
+                self._compiled.append(message)
+            case Filled():
+                self._filled = message
+
+    def _lost(self) -> EngineCrashedError:
+        self._end()
+        return EngineCrashedError(
+            f"the process that follows grammars has ended with status {self._process.returncode}",
+            hint="see the log; load the model again",
+        )
+
+
+def _start(
+    vocabulary: Vocabulary, masks: int, vocab_size: int
+) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    with os.fdopen(os.memfd_create("vocabulary"), "wb") as file:
+        file.write(msgspec.msgpack.encode(vocabulary))
+        file.flush()
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            descriptors = [theirs.fileno(), file.fileno(), masks]
+            arguments = [*map(str, descriptors), str(vocab_size)]
+            # -P: nothing in the working directory is imported.
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", WORKER, *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=descriptors,
+                env={"PYTHONPATH": os.pathsep.join(str(Path(place).parent) for place in llmd.__path__)},
+            )
+    return ours, process
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    ours.close()
+    process.kill()
+    process.wait()

@@ -1,0 +1,119 @@
+"""The process that follows grammars for an engine: ``python -m llmd.engine.grammar_worker SOCKET VOCABULARY MASKS SIZE``.
+
+The numbers are inherited descriptors of a socket, of the vocabulary as msgpack, and of the memory for masks; the last
+is the number of tokens. The process ends when the engine does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import cast
+
+import msgspec
+
+from llmd.api.errors import GrammarError
+from llmd.api.messages import Vocabulary
+from llmd.engine.channel import Channel
+from llmd.engine.grammar_frames import Compile, Compiled, Fill, Filled, Forget, Fork, Ready, ToGrammars
+from llmd.engine.mask_memory import MaskMemory
+from llmd.grammar.compiler import GrammarCompiler
+from llmd.grammar.masks import MaskFiller, MaskRow
+from llmd.grammar.matcher import Matcher
+
+MASK_THREADS = 4
+# A mask is waited for by every running stream: it gets the interpreter's lock back at once from a grammar that is being
+# prepared.
+_SWITCH_INTERVAL_S = 1e-4
+
+log = logging.getLogger(__name__)
+
+
+def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> None:
+    """Serve until the engine has gone."""
+    # The engine decides when this ends; a terminal's Ctrl-C reaches both.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    with os.fdopen(vocabulary_fd, "rb") as file:
+        vocabulary = msgspec.msgpack.decode(file.read(), type=Vocabulary)
+    with socket.socket(fileno=socket_fd) as sock:
+        channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
+        GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()
+
+
+class GrammarWorker:
+    """A thread compiles, so that a long grammar holds up those that wait for theirs and nobody else."""
+
+    def __init__(
+        self, channel: Channel[ToGrammars], vocabulary: Vocabulary, vocab_size: int, masks: MaskMemory
+    ) -> None:
+        self._channel = channel
+        self._sending = threading.Lock()
+        self._masks = masks
+        self._compiler = GrammarCompiler(vocabulary, vocab_size)
+        self._filler = MaskFiller(vocab_size, MASK_THREADS)
+        self._compiling = ThreadPoolExecutor(1, "grammars")
+        self._matchers: dict[int, Future[Matcher]] = {}
+
+    def serve(self) -> None:
+        """Do what the engine says until it has gone."""
+        try:
+            self._send(Ready())
+            while not self._channel.closed:
+                for message in self._channel.receive(wait=True):
+                    self._handle(message)
+        except ConnectionError:
+            log.info("engine_gone")
+        finally:
+            self._compiling.shutdown(wait=False, cancel_futures=True)
+
+    def _handle(self, message: ToGrammars) -> None:
+        match message:
+            case Compile(sequence_id=sequence_id):
+                self._matchers[sequence_id] = self._compiling.submit(self._compile, message)
+            case Fork(parent_id=parent_id, child_id=child_id):
+                child: Future[Matcher] = Future()
+                child.set_result(self._matchers[parent_id].result().fork())
+                self._matchers[child_id] = child
+            case Forget(sequence_id=sequence_id):
+                self._matchers.pop(sequence_id).cancel()
+            case Fill():
+                self._send(Filled(self._fill(message)))
+
+    def _compile(self, message: Compile) -> Matcher:
+        """A matcher behind the output that the answer already has; the engine is told."""
+        reply = Compiled(message.sequence_id)
+        try:
+            matcher = self._compiler.compile(message.grammar)
+            matcher.accept(message.output)
+        except GrammarError as error:
+            reply = Compiled(message.sequence_id, error.message, error.hint)
+            raise
+        except BaseException:
+            log.exception("grammar_not_compiled")
+            os._exit(1)  # the engine hears of it, and begins anew
+        finally:
+            self._send(reply)
+        return matcher
+
+    def _fill(self, message: Fill) -> dict[int, str]:
+        rows = [
+            MaskRow(self._matchers[row.sequence_id].result(), row.stop_ids, row.new, row.longer)
+            for row in message.rows
+        ]
+        masks, failed = self._filler.fill(rows)
+        self._masks.first(len(rows))[:] = masks
+        return failed
+
+    def _send(self, message: msgspec.Struct) -> None:
+        with self._sending:
+            self._channel.send(message)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
