@@ -51,18 +51,18 @@ class Reader(Struct, frozen=True):
     window: int
 
 
-def read_inputs(fields: RequestFields) -> tuple[Text, ...]:
-    """A text or several, token ids or several lists of them.
+def read_inputs(fields: RequestFields, name: str = "input") -> tuple[Text, ...]:
+    """A text or several, token ids or several lists of them; ``name`` is the field that has them.
 
     Raises:
         BadRequestError: there is none, one of them is empty, or there are too many.
     """
-    value = fields.value("input")
+    value = fields.value(name)
     several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
     texts = tuple(_text(item) for item in several)
     if len(texts) > MAX_INPUTS or any(text is None for text in texts):
         expected = f"text, token ids, or a list of at most {MAX_INPUTS} of them, none of them empty"
-        raise fields.invalid("input", expected)
+        raise fields.invalid(name, expected)
     return tuple(text for text in texts if text is not None)
 
 

@@ -16,7 +16,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.llamacpp import completion, state, tokens
+    from llmd.server.dialects.llamacpp import completion, embedding, state, tokens
 
     return [
         Route("POST", "/tokenize", tokens.tokenize),
@@ -26,4 +26,6 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/slots", state.slots),
         Route("POST", "/completion", completion.complete),
         Route("POST", "/infill", completion.infill),
+        Route("POST", "/embedding", embedding.embed),
+        Route("POST", "/embeddings", embedding.embed_or_openai),
     ]
