@@ -32,6 +32,7 @@ from llmd.server.device_check import DeviceCheck
 from llmd.server.engines.engine_process import engine_command
 from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.engines.waiting_room import QueueLimits
+from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.app import build_app
 from llmd.server.http.certificate import certificate_for
@@ -297,6 +298,7 @@ def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
         gc.collect()
         gc.freeze()
 
+    map_large_blocks()
     raise_descriptor_limit(2 * daemon.max_connections)
     asyncio.run(main())
 
