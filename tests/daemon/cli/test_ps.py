@@ -14,8 +14,8 @@ from llmd.cli import ps
 Llmd = Callable[..., Any]
 
 STAGES = [
-    {"device": "cpu", "first": 0, "last": 4, "weight_bytes": 100, "kv_bytes": 10},
-    {"device": "reference", "first": 4, "last": 6, "weight_bytes": 50, "kv_bytes": 5},
+    {"device": "cpu", "first": 0, "last": 4, "weight_bytes": 100, "kv_bytes": 10, "step_bytes": 2},
+    {"device": "reference", "first": 4, "last": 6, "weight_bytes": 50, "kv_bytes": 5, "step_bytes": 1},
 ]
 REPORT = {
     "running": 2,
@@ -62,11 +62,13 @@ def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
 
 def test_layers_are_named_as_people_count_them() -> None:
     assert ps.where(LOADED) == "cpu 0–3, reference 4–5"
-    assert ps.size_of(LOADED) == 165
+    assert ps.size_of(LOADED) == 168
 
 
 def test_counts_blocks_requests_and_tokens() -> None:
     assert (ps.kv(LOADED), ps.requests(LOADED), ps.rate(LOADED)) == ("7/64", "2/1", "30.0")
+    encoder = {**LOADED, "report": {**REPORT, "kv_blocks_used": 0, "kv_blocks_total": 0}}
+    assert ps.kv(encoder) == ""
 
 
 def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:

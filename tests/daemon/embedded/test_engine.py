@@ -19,7 +19,7 @@ QUESTION = "hello"
 def test_knows_its_model_its_device_and_its_memory(engine: Engine) -> None:
     assert (engine.model_name, engine.device_name) == ("tiny", "reference")
     (stage,) = engine.loaded.stages
-    assert engine.memory_bytes == stage.weight_bytes + stage.kv_bytes
+    assert engine.memory_bytes == stage.size_bytes == stage.weight_bytes + stage.kv_bytes + stage.step_bytes
     assert stage.kv_bytes <= 16 << 20
 
 

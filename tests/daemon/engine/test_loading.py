@@ -105,6 +105,7 @@ def test_progress_is_reported_for_each_stage(directory: Path) -> None:
 def test_the_kv_memory_bounds_the_pool(load: MakeModel) -> None:
     small = load(kv_memory=1 << 14).loaded
     assert small.stages[0].kv_bytes <= 1 << 14
+    assert small.kv_tokens is not None
     assert small.kv_tokens <= CASE.context_len
     assert small.stages[0].kv_bytes < load().loaded.stages[0].kv_bytes
     with pytest.raises(MemoryBudgetError, match="the budget is 100"):

@@ -11,6 +11,8 @@ from llmd.engine.composition import make_host
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.plugin_host import PluginHost
+from tests.golden.models.embedding import ENCODERS
+from tests.serving.encoder import write_encoder
 from tests.serving.model import write_embedding_model, write_model
 
 
@@ -45,7 +47,7 @@ def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
     with model.resources:
         (stage,) = model.loaded.stages
     assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
-    assert need.total_bytes == stage.weight_bytes + stage.kv_bytes
+    assert need.total_bytes == stage.size_bytes
 
 
 def test_is_what_loading_a_model_that_embeds_takes(tmp_path: Path, host: PluginHost) -> None:
@@ -59,6 +61,23 @@ def test_is_what_loading_a_model_that_embeds_takes(tmp_path: Path, host: PluginH
         with pytest.raises(UnsupportedModelError, match="cannot generate"):
             _ = model.core
     assert (need.weight_bytes, need.kv_bytes) == (stage.weight_bytes, stage.kv_bytes)
+
+
+def test_an_encoder_keeps_nothing_and_needs_room_for_its_longest_text(
+    tmp_path: Path, host: PluginHost
+) -> None:
+    case = ENCODERS[0]
+    load = Load(str(write_encoder(case, tmp_path / "e")), device="reference", chunk_len=8)
+    need = need_of(load, host)
+    model = loaded(load, host)
+    with model.resources:
+        (stage,) = model.loaded.stages
+        assert model.loaded.kv_tokens is None
+        assert model.loaded.window == model.loaded.context_len
+    assert (need.kv_bytes, need.total_bytes) == (0, stage.size_bytes)
+    assert stage.step_bytes >= model.loaded.context_len * 32 * 4
+    shorter = structs.replace(load, context_len=model.loaded.context_len // 2)
+    assert need_of(shorter, host).step_bytes * 2 == need.step_bytes
 
 
 def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(

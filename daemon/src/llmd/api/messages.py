@@ -209,19 +209,25 @@ class Loading(msgspec.Struct, frozen=True, tag=True):
 
 
 class StageReport(msgspec.Struct, frozen=True):
-    """A stage as it was built; layers ``[first, last)``."""
+    """A stage as it was built; layers ``[first, last)``. ``step_bytes`` are those of the rows of one step."""
 
     device: str
     first: int
     last: int
     weight_bytes: int
     kv_bytes: int
+    step_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes of its device."""
+        return self.weight_bytes + self.kv_bytes + self.step_bytes
 
 
 class Loaded(msgspec.Struct, frozen=True, tag=True):
     """The engine accepts requests. ``notices`` tells people about conversions and limits that they should know.
 
-    ``kv_tokens`` is how many tokens the smallest KV pool holds. ``embedding`` is there where the model embeds, and does
+    ``kv_tokens`` is how many tokens the smallest KV pool holds, None where the model keeps none. ``embedding`` is there where the model embeds, and does
     not generate.
     """
 
@@ -232,10 +238,15 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     num_parameters: int
     formats: tuple[Format, ...]
     stages: tuple[StageReport, ...]
-    kv_tokens: int
+    kv_tokens: int | None
     load_s: float
     notices: tuple[str, ...] = ()
     embedding: Embedding | None = None
+
+    @property
+    def window(self) -> int:
+        """How many tokens prompt and answer may have together: what the KV pool leaves of the context."""
+        return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
 
 class Logprobs(msgspec.Struct, frozen=True, array_like=True):

@@ -18,8 +18,8 @@ Row = Mapping[str, Any]
 
 
 def size_of(row: Row) -> int:
-    """Bytes of weights and of KV blocks."""
-    return sum(stage["weight_bytes"] + stage["kv_bytes"] for stage in _stages(row))
+    """Bytes of weights, of KV blocks and of a step's rows."""
+    return sum(stage[part] for stage in _stages(row) for part in ("weight_bytes", "kv_bytes", "step_bytes"))
 
 
 def where(row: Row) -> str:
@@ -28,9 +28,10 @@ def where(row: Row) -> str:
 
 
 def kv(row: Row) -> str:
-    """KV blocks in use, of all."""
+    """KV blocks in use, of all; nothing of a model that keeps none."""
     report = row["report"]
-    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']}" if report else ""
+    has_blocks = report and report["kv_blocks_total"]
+    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']}" if has_blocks else ""
 
 
 def requests(row: Row) -> str:

@@ -34,7 +34,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     in time, where its client takes nothing of what is sent to it for ``write_timeout_s``, and where nothing is asked for
     ``idle_timeout_s``, which is longer than what proxies keep.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
-    weights and KV pools of all models together; None is what the machine had available when the daemon started.
+    weights, KV pools and steps of all models together; None is what the machine had available when the daemon started.
 
     ``tool_parser`` and ``reasoning_parser`` read calls and reasoning in answers: ``auto`` takes those that the model's
     template asks for, ``none`` leaves them text. ``otlp_endpoint`` is the URL of a collector of OpenTelemetry that gets a

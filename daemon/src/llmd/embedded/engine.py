@@ -128,7 +128,7 @@ class Engine:
     @property
     def memory_bytes(self) -> int:
         """Bytes of weights and of the KV pool."""
-        return sum(stage.weight_bytes + stage.kv_bytes for stage in self._loaded.stages)
+        return sum(stage.size_bytes for stage in self._loaded.stages)
 
     @property
     def loaded(self) -> Loaded:
@@ -233,7 +233,7 @@ class Engine:
 
     @property
     def _window(self) -> int:
-        return min(self._loaded.context_len, self._loaded.kv_tokens)
+        return self._loaded.window
 
     @property
     def _tokens(self) -> TokenQueue:

@@ -35,6 +35,8 @@ SCORED_ROWS = 16
 """Rows of a step that may return logits beside those that draw: prompts that are scored, and `EngineCore.forward`. Each
 takes two rows of logits of every step on its way."""
 
+FLOAT_BYTES = 4
+
 OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
 
@@ -130,7 +132,7 @@ def _generating(
         load, plan, placed, slots=load.slots, context_len=plan.context_len, chunk_len=limits.max_planned
     )
     stage_limits = StageLimits(
-        max_rows=load.slots + load.chunk_len,
+        max_rows=most_rows(load, model),
         max_sequences=load.slots + 1,
         max_outputs=limits.max_outputs,
         kv_dtype=load.kv_dtype,
@@ -146,7 +148,7 @@ def _embedding(
     assert model.embedding is not None
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
-    stage_limits = StageLimits(limits.max_rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
+    stage_limits = StageLimits(most_rows(load, model), MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
     chain = _build_chain(load, placed, budget, stage_limits, stack)
     core = EmbeddingCore(chain, plan.groups, budget, limits, model.embedding.poolings)
     return core, budget, chain
@@ -294,16 +296,35 @@ def _describe(
         max_context_len=model.plan.max_context_len,
         num_parameters=model.checkpoint.num_parameters,
         formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
-        stages=tuple(_report(load, one, budget) for one in placed),
-        kv_tokens=budget.max_tokens,
+        stages=tuple(_report(load, one, budget, most_rows(load, model)) for one in placed),
+        kv_tokens=budget.max_tokens if model.plan.groups else None,
         load_s=load_s,
         notices=tuple(notices),
         embedding=model.embedding,
     )
 
 
-def _report(load: Load, one: _Placed, budget: KVBudget) -> StageReport:
+def most_rows(load: Load, model: OpenModel) -> int:
+    """The most rows that a step has."""
+    if model.embedding is None:
+        return load.slots + load.chunk_len
+    return EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
+
+
+def step_bytes(program: Program, max_rows: int) -> int:
+    """Bytes of the rows of one step. What a device needs beside them, or for further steps on their way, it alone knows."""
+    return max_rows * sum(program.slot_widths) * FLOAT_BYTES
+
+
+def _report(load: Load, one: _Placed, budget: KVBudget, max_rows: int) -> StageReport:
     groups = [group.id for group in one.program.groups if group.layers]
     kv_bytes = sum(budget.num_blocks[g] * one.parts.kv_bytes(g, load.kv_dtype) for g in groups)
     weights = sum(weight_bytes(weight) for weight in one.program.weights)
-    return StageReport(one.device.info.name, one.spec.first, one.spec.last, weights, kv_bytes)
+    return StageReport(
+        one.device.info.name,
+        one.spec.first,
+        one.spec.last,
+        weights,
+        kv_bytes,
+        step_bytes(one.program, max_rows),
+    )

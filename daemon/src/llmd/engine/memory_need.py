@@ -13,9 +13,10 @@ from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
+from llmd.api.program import Program
 from llmd.engine.embedding_core import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
-from llmd.engine.loading import check_stages, part_range
+from llmd.engine.loading import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import format_policy, weight_bytes
@@ -25,7 +26,7 @@ LEAST_KV_TOKENS = 2048
 
 
 class MemoryNeed(msgspec.Struct, frozen=True):
-    """Bytes of weights in the formats of their devices, and the least and the most of keys and values.
+    """Bytes of weights in the formats of their devices, of the rows of a step, and the least and the most of keys and values.
 
     ``kv_bytes`` is the pool that was asked for, else the smallest that makes sense; ``most_kv_bytes`` holds every slot
     at full context.
@@ -34,10 +35,11 @@ class MemoryNeed(msgspec.Struct, frozen=True):
     weight_bytes: int
     kv_bytes: int
     most_kv_bytes: int
+    step_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:
-        return self.weight_bytes + self.kv_bytes
+        return self.weight_bytes + self.kv_bytes + self.step_bytes
 
 
 def memory_need(
@@ -52,7 +54,7 @@ def memory_need(
     try:
         specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
         check_stages(specs, model.plan.num_layers)
-        weights = sum(_stage_bytes(load, model, device(spec.device), spec) for spec in specs)
+        programs = [_program(load, model, device(spec.device), spec) for spec in specs]
     finally:
         model.checkpoint.close()
     slots, most_len, chunk_len = load.slots, model.plan.context_len, load.chunk_len
@@ -62,14 +64,15 @@ def memory_need(
     most = _kv_bytes(load, model.plan, slots, most_len, chunk_len)
     least = _kv_bytes(load, model.plan, 1, min(most_len, LEAST_KV_TOKENS), chunk_len)
     asked = least if load.kv_memory is None else min(load.kv_memory, most)
-    return MemoryNeed(weights, asked, most)
+    weights = sum(weight_bytes(weight) for program in programs for weight in program.weights)
+    rows = most_rows(load, model)
+    return MemoryNeed(weights, asked, most, sum(step_bytes(program, rows) for program in programs))
 
 
-def _stage_bytes(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) -> int:
+def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) -> Program:
     formats = format_policy(model.checkpoint, info.formats, load.quant)
     first, last = part_range(model.plan, spec)
-    program = lower(model.plan, first, last, format_of=formats, patterns=info.patterns)
-    return sum(weight_bytes(weight) for weight in program.weights)
+    return lower(model.plan, first, last, format_of=formats, patterns=info.patterns)
 
 
 def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:

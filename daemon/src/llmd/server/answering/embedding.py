@@ -8,8 +8,10 @@ from contextlib import closing
 
 from msgspec import Struct
 
+from llmd.api.embedding import Embedding
 from llmd.api.messages import EmbedText
-from llmd.server.answering.exchange import reply_headers
+from llmd.chat.truncation import Fitted
+from llmd.server.answering.exchange import reply_headers, wait_for
 from llmd.server.answering.purpose import embedding_of
 from llmd.server.answering.vectors import (
     EmbeddingRequest,
@@ -54,16 +56,18 @@ class EmbeddingExchange(Struct, frozen=True):
             LlmdError: the model cannot answer, not this request, or not in time.
             BusyError: too many wait for the model.
         """
-        begun, record = time.monotonic_ns(), current_record()
+        begun, record, load_ns = time.monotonic_ns(), current_record(), 0
+
+        async def prepare(ready: ReadyModel) -> tuple[Embedding, list[Fitted]]:
+            nonlocal load_ns
+            load_ns = time.monotonic_ns() - begun
+            embedding = embedding_of(self.model.name, ready.loaded)
+            check_nested(embedding, self.request.dimensions)
+            reader = Reader(embedding, ready.text.tokenizer, ready.loaded.vocab_size, ready.window)
+            return embedding, await service.in_thread(to_tokens, reader, self.request)
+
         with self.model.in_use(self.keep_alive_s):
-            with self.model.supervisor.place(record):
-                async with record.in_time():
-                    ready = await self.model.ready()
-                    load_ns = time.monotonic_ns() - begun
-                    embedding = embedding_of(self.model.name, ready.loaded)
-                    check_nested(embedding, self.request.dimensions)
-                    reader = Reader(embedding, ready.text.tokenizer, ready.loaded.vocab_size, ready.window)
-                    texts = await service.in_thread(to_tokens, reader, self.request)
+            ready, (embedding, texts) = await wait_for(self.model, prepare)
             found = await vectors_of(ready, [EmbedText(0, text.tokens) for text in texts], record)
         vectors = await service.in_thread(to_vectors, found, embedding, self.request)
         record.finish = "stop"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct, structs
@@ -19,6 +20,7 @@ from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
 
 HEADER_LEN = 1000
+Prepared = TypeVar("Prepared")
 
 
 class Exchange(Struct, frozen=True):
@@ -43,17 +45,32 @@ class Exchange(Struct, frozen=True):
             LlmdError: the model cannot answer, not this request, or not in time.
             BusyError: too many wait for the model.
         """
-        record = current_record()
         with ExitStack() as held:
             held.enter_context(self.model.in_use(self.keep_alive_s))
-            with self.model.supervisor.place(record):
-                async with record.in_time():
-                    ready = await self.model.ready()
-                    check_generates(self.model.name, ready.loaded)
-                    request = await _bound(ready, await self.prepare(ready))
+            ready, request = await wait_for(self.model, self._request)
             generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
             generation.held.push(held.pop_all())
         return ready, generation
+
+    async def _request(self, ready: ReadyModel) -> GenerationRequest:
+        check_generates(self.model.name, ready.loaded)
+        return await _bound(ready, await self.prepare(ready))
+
+
+async def wait_for(
+    model: AnsweringModel, prepare: Callable[[ReadyModel], Awaitable[Prepared]]
+) -> tuple[ReadyModel, Prepared]:
+    """Wait, with a place in the queue, until a model can answer and its engine can be asked. The caller holds the model.
+
+    Raises:
+        LlmdError: the model cannot answer, not this request, or not in time.
+        BusyError: too many wait for the model.
+    """
+    record = current_record()
+    with model.supervisor.place(record):
+        async with record.in_time():
+            ready = await model.ready()
+            return ready, await prepare(ready)
 
 
 def reply_headers(name: str, ignored: tuple[str, ...]) -> dict[str, str]:

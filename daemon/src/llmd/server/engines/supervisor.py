@@ -173,8 +173,8 @@ class Supervisor:
         """
         record = record or RequestRecord()
         last = len(requests) - 1
-        places = [int(not together or index == last) for index in range(len(requests))]
-        submits, sequences = self._enter(requests, places, record)
+        counts = [int(not together or index == last) for index in range(len(requests))]
+        submits, sequences = self._enter(requests, counts, record)
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
         self._run_sequences(stream, submits, sequences, record)
         return stream
@@ -191,16 +191,24 @@ class Supervisor:
         return mailbox
 
     def _enter(
-        self, requests: Sequence[TokenRequest], places: Sequence[int], record: RequestRecord
+        self, requests: Sequence[TokenRequest], counts: Sequence[int], record: RequestRecord
     ) -> tuple[list[Submit], list[SequenceRecord]]:
         """Take so many places in the queue for each request."""
-        now, num_tokens = time.monotonic(), sum(len(r.prompt) for r in requests)
-        self._room.enter(record.key, sum(places), num_tokens, now)
-        sequences = [
-            SequenceRecord(record, Place(record.key, count, len(r.prompt)), now, leads=r.sampling.choice == 0)
-            for count, r in zip(places, requests, strict=True)
-        ]
+        leads = [r.sampling.choice == 0 for r in requests]
+        places = [Place(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)]
+        sequences = self._take(places, leads, record)
         return [r.submit(next(self._ids)) for r in requests], sequences
+
+    def _take(
+        self, places: Sequence[Place], leads: Sequence[bool], record: RequestRecord
+    ) -> list[SequenceRecord]:
+        """Take places in the queue, one for each sequence, and all of them or none."""
+        now = time.monotonic()
+        self._room.enter(
+            record.key, sum(one.sequences for one in places), sum(one.tokens for one in places), now
+        )
+        pairs = zip(places, leads, strict=True)
+        return [SequenceRecord(record, place, now, leads=lead) for place, lead in pairs]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
         """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
@@ -209,13 +217,13 @@ class Supervisor:
         Raises:
             BusyError: too many wait already.
         """
-        self._room.enter(record.key, 1, sum(len(text.tokens) for text in texts), time.monotonic())
+        # The engine answers in order: the last text has the place of all.
+        last = len(texts) - 1
+        places = [Place(record.key, int(i == last), len(text.tokens)) for i, text in enumerate(texts)]
+        sequences = self._take(places, [True] * len(texts), record)
         group = next(self._ids)
         requests = [structs.replace(text, request_id=next(self._ids), group=group) for text in texts]
         mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
-        # The engine answers in order: the last text has the place of all.
-        places = [Place(record.key, int(r is requests[-1]), len(r.tokens)) for r in requests]
-        sequences = [SequenceRecord(record, place, time.monotonic(), leads=True) for place in places]
         self._run_sequences(mailbox, requests, sequences, record)
         return mailbox
 

@@ -145,7 +145,7 @@ class Residents:
             self._promised[model] = need.total_bytes
             return None
         kv_bytes = min(need.kv_bytes + left // 2, need.most_kv_bytes)
-        self._promised[model] = need.weight_bytes + kv_bytes
+        self._promised[model] = need.weight_bytes + need.step_bytes + kv_bytes
         return kv_bytes
 
     async def _room(self, model: ServedModel, need: MemoryNeed) -> int:
@@ -217,7 +217,8 @@ async def _came(event: asyncio.Event, limit_s: float) -> bool:
 def _too_large(name: str, need: MemoryNeed, decision: Never) -> MemoryBudgetError:
     beside = f" beside {', '.join(decision.pinned)}, which stay loaded" if decision.pinned else ""
     return MemoryBudgetError(
-        f"{name} needs {need.total_bytes} bytes ({need.weight_bytes} of weights, {need.kv_bytes} of keys and values), "
+        f"{name} needs {need.total_bytes} bytes ({need.weight_bytes} of weights, {need.kv_bytes} of keys and values, "
+        f"{need.step_bytes} of the rows of a step), "
         f"and {decision.most_bytes} can be had{beside}",
         hint="quantise it with --quant q8, choose a smaller one, or raise --max-memory",
     )

@@ -28,7 +28,7 @@ class ReadyModel(Struct, frozen=True):
 
     @property
     def window(self) -> int:
-        return window_of(self.loaded)
+        return self.loaded.window
 
 
 class ServedModel:
@@ -91,9 +91,9 @@ class ServedModel:
 
     @property
     def size_bytes(self) -> int:
-        """Weights and KV pools; 0 until it is loaded."""
+        """Weights, KV pools and the rows of a step; 0 until it is loaded."""
         stages = self.loaded.stages if self.loaded else ()
-        return sum(stage.weight_bytes + stage.kv_bytes for stage in stages)
+        return sum(stage.size_bytes for stage in stages)
 
     @property
     def never_loaded(self) -> bool:
@@ -118,11 +118,6 @@ class ServedModel:
         await asyncio.wait({self._text})
         if self._lease is not None:
             self._lease.close()
-
-
-def window_of(loaded: Loaded) -> int:
-    """The window that the KV pool leaves of the context."""
-    return min(loaded.context_len, loaded.kv_tokens)
 
 
 def _retrieve(text: asyncio.Future[ModelText]) -> None:

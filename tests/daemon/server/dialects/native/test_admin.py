@@ -54,7 +54,9 @@ def test_models_of_the_command_line_stay_for_ever_unless_the_flag_says_how_long(
         assert chat(daemon).status == 200
         (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
         assert (row["pinned"], row["expires_at"], row["users"]) == (True, None, 0)
-        assert row["size_bytes"] == sum(s["weight_bytes"] + s["kv_bytes"] for s in row["loaded"]["stages"])
+        assert row["size_bytes"] == sum(
+            s["weight_bytes"] + s["kv_bytes"] + s["step_bytes"] for s in row["loaded"]["stages"]
+        )
     with running_daemon(directories, keep_alive="10m") as daemon:
         (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
         left = datetime.fromisoformat(row["expires_at"]) - datetime.now(UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,13 @@ def test_documents_get_the_scores_of_transformers(encoders: RunningDaemon, case:
 def test_scores_are_bare_where_the_configuration_says_so(encoders: RunningDaemon) -> None:
     expected = read_ranking(SCORERS[0]).log_odds.tolist()
     assert scores(ask(encoders, model=BARE, documents=SHORT_DOCUMENTS)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_fields_about_prompts_are_named_as_ignored(encoders: RunningDaemon) -> None:
+    asked: dict[str, Any] = {"model": SCORERS[0].name, "documents": SHORT_DOCUMENTS}
+    reply = ask(encoders, **asked, priority=3, cache_salt="s", user="me")
+    assert reply.headers["x-llmd-ignored"] == "cache_salt, priority, user"
+    assert "x-llmd-ignored" not in ask(encoders, **asked, priority=0).headers
 
 
 @each_case

@@ -13,7 +13,7 @@ from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
-from llmd.server.models.served_model import ServedModel, window_of
+from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
 SCHEMA = 1
@@ -122,5 +122,5 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
     }
     if loaded is not None:
         row["loaded"] = msgspec.to_builtins(loaded)
-        row["context_len"] = window_of(loaded)
+        row["context_len"] = loaded.window
     return row

@@ -15,7 +15,7 @@ from llmd.server.dialects.ollama.names import KnownModel, known_models
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.json_response import json_response
 from llmd.server.models.model_table import ModelTable
-from llmd.server.models.served_model import ServedModel, window_of
+from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
 # As Ollama writes that a model stays until it is told to go.
@@ -54,7 +54,7 @@ def _entry(model: KnownModel) -> dict[str, Any]:
 
 def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
     described = describe_model(describe(model.name, model.directory))
-    sizes = [(stage.device, stage.weight_bytes + stage.kv_bytes) for stage in loaded.stages]
+    sizes = [(stage.device, stage.size_bytes) for stage in loaded.stages]
     return {
         "name": model.name,
         "model": model.name,
@@ -63,7 +63,7 @@ def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
         "details": described.details(),
         "expires_at": rfc3339_of(_expiry(model)),
         "size_vram": sum(size for device, size in sizes if device not in MAIN_MEMORY),
-        "context_length": window_of(loaded),
+        "context_length": loaded.window,
     }
 
 

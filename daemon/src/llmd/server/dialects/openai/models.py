@@ -12,7 +12,7 @@ from llmd.registry.derived import DerivedModels
 from llmd.registry.stored_model import StoredModel
 from llmd.server.http.json_response import json_response
 from llmd.server.models.model_table import matching
-from llmd.server.models.served_model import ServedModel, window_of
+from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
 OWNER = "llmd"
@@ -71,7 +71,7 @@ def _derived_entries(derived: DerivedModels, models: list[dict[str, Any]]) -> li
 
 def _served_entry(name: str, model: ServedModel) -> dict[str, Any]:
     loaded = model.loaded
-    window = window_of(loaded) if loaded else None
+    window = loaded.window if loaded else None
     meta = {"n_ctx_train": loaded.max_context_len, "n_params": loaded.num_parameters} if loaded else {}
     size = {"size": sum(stage.weight_bytes for stage in loaded.stages)} if loaded else {}
     return _entry(name, str(model.directory), model.created, window, model.status) | {"meta": meta | size}

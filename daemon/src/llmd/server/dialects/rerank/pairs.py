@@ -25,6 +25,7 @@ class Pairs(Struct, frozen=True):
     pairs: tuple[TokenPair, ...]
     function: ScoreFunction
     truncated_tokens: int
+    ignored: tuple[str, ...]
 
     async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
         """The relevance of each document.
@@ -37,7 +38,7 @@ class Pairs(Struct, frozen=True):
         numbers = [float(number) for (number,) in (np.frombuffer(vector, "<f4") for vector in vectors)]
         record.finish = "stop"
         scores = list(map(logistic, numbers)) if self.function == "sigmoid" else numbers
-        return Scores(scores, sum(len(text.tokens) for text in texts), self.truncated_tokens)
+        return Scores(scores, sum(len(text.tokens) for text in texts), self.truncated_tokens, self.ignored)
 
 
 def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pairs:
@@ -61,4 +62,4 @@ def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pair
     longest = max(len(pair.ids) for pair in pairs)
     if longest > ready.window:
         raise ContextLengthError(longest, ready.window, param="documents")
-    return Pairs(pairs, function, documents.truncated_tokens)
+    return Pairs(pairs, function, documents.truncated_tokens, asked.prompt_fields)

@@ -6,7 +6,7 @@ import math
 
 from msgspec import Struct
 
-from llmd.server.answering.exchange import reply_headers
+from llmd.server.answering.exchange import reply_headers, wait_for
 from llmd.server.answering.vectors import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
@@ -25,9 +25,9 @@ class Ranking(Struct, frozen=True):
     ignored: tuple[str, ...]
     asked: Asked
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, scores: Scores) -> dict[str, str]:
         """Headers of the reply."""
-        return reply_headers(self.model.name, self.ignored)
+        return reply_headers(self.model.name, tuple(sorted(self.ignored + scores.ignored)))
 
     async def scores(self, service: Service) -> Scores:
         """Wait for the model and for the score of every document.
@@ -36,13 +36,11 @@ class Ranking(Struct, frozen=True):
             LlmdError: the model does not rank, cannot answer this request, or not in time; or a score is no number.
             BusyError: too many wait for the model.
         """
-        record = current_record()
         with self.model.in_use(self.asked.keep_alive_s):
-            with self.model.supervisor.place(record):
-                async with record.in_time():
-                    ready = await self.model.ready()
-                    work = await service.in_thread(prepare, ready, self.asked)
-            scores = await work.scores(ready, record)
+            ready, work = await wait_for(
+                self.model, lambda ready: service.in_thread(prepare, ready, self.asked)
+            )
+            scores = await work.scores(ready, current_record())
         if not all(map(math.isfinite, scores.relevance)):
             raise not_finite("scores")
         return scores

@@ -35,6 +35,12 @@ class Asked(Struct, frozen=True):
     cache_salt: str
     keep_alive_s: float | None
 
+    @property
+    def prompt_fields(self) -> tuple[str, ...]:
+        """The fields among these that were given and are about prompts, which a cross-encoder has none of."""
+        given = {"cache_salt": self.cache_salt, "priority": self.priority}
+        return tuple(name for name, value in given.items() if value)
+
 
 def read_asked(fields: RequestFields) -> Asked:
     """Read every field.

@@ -26,7 +26,7 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
     ranking = Ranking(model, fields.ignored, asked)
     scores = await ranking.scores(service)
     body = body_of(asked, asked.model or model.name, scores)
-    return json_response(body, headers=ranking.headers() | truncation_header(scores.truncated_tokens))
+    return json_response(body, headers=ranking.headers(scores) | truncation_header(scores.truncated_tokens))
 
 
 def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:
