@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from llmd.api import StageLimits
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import Grammar, SamplingParams, StopParams, Submit, Vocabulary
 from llmd.engine.batch import build_step
 from llmd.engine.chain import Chain
 from llmd.engine.flight import Arrival, Departure
@@ -72,14 +73,50 @@ def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(chain: C
     second.launch_behind(first, chain).draw()
 
 
-def test_a_token_under_a_grammar_is_appended_before_the_next_step(chain: Chain) -> None:
-    class Bound(Grammars):
-        def binds(self, request_id: int) -> bool:
-            return request_id == 1
+@pytest.fixture
+def grammars() -> Iterator[Grammars]:
+    """Sequence 1 is bound to any text of tokens that are letters."""
+    known = Grammars(131, 8)
+    known.learn(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(130)), (), (130,)))
+    known.open(Submit(1, (5, 6, 7), SamplingParams(0), StopParams(4), grammar=Grammar("regex", "[a-z]*")), 0)
+    while not [*known.compiled()]:
+        known.wait(20.0)
+    yield known
+    known.shut_down()
 
+
+def test_a_greedy_token_under_a_grammar_is_left_to_the_device_and_its_mask_follows(
+    chain: Chain, grammars: Grammars
+) -> None:
     one = sequence()
-    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain), Bound(131, 8))
-    assert second.needs_edits
+    first = departure(one, 0, 3, grammars=grammars).launch(chain)
+    second = departure(one, 3, 1, first, grammars)
+    assert second.follows_device
+    behind = second.launch_behind(first, chain)
+    assert second._step.token_ids.tolist() == [-1]
+    with pytest.raises(ValueError, match="before apply_masks"):
+        behind.draw()
+    one.append(first.draw().tokens[0])
+    behind.mask_behind()
+    assert len(behind.draw().tokens) == 1
+
+
+def test_a_sequence_that_has_ended_needs_no_mask_of_its_grammar(chain: Chain, grammars: Grammars) -> None:
+    one = sequence()
+    first = departure(one, 0, 3, grammars=grammars).launch(chain)
+    behind = departure(one, 3, 1, first, grammars).launch_behind(first, chain)
+    grammars.close(1)
+    behind.mask_behind()
+    behind.draw()
+
+
+def test_a_sampled_token_under_a_grammar_is_appended_before_the_next_step(
+    chain: Chain, grammars: Grammars
+) -> None:
+    one = sequence(temperature=0.5)
+    first = departure(one, 0, 3, grammars=grammars).launch(chain)
+    second = departure(one, 3, 1, first, grammars)
+    assert second.needs_appended
     assert not second.follows_device
 
 
@@ -87,7 +124,7 @@ def test_a_sampled_token_is_waited_for_and_takes_its_place(chain: Chain) -> None
     one = sequence(temperature=0.5)
     second = departure(one, 3, 1, departure(one, 0, 3).launch(chain))
     assert not second.follows_device
-    assert not second.needs_edits
+    assert not second.needs_appended
     second.launch(chain, [42])
     assert second._step.token_ids.tolist() == [42]
 
@@ -96,7 +133,7 @@ def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> Non
     one = sequence(presence_penalty=1.0)
     first = departure(one, 0, 3).launch(chain)
     second = departure(one, 3, 1, first)
-    assert second.needs_edits
+    assert second.needs_appended
     assert not second.follows_device
 
 

@@ -17,6 +17,8 @@ END = 128
 VOCABULARY = Vocabulary((*(bytes([value]) for value in range(128)), b"<end>"), (END,), (END,))
 LARGE = Grammar("choice", '["' + "x" * 200_000 + '"]')
 """Larger than what a socket holds that nobody reads."""
+HOSTILE = Grammar("json_schema", '{"type": "integer", "multipleOf": 1000003}')
+"""Compiles for longer than anybody waits."""
 
 
 @pytest.fixture
@@ -74,10 +76,11 @@ def fill_for_ever(process: GrammarProcess) -> None:
         process.fill([row(0)])
 
 
-def test_it_ends_with_the_engine() -> None:
+def test_it_ends_with_the_engine_whatever_it_is_doing() -> None:
     """As where the engine was killed: nothing is told, the socket closes."""
     one = GrammarProcess(VOCABULARY, 129, max_rows=2)
     one.tell(Compile(0, Grammar("regex", "a")))
+    one.tell(Compile(1, HOSTILE))
     assert compiled(one, 1) == [Compiled(0)]
     one._socket.close()
     assert one._process.wait(20.0) == 0

@@ -19,7 +19,9 @@ from llmd.engine.core import EngineCore
 from llmd.engine.grammars import Grammars
 from llmd.grammar.json_schema import schema_grammar
 from llmd.scheduler.sequence import Sequence
+from llmd.testing.null_device import STRIDE, NullDevice, NullStage
 from llmd.testing.plans import TinyModel
+from tests.serving import cores
 
 MakeCore = Callable[..., EngineCore]
 
@@ -305,3 +307,41 @@ def test_masks_are_filled_for_bound_rows_alone() -> None:
     grammars.close(1)
     assert not grammars.binds(1)
     grammars.shut_down()
+
+
+def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
+    """The host's time passes with each look at the clock: a step that is submitted after a wait finds the device idle."""
+    clock = Clock()
+    core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
+    drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}
+    end = next(token for token in range(VOCAB_SIZE) if token not in drawn)
+    core.learn(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(VOCAB_SIZE)), (), (end,)))
+    for request in (
+        submit(1, Grammar("regex", "[a-z]*"), max_tokens=40, stop_ids=()),
+        submit(2, None, max_tokens=40),
+    ):
+        core.submit(msgspec.structs.replace(request, sampling=SamplingParams(0, temperature=0.0)))
+        while not core.step().tokens:
+            pass
+    core.step()
+    (stage,) = core._chain._stages
+    assert isinstance(stage, NullStage)
+    before = stage.idle_s
+    for _ in range(10):
+        assert len(core.step().tokens) == 2
+    assert stage.idle_s == before
+    core.close()
+
+
+class Clock:
+    """Goes on by one second whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def pause(self, seconds: float) -> None:
+        self._now += seconds
+
+    def __call__(self) -> float:
+        self._now += 1.0
+        return self._now

@@ -175,7 +175,7 @@ def test_rows_have_the_masks_that_bind_them() -> None:
                 grammars.wait(20.0)
             sequences += compiled
     assert masked_rows(sequences, sampler, grammars) == [False, True, True, True]
-    masks = RowMasks(sequences, sampler, grammars).filled()
+    masks = RowMasks(sequences, [False, True, True, True], sampler, grammars).filled()
     a, b = 1 << ord("a") % 32, 1 << ord("b") % 32
     assert masks.tolist() == [[1 << 5, 0, 0, a, 0], [0, 0, 0, a | b, 0], [0, 0, 0, a, 0]]
     assert masked_rows(sequences[:1], sampler, grammars) == []

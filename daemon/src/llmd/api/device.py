@@ -126,7 +126,8 @@ class Stage(Protocol):
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         """Finish the rows marked as masked: uint32 ``[masked rows, ceil(vocab / 32)]``, bit ``id % 32`` of word
-        ``id // 32`` set where the id is allowed; rows in the order of the selection.
+        ``id // 32`` set where the id is allowed; rows in the order of the selection. It may come after the ticket that
+        the step is fed from was waited for, while the layers are computed.
         """
         ...
 

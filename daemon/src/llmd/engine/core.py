@@ -172,12 +172,14 @@ class EngineCore:
             self._arrival = following.launch_behind(arrival, self._chain)
             following = None
         drawn = arrival.draw()
-        if following and not following.needs_edits:
+        if following and not following.needs_appended:
             self._launch(following, drawn.tokens)
             following = None
         finishes = [self._append(one, row, drawn) for row, one in enumerate(arrival.drawing)]
         if following:
             self._launch(following, drawn.tokens)
+        elif self._arrival:
+            self._mask(self._arrival)
         # From here on the device works on the next step.
         return self._complete(arrival, drawn, finishes)
 
@@ -185,6 +187,13 @@ class EngineCore:
         """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
         try:
             self._arrival = following.launch(self._chain, tokens)
+        except LlmdError as error:
+            self._failure = error
+
+    def _mask(self, behind: Arrival) -> None:
+        """Let a step that is behind another have the masks that depend on its tokens; a failure is told as of a launch."""
+        try:
+            behind.mask_behind()
         except LlmdError as error:
             self._failure = error
 

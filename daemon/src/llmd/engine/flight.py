@@ -54,13 +54,12 @@ class Departure:
         self._grammars = grammars
         unknown = unknown_rows(step, plan.chunks)
         self._by_device = all(is_greedy(one.sampling) for _, one in unknown)
-        self._edited = any(
-            sampler.edits_logits(one.request_id) or grammars.binds(one.request_id) for _, one in unknown
-        )
+        self._edited = any(sampler.edits_logits(one.request_id) for _, one in unknown)
+        self._bound = any(grammars.binds(one.request_id) for _, one in unknown)
         self._rows = np.array([row for row, _ in unknown], np.int32)
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
-        # What is edited or masked depends on the tokens that are missing.
+        # What is edited depends on the tokens that are missing.
         self._selection = None if self._edited else self._select()
 
     @property
@@ -70,56 +69,72 @@ class Departure:
 
     @property
     def follows_device(self) -> bool:
-        """Whether the device itself can choose every token that is missing, and nothing else depends on them."""
+        """Whether the device itself can choose every token that is missing, and nothing but masks depends on them."""
         return self._by_device and not self._edited
 
     @property
-    def needs_edits(self) -> bool:
+    def needs_appended(self) -> bool:
         """Whether edits or masks of this step depend on tokens that are missing, so that these are appended before."""
-        return self._edited
+        return self._edited or self._bound
 
     def launch_behind(self, before: Arrival, chain: Chain) -> Arrival:
-        """Submit the step right behind another, from which the device takes the tokens."""
+        """Submit the step right behind another, from which the device takes the tokens.
+
+        Masks that depend on these are for `Arrival.mask`, once the tokens are appended.
+        """
         if self._rows.size:
             self._step = fed(self._step, self._rows, self._outputs, before.flight.ticket)
-        return self.launch(chain)
+        if not self._bound:
+            return self.launch(chain)
+        assert self._selection is not None
+        return Arrival(self, self._sampler, chain.submit(self._step, self._selection))
 
     def launch(self, chain: Chain, drawn: Sequence[int] = ()) -> Arrival:
         """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
         selection = self._selection or self._select()
-        masks = RowMasks(self.drawing, self._sampler, self._grammars) if selection.masked.any() else None
-        flight = chain.submit(self._step, selection)
-        if masks:
-            self._apply(masks, flight)
-        return Arrival(self, self._sampler, masks, flight)
+        masks = self.begin_masks()
+        arrival = Arrival(self, self._sampler, chain.submit(self._step, selection))
+        try:
+            arrival.mask(masks)
+        except BaseException:
+            arrival.flight.release()
+            raise
+        return arrival
+
+    def begin_masks(self) -> RowMasks | None:
+        """Begin to fill the masks of the step, whose tokens are all appended; None where it needs none."""
+        return RowMasks(self.drawing, self._masked, self._sampler, self._grammars) if self._masked else None
 
     def _select(self) -> Selection:
-        masked = masked_rows(self.drawing, self._sampler, self._grammars)
-        return build_selection(self._step, self.plan.chunks, self._sampler, masked)
-
-    def _apply(self, masks: RowMasks, flight: Flight) -> None:
-        try:
-            flight.apply_masks(masks.filled())
-        except BaseException:
-            flight.release()
-            raise
+        self._masked = masked_rows(self.drawing, self._sampler, self._grammars)
+        return build_selection(self._step, self.plan.chunks, self._sampler, self._masked)
 
 
 class Arrival:
     """A step on its way; whoever has it releases its ``flight``. ``output_of`` is the output row of each request."""
 
-    def __init__(
-        self, departure: Departure, sampler: Sampler, masks: RowMasks | None, flight: Flight
-    ) -> None:
+    def __init__(self, departure: Departure, sampler: Sampler, flight: Flight) -> None:
         self.plan = departure.plan
         self.copies = departure.copies
         self.drawing = departure.drawing
         self.flight = flight
+        self._departure = departure
         self._sampler = sampler
-        self._masks = masks
+        self._masks: RowMasks | None = None
         self.output_of = {one.request_id: row for row, one in enumerate(departure.drawing)}
+
+    def mask(self, masks: RowMasks | None) -> None:
+        """Wait for the masks of the step and let the device finish the rows that need one."""
+        if masks is not None:
+            self._masks = masks
+            self.flight.apply_masks(masks.filled())
+
+    def mask_behind(self) -> None:
+        """The same where the step went behind another, whose tokens are appended now; nothing where it has its masks."""
+        if self._masks is None:
+            self.mask(self._departure.begin_masks())
 
     def draw(self) -> Drawn:
         """Wait for the step and draw; sequences and sampler are left as they were."""

@@ -44,6 +44,9 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     with socket.socket(fileno=socket_fd) as sock:
         channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
         GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()
+    os._exit(
+        0
+    )  # without waiting for a grammar that is being compiled: whoever starts the engine anew waits for this end
 
 
 class GrammarWorker:

@@ -12,6 +12,7 @@ from llmd.api.errors import GrammarError, LlmdError
 from llmd.api.messages import Submit, Vocabulary
 from llmd.engine.grammar_frames import BoundRow, Compile, Forget, Fork
 from llmd.engine.grammar_process import GrammarProcess
+from llmd.engine.mask_memory import mask_words
 from llmd.grammar.masks import Masks
 from llmd.scheduler.sequence import Sequence as Running
 
@@ -42,6 +43,7 @@ class Grammars:
     def __init__(self, vocab_size: int, max_rows: int) -> None:
         """At most ``max_rows`` rows are drawn from in a step."""
         self._vocab_size = vocab_size
+        self.mask_words = mask_words(vocab_size)
         self._max_rows = max_rows
         self._end_ids: tuple[int, ...] = ()
         self._process: GrammarProcess | None = None
