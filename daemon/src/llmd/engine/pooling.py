@@ -94,11 +94,16 @@ class _Sum:
     def add(self, rows: Rows) -> None:
         if self._total is None:
             self._total = np.zeros(rows.shape[1])
-        for row in rows:
-            self._count += 1
-            weight = self._count if self._pooling == "weighted_mean" else 1
-            self._weight += weight
-            self._total += row.astype(np.float64) * weight
+        first, self._count = self._count + 1, self._count + len(rows)
+        weighted = rows.astype(np.float64)
+        if self._pooling == "weighted_mean":
+            weights = np.arange(first, self._count + 1)
+            weighted *= weights[:, None]
+            self._weight += int(weights.sum())
+        else:
+            self._weight = self._count
+        for row in weighted:
+            self._total += row
 
     def vector(self) -> Vector:
         assert self._total is not None, "a text has at least one token"
