@@ -5,9 +5,10 @@ import resource
 import socket
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
-from llmd.api.messages import Ask, Cancel, Report, ToEngine
+from llmd.api.messages import Ask, Cancel, FromFront, PackedVocabulary, Report, Vocabulary
 from llmd.engine.channel import Channel, engine_end
 from llmd.engine.frames import encode_frame
 
@@ -24,7 +25,7 @@ def many_descriptors() -> Iterator[None]:
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, Channel[ToEngine]]]:
+def pair() -> Iterator[tuple[socket.socket, Channel[FromFront]]]:
     front, engine = socket.socketpair()
     with front, engine:
         yield front, engine_end(engine)
@@ -40,24 +41,26 @@ def test_the_descriptor_may_have_any_number() -> None:
             assert engine_end(engine).receive(wait=False) == [Ask()]
 
 
-def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     assert pair[1].receive(wait=False) == []
 
 
-def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
     front.sendall(encode_frame(Ask()) + encode_frame(Cancel(4)))
     assert channel.receive(wait=True) == [Ask(), Cancel(4)]
 
 
-def test_the_first_message_leaves_the_others_for_later(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_the_first_message_leaves_the_others_for_later(
+    pair: tuple[socket.socket, Channel[FromFront]],
+) -> None:
     front, channel = pair
     front.sendall(encode_frame(Cancel(1)) + encode_frame(Cancel(2)) + encode_frame(Cancel(3)))
     assert channel.receive_first() == Cancel(1)
     assert channel.receive(wait=True) == [Cancel(2), Cancel(3)]
 
 
-def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
     frame = encode_frame(Cancel(9))
     front.sendall(frame[:5])
@@ -66,7 +69,7 @@ def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel[ToEn
     assert channel.receive(wait=True) == [Cancel(9)]
 
 
-def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
     front.sendall(encode_frame(Ask()))
     front.close()
@@ -76,8 +79,20 @@ def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Cha
     assert channel.receive_first() is None
 
 
-def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel[ToEngine]]) -> None:
+def test_sent_messages_are_frames(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
     report = Report(1, 0, 0, 2, 0, 3, 0, 0.5, 0.25, 0, 8)
     channel.send(report)
     assert front.recv(4096) == encode_frame(report)
+
+
+def test_the_tokens_of_a_vocabulary_are_handed_on_as_they_came(
+    pair: tuple[socket.socket, Channel[FromFront]],
+) -> None:
+    front, channel = pair
+    vocabulary = Vocabulary((b"a", b"", b"<end>"), (2,), (2,))
+    front.sendall(encode_frame(vocabulary))
+    (received,) = channel.receive(wait=True)
+    assert isinstance(received, PackedVocabulary)
+    assert (received.special_ids, received.end_ids) == ((2,), (2,))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(received), type=Vocabulary) == vocabulary

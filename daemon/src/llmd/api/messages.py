@@ -141,6 +141,14 @@ class Vocabulary(msgspec.Struct, frozen=True, tag=True):
     end_ids: tuple[int, ...] = ()
 
 
+class PackedVocabulary(msgspec.Struct, frozen=True, tag=Vocabulary.__name__):
+    """A `Vocabulary` as an engine receives it: it hands the tokens on, and need not make an object of each."""
+
+    tokens: msgspec.Raw
+    special_ids: tuple[int, ...] = ()
+    end_ids: tuple[int, ...] = ()
+
+
 class Submit(msgspec.Struct, frozen=True, tag=True):
     """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again;
     ``state`` is what came with the last of them.
@@ -352,4 +360,6 @@ class Report(msgspec.Struct, frozen=True, tag=True):
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | Ask | Shutdown
+FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | Ask | Shutdown
+"""`ToEngine` at its other end."""
 FromEngine = Loading | Loaded | Output | Embedded | Failed | Report

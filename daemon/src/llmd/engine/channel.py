@@ -8,7 +8,7 @@ from typing import Generic, cast
 
 import msgspec
 
-from llmd.api.messages import ToEngine
+from llmd.api.messages import FromFront
 from llmd.engine.frames import FrameDecoder, Message, encode_frame
 
 _RECEIVE_BYTES = 1 << 18
@@ -49,6 +49,6 @@ class Channel(Generic[Message]):
         self._incoming.poll(timeout_s * 1e3)
 
 
-def engine_end(sock: socket.socket) -> Channel[ToEngine]:
+def engine_end(sock: socket.socket) -> Channel[FromFront]:
     """The engine's end of what the front and it say to each other."""
-    return Channel(sock, cast("type[ToEngine]", ToEngine))
+    return Channel(sock, cast("type[FromFront]", FromFront))

@@ -11,6 +11,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.messages import (
     Failed,
     Output,
+    PackedVocabulary,
     Report,
     Started,
     Submit,
@@ -82,7 +83,7 @@ class EngineCore:
     def _has_rows(self) -> bool:
         return bool(self._scheduler.running or self._scheduler.waiting or self._arrival)
 
-    def learn(self, vocabulary: Vocabulary) -> None:
+    def learn(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Take what requests with a grammar need, before the first of them."""
         self._grammars.learn(vocabulary)
 

@@ -15,7 +15,7 @@ import msgspec
 
 import llmd
 from llmd.api.errors import EngineCrashedError
-from llmd.api.messages import Vocabulary
+from llmd.api.messages import PackedVocabulary, Vocabulary
 from llmd.engine.channel import Channel
 from llmd.engine.grammar_frames import BoundRow, Compiled, Fill, Filled, FromGrammars, Ready
 from llmd.engine.mask_memory import MaskMemory, new_mask_memory
@@ -33,7 +33,7 @@ class GrammarProcess:
     Every method raises `EngineCrashedError` once the process has ended by itself.
     """
 
-    def __init__(self, vocabulary: Vocabulary, vocab_size: int, max_rows: int) -> None:
+    def __init__(self, vocabulary: Vocabulary | PackedVocabulary, vocab_size: int, max_rows: int) -> None:
         """Start it, for masks of at most ``max_rows`` rows at a time."""
         masks = new_mask_memory(max_rows, vocab_size)
         try:
@@ -125,7 +125,7 @@ class GrammarProcess:
 
 
 def _start(
-    vocabulary: Vocabulary, masks: int, vocab_size: int
+    vocabulary: Vocabulary | PackedVocabulary, masks: int, vocab_size: int
 ) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     with os.fdopen(os.memfd_create("vocabulary"), "wb") as file:
         file.write(msgspec.msgpack.encode(vocabulary))

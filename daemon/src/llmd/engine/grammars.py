@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import GrammarError, LlmdError
-from llmd.api.messages import Submit, Vocabulary
+from llmd.api.messages import PackedVocabulary, Submit, Vocabulary
 from llmd.engine.grammar_frames import BoundRow, Compile, Forget, Fork
 from llmd.engine.grammar_process import GrammarProcess
 from llmd.engine.mask_memory import mask_words
@@ -56,7 +56,7 @@ class Grammars:
         """Whether a request waits for its grammar, or has failed and nobody was told."""
         return bool(self._waiting or self._failed)
 
-    def learn(self, vocabulary: Vocabulary) -> None:
+    def learn(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Take the vocabulary that grammars are compiled for, once."""
         self._end_ids = vocabulary.end_ids
         self._process = GrammarProcess(vocabulary, self._vocab_size, self._max_rows)

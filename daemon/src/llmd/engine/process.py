@@ -10,7 +10,17 @@ from contextlib import closing
 import msgspec
 
 from llmd.api.errors import LlmdError, RequestError
-from llmd.api.messages import Ask, Cancel, EmbedText, Load, Loading, Shutdown, Submit, ToEngine, Vocabulary
+from llmd.api.messages import (
+    Ask,
+    Cancel,
+    EmbedText,
+    FromFront,
+    Load,
+    Loading,
+    PackedVocabulary,
+    Shutdown,
+    Submit,
+)
 from llmd.engine.channel import Channel
 from llmd.engine.core import EngineCore, failure
 from llmd.engine.embedding_core import EmbeddingCore
@@ -25,7 +35,7 @@ Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 
-def serve(channel: Channel[ToEngine], loader: Loader) -> int:
+def serve(channel: Channel[FromFront], loader: Loader) -> int:
     """Load what the first message names, then run until the front goes or says so; returns the exit status."""
     try:
         return _serve(channel, loader)
@@ -34,7 +44,7 @@ def serve(channel: Channel[ToEngine], loader: Loader) -> int:
         return 0
 
 
-def _serve(channel: Channel[ToEngine], loader: Loader) -> int:
+def _serve(channel: Channel[FromFront], loader: Loader) -> int:
     first = channel.receive_first()
     if not isinstance(first, Load):
         log.error("engine_without_load", extra={"first_message": type(first).__name__})
@@ -53,12 +63,12 @@ def _serve(channel: Channel[ToEngine], loader: Loader) -> int:
     return 0
 
 
-def _is_called(channel: Channel[ToEngine]) -> bool:
+def _is_called(channel: Channel[FromFront]) -> bool:
     """Whether the front has said something, or gone."""
     return bool(channel.receive(wait=False)) or channel.closed
 
 
-def _run(channel: Channel[ToEngine], core: Runner) -> Shutdown:
+def _run(channel: Channel[FromFront], core: Runner) -> Shutdown:
     """Run until the end; returns how that is meant."""
     while True:
         messages = channel.receive(wait=not core.busy)
@@ -73,14 +83,14 @@ def _run(channel: Channel[ToEngine], core: Runner) -> Shutdown:
                 channel.send(output)
 
 
-def _handle(channel: Channel[ToEngine], core: Runner, message: ToEngine) -> None:
+def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> None:
     match message:
         case Submit() | EmbedText():
             try:
                 _submit(core, message)
             except LlmdError as error:
                 channel.send(failure(message.request_id, error))
-        case Vocabulary():
+        case PackedVocabulary():
             if isinstance(core, EngineCore):
                 core.learn(message)
         case Cancel(request_id=request_id):
