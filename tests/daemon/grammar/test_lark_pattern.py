@@ -95,7 +95,9 @@ def test_right_recursion_and_recursion_at_both_ends_are_lists() -> None:
         ('begin: "a"', "has no rule start"),
         ('start: "a" start', "no text matches"),
         ("start: " + "(" * 5000 + '"a"' + ")" * 5000, "too large"),
-        ("start: " + '"abcdefghij" ' * 5000, "too large"),
+        ("start: " + '"abcdefghij" ' * 2000, "too large"),
+        ("start: " + '"a" ' * 50_000, "too large"),
+        ("start: r0 r0\n" + "".join(f"r{i}: r{i + 1} r{i + 1}\n" for i in range(40)) + "r40:\n", "too large"),
     ],
 )
 def test_what_matches_nothing_or_is_too_large_is_refused(grammar: str, said: str) -> None:

@@ -26,6 +26,7 @@ START = "start"
 MAX_DEPTH = 8
 MAX_PATTERN_LEN = 16 * 1024
 """Of the deepest nestings that fit into it, the pattern has the deepest."""
+MAX_TEXT_LEN = 64 * 1024
 
 
 def pattern_of_lark(text: str) -> str:
@@ -34,20 +35,28 @@ def pattern_of_lark(text: str) -> str:
     Raises:
         GrammarError: it is malformed, matches nothing, is too large, or says what no regular expression can.
     """
+    if len(text) > MAX_TEXT_LEN:
+        raise _too_large()
+    found: str | None = None
     try:
         grammar = read_lark(text)
         _check_names(grammar)
-        for depth in range(MAX_DEPTH, 0, -1):
-            try:
-                pattern = _Writer(grammar, depth).pattern()
-            except _TooLongError:
-                continue
-            if pattern is not None:
-                return pattern
-            raise GrammarError("no text matches the Lark grammar", hint="correct it")
-    except RecursionError:
-        pass
-    raise GrammarError("the Lark grammar is too large to be enforced", hint="send a smaller one")
+        for depth in range(1, MAX_DEPTH + 1):
+            pattern = _Writer(grammar, depth).pattern()
+            if pattern is None:  # what needs no rule inside of itself is all that there is at the least
+                raise GrammarError("no text matches the Lark grammar", hint="correct it")
+            if pattern == found:
+                break
+            found = pattern
+    except (_TooLongError, RecursionError) as error:
+        if found is None:
+            raise _too_large() from error
+    assert found is not None
+    return found
+
+
+def _too_large() -> GrammarError:
+    return GrammarError("the Lark grammar is too large to be enforced", hint="send a smaller one")
 
 
 def _check_names(grammar: LarkGrammar) -> None:
@@ -90,6 +99,7 @@ class _Writer:
         return None if found is None else self._skipped + found
 
     def _write(self, expression: Expression) -> str | None:
+        self._count(1)  # what writes nothing takes time, too
         match expression:
             case Pattern(regex):
                 return self._terminal(f"(?:{regex})")
@@ -108,10 +118,13 @@ class _Writer:
     def _terminal(self, regex: str) -> str:
         """Inside of a terminal nothing is skipped."""
         written = regex if any(name.isupper() for name in self._open) else regex + self._skipped
-        self._written += len(written)
+        self._count(len(written))
+        return written
+
+    def _count(self, written: int) -> None:
+        self._written += written
         if self._written > MAX_PATTERN_LEN:
             raise _TooLongError
-        return written
 
     def _referred(self, name: str) -> str | None:
         if self._open[name] >= self._depth:

@@ -33,9 +33,13 @@ def test_grammars_come_in_the_form_of_either_api_are_shown_and_bind(nested: bool
         assert (parameters["required"], parameters["additionalProperties"]) == (["input"], False)
 
 
-def test_a_regular_expression_binds_the_whole_text() -> None:
-    read = read_format({"type": "grammar", "syntax": "regex", "definition": "a|b"}, "format")
-    assert read.pattern == "^(?:a|b)$"
+@pytest.mark.parametrize(
+    ("definition", "pattern"),
+    [("a|b", "^(?:a|b)$"), ("^a|b$", "^(?:a|b)$"), (r"\^a\$", r"^(?:\^a\$)$")],
+)
+def test_a_regular_expression_binds_the_whole_text(definition: str, pattern: str) -> None:
+    read = read_format({"type": "grammar", "syntax": "regex", "definition": definition}, "format")
+    assert read.pattern == pattern
 
 
 @pytest.mark.parametrize(

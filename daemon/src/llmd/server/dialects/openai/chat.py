@@ -27,7 +27,7 @@ from llmd.server.dialects.openai.fields import (
     read_prompt_logprobs,
     refuse,
 )
-from llmd.server.dialects.openai.tools import ToolUse, read_tools
+from llmd.server.dialects.openai.tools import ToolUse, read_tools_aside
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -57,7 +57,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     options, ignored_options = read_stream_options(fields)
-    use = read_tools(fields)
+    use = await read_tools_aside(fields, service)
     prompt = read_prompt(fields, use)
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -13,6 +14,8 @@ from llmd.server.errors import BadRequestError
 
 CALLED = ("function", "custom")
 """The kinds of tools that a model can call."""
+_ANCHORS = re.compile(r"\A\^|(?<!\\)\$\Z")
+"""A pattern is of the whole text in any case; some families take it without anchors."""
 _FORMS = '{"type": "text"}, or a grammar whose syntax is lark or regex'
 
 
@@ -59,7 +62,7 @@ def _read_grammar(grammar: dict[str, Any], param: str) -> InputFormat:
         case _:
             raise BadRequestError(f"{param} must be {_FORMS}", code="invalid_value", param=param)
     try:
-        inner = pattern_of_lark(definition) if syntax == "lark" else definition
+        inner = pattern_of_lark(definition) if syntax == "lark" else _ANCHORS.sub("", definition)
     except GrammarError as error:
         error.param = f"{param}.definition"
         raise

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from llmd.server.answering.counting import count_tokens
 from llmd.server.dialects.openai.chat import read_prompt
-from llmd.server.dialects.openai.tools import read_tools
+from llmd.server.dialects.openai.tools import read_tools_aside
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
@@ -16,7 +16,7 @@ from llmd.server.service import Service
 async def count_chat(request: web.Request, service: Service) -> web.Response:
     """Count the tokens of a chat with its tools."""
     fields = RequestFields(await read_object(request))
-    prompt = read_prompt(fields, read_tools(fields))
+    prompt = read_prompt(fields, await read_tools_aside(fields, service))
     return counted(await count_tokens(request, service, fields.text("model"), prompt))
 
 

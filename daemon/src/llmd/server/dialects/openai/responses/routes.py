@@ -39,7 +39,7 @@ class Responses:
         named = fields.text("model")
         stream, keep = fields.boolean("stream"), fields.boolean("store")
         keep_alive_s = read_keep_alive(fields)
-        asked = read_request(fields, self._earlier(fields))
+        asked = await service.in_thread(read_request, fields, self._earlier(fields))
         model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
 
         async def prepare(ready: ReadyModel) -> GenerationRequest:
@@ -70,7 +70,7 @@ class Responses:
         """How many tokens a conversation is as a prompt. The engine is not asked."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
-        question = read_question(fields, self._earlier(fields))
+        question = await service.in_thread(read_question, fields, self._earlier(fields))
         return counted(await count_tokens(request, service, named, question.prompt))
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
