@@ -75,6 +75,20 @@ def test_a_setting_that_ends_every_command_fails_the_check(
     assert "LLMD_SLOT" in check.seen
 
 
+def test_settings_of_models_that_there_are_not_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for kind in ("CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path))
+    file = tmp_path / "llmd" / "config.toml"
+    file.parent.mkdir()
+    file.write_text("[models.guide]\nslots = 2\n")
+    assert (settings_check().status, settings_check().seen) == ("ok", f"from {file}")
+    file.write_text("[models.guide]\nslots = 2\n[models.gide]\nslots = 3\n")
+    check = settings_check()
+    assert (check.status, check.seen.partition(": ")[2]) == ("warn", "gide")
+
+
 def test_what_unfinished_pulls_take_is_told(tmp_path: Path) -> None:
     assert pulls_check(tmp_path).status == "ok"
     partial = Library(tmp_path).blobs.partial

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from llmd.api.errors import ConfigError
-from llmd.cli.composition import build_host, cache_folder
+from llmd.cli.composition import build_host, build_store, cache_folder
 from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.cli.settings import read_settings
 from llmd.config import Directories
@@ -80,11 +80,15 @@ def environment_checks(folder: Path) -> Iterator[Check]:
 def settings_check() -> Check:
     """The variables and the files of settings: one mistake there ends every other command."""
     try:
-        given = [
-            origin.source for origin in read_settings(None).origins.values() if origin.source != "default"
-        ]
+        settings = read_settings(None)
     except ConfigError as error:
         return Check("settings", "fail", error.message, error.hint)
+    unknown = settings.models.keys() - build_store(settings.directories).directories().keys()
+    if unknown:
+        seen = f"there are settings of models that there are not: {', '.join(sorted(unknown))}"
+        return Check("settings", "warn", seen, "name them as `llmd list` does, or pull them")
+    origins = [settings.origins, *settings.models.values()]
+    given = [one.source for some in origins for one in some.values() if one.source != "default"]
     return Check("settings", "ok", f"from {', '.join(dict.fromkeys(given))}" if given else "all are defaults")
 
 
