@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ END = 128
 VOCABULARY = Vocabulary((*(bytes([value]) for value in range(128)), b"<end>"), (END,), (END,))
 LARGE = Grammar("choice", '["' + "x" * 200_000 + '"]')
 """Larger than what a socket holds that nobody reads."""
-HOSTILE = Grammar("json_schema", '{"type": "integer", "multipleOf": 1000003}')
+ENDLESS = Grammar("json_schema", '{"multipleOf": 99999989}')
 """Compiles for longer than anybody waits."""
 
 
@@ -55,10 +56,14 @@ def test_masks_that_nobody_took_are_not_taken_for_the_next(process: GrammarProce
         process.tell(Compile(sequence_id, Grammar("regex", pattern)))
     assert compiled(process, 2) == [Compiled(0), Compiled(1)]
     process.fill([row(0), row(1)])
+    process.wait(20.0)
+    os.kill(process.pid, signal.SIGSTOP)
     process.fill([row(1)])
+    go_on = threading.Timer(0.1, os.kill, (process.pid, signal.SIGCONT))
+    go_on.start()
     masks, failed = process.filled(1)
-    assert masks.tolist() == [[0, 0, 0, 1 << ord("b") % 32, 0]]
-    assert failed == {}
+    assert (masks.tolist(), failed) == ([[0, 0, 0, 1 << ord("b") % 32, 0]], {})
+    go_on.join()
 
 
 def test_a_process_that_has_ended_is_told_by_what_is_asked_of_it(process: GrammarProcess) -> None:
@@ -80,8 +85,11 @@ def test_it_ends_with_the_engine_whatever_it_is_doing() -> None:
     """As where the engine was killed: nothing is told, the socket closes."""
     one = GrammarProcess(VOCABULARY, 129, max_rows=2)
     one.tell(Compile(0, Grammar("regex", "a")))
-    one.tell(Compile(1, HOSTILE))
+    one.tell(Compile(1, ENDLESS))
     assert compiled(one, 1) == [Compiled(0)]
+    for _ in range(50):  # and meanwhile the other has begun
+        one.fill([row(0)])
+        one.filled(1)
     one._socket.close()
     assert one._process.wait(20.0) == 0
 

@@ -44,9 +44,8 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     with socket.socket(fileno=socket_fd) as sock:
         channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
         GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()
-    os._exit(
-        0
-    )  # without waiting for a grammar that is being compiled: whoever starts the engine anew waits for this end
+    # Without waiting for a grammar that is being compiled: who starts the engine anew waits for the end of all its processes.
+    os._exit(0)
 
 
 class GrammarWorker:
