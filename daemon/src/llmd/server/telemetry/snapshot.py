@@ -41,10 +41,25 @@ def process_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
     return ProcessUse(pages * os.sysconf("SC_PAGE_SIZE"), descriptors)
 
 
+def engine_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
+    """What an engine takes, with the processes that it has started: the one of its grammars."""
+    lists = (proc / str(pid) / "task").glob("*/children")
+    try:
+        pids = [pid, *(int(child) for children in lists for child in children.read_text().split())]
+    except (OSError, ValueError):
+        pids = [pid]
+    own, *others = (process_use(one, proc) for one in pids)
+    if own is None:
+        return None
+    uses = [own, *(use for use in others if use is not None)]
+    return ProcessUse(sum(use.resident_bytes for use in uses), sum(use.descriptors for use in uses))
+
+
 def processes_of(models: Sequence[ModelState]) -> Mapping[str, ProcessUse]:
     """The front and the engines, by what each serves."""
-    pids = {FRONT: os.getpid()} | {
-        f"engine {model.name}": model.engine_pid for model in models if model.engine_pid is not None
+    found = {FRONT: process_use(os.getpid())} | {
+        f"engine {model.name}": engine_use(model.engine_pid)
+        for model in models
+        if model.engine_pid is not None
     }
-    found = {name: process_use(pid) for name, pid in pids.items()}
     return {name: use for name, use in found.items() if use is not None}
