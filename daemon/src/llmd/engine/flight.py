@@ -59,6 +59,7 @@ class Departure:
         self._rows = np.array([row for row, _ in unknown], np.int32)
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
+        self._masked: list[bool] = []
         # What is edited depends on the tokens that are missing.
         self._selection = None if self._edited else self._select()
 
@@ -80,7 +81,7 @@ class Departure:
     def launch_behind(self, before: Arrival, chain: Chain) -> Arrival:
         """Submit the step right behind another, from which the device takes the tokens.
 
-        Masks that depend on these are for `Arrival.mask`, once the tokens are appended.
+        Masks that depend on these are for `Arrival.mask_behind`, once the tokens are appended.
         """
         if self._rows.size:
             self._step = fed(self._step, self._rows, self._outputs, before.flight.ticket)
