@@ -138,11 +138,14 @@ struct SelectionArrays {
 void add_ticket(llmd::Stage& stage, const Out<float, 2>& hidden, const Out<float, 2>& raw,
                 const Out<float, 2>& edited, const Out<int32_t, 1>& ids, const Out<float, 1>& edited_values,
                 const Out<float, 1>& raw_values, const Out<float, 1>& raw_logsumexp,
-                const Out<float, 1>& edited_logsumexp, const Out<float, 1>& target_raw,
-                const Out<int32_t, 1>& top_ids, const Out<float, 1>& top_raw) {
+                const Out<float, 1>& edited_logsumexp, const Out<float, 1>& edited_entropy,
+                const Out<float, 1>& edited_deviation, const Out<int32_t, 1>& num_allowed,
+                const Out<float, 1>& target_raw, const Out<int32_t, 1>& top_ids,
+                const Out<float, 1>& top_raw) {
     stage.add_ticket({hidden.data(), raw.data(), edited.data(), ids.data(), edited_values.data(),
-                      raw_values.data(), raw_logsumexp.data(), edited_logsumexp.data(), target_raw.data(),
-                      top_ids.data(), top_raw.data()});
+                      raw_values.data(), raw_logsumexp.data(), edited_logsumexp.data(), edited_entropy.data(),
+                      edited_deviation.data(), num_allowed.data(), target_raw.data(), top_ids.data(),
+                      top_raw.data()});
 }
 
 void submit(llmd::Stage& stage, size_t ticket, const In<int32_t, 1>& token_ids,
@@ -270,7 +273,8 @@ void bind_stage(nb::module_& module) {
             "kv_dtype"_a, nb::keep_alive<1, 2>())
         .def("add_ticket", add_ticket, "hidden"_a.noconvert(), "raw"_a.noconvert(), "edited"_a.noconvert(),
              "ids"_a.noconvert(), "edited_values"_a.noconvert(), "raw_values"_a.noconvert(),
-             "raw_logsumexp"_a.noconvert(), "edited_logsumexp"_a.noconvert(), "target_raw"_a.noconvert(),
+             "raw_logsumexp"_a.noconvert(), "edited_logsumexp"_a.noconvert(), "edited_entropy"_a.noconvert(),
+             "edited_deviation"_a.noconvert(), "num_allowed"_a.noconvert(), "target_raw"_a.noconvert(),
              "top_ids"_a.noconvert(), "top_raw"_a.noconvert(),
              "Add a ticket, numbered from 0: the places of its results, which the caller keeps alive.")
         .def("submit", submit, "ticket"_a, "token_ids"_a.noconvert(), "positions"_a.noconvert(),

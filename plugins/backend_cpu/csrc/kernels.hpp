@@ -173,6 +173,9 @@ struct Outputs {
     float* raw_values;
     float* raw_logsumexp;
     float* edited_logsumexp;
+    float* edited_entropy;
+    float* edited_deviation;
+    int32_t* num_allowed;
     float* target_raw;
     int32_t* top_ids;
     float* top_raw;

@@ -30,6 +30,9 @@ def step_result(rows: Sequence[np.ndarray], temperatures: Sequence[float], kept:
     scaled = logits.astype(np.float64) / np.array(temperatures, np.float64)[:, None]
     top = scaled.max(axis=1, keepdims=True)
     logsumexp = np.log(np.exp(scaled - top).sum(axis=1)) + top[:, 0]
+    p = np.exp(scaled - logsumexp[:, None])
+    allowed = logits > -np.inf
+    entropy = -np.where(p > 0, p * np.log(np.maximum(p, 1e-300)), 0.0).sum(axis=1)
     none = np.zeros((len(rows), 0))
     return StepResult(
         ids=ids,
@@ -37,10 +40,18 @@ def step_result(rows: Sequence[np.ndarray], temperatures: Sequence[float], kept:
         raw=edited,
         raw_logsumexp=logsumexp.astype(np.float32),
         edited_logsumexp=logsumexp.astype(np.float32),
+        edited_entropy=entropy.astype(np.float32),
+        edited_deviation=np.array([deviation(row) for row in logits], np.float32),
+        num_allowed=np.count_nonzero(allowed, axis=1).astype(np.int32),
         target_raw=np.full(len(rows), np.nan, np.float32),
         top_ids=none.astype(np.int32),
         top_raw=none.astype(np.float32),
     )
+
+
+def deviation(row: np.ndarray) -> float:
+    allowed = row[row > -np.inf]
+    return float(np.std(allowed, dtype=np.float64)) if allowed.size else 0.0
 
 
 def softmax(logits: Distribution) -> Distribution:

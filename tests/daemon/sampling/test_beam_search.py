@@ -171,7 +171,8 @@ def test_proposals_are_edited_and_logprobs_are_not() -> None:
     sums = np.array([0.0, 3.0], np.float32)
     tops = np.array([[0, 0], [6, 5]], np.int32), np.array([[0.0, 0.0], [5.0, 1.0]], np.float32)
     ids = np.array([[0, 1, 2], [4, 5, 6]], np.int32)
-    result = StepResult(ids, edited, raw, sums + 4, sums, np.zeros(2, np.float32), *tops)
+    none = np.zeros(2, np.float32)
+    result = StepResult(ids, edited, raw, sums + 4, sums, none, none, none.astype(np.int32), none, *tops)
     proposals = read_proposals(result, 1, 3, 1)
     assert (proposals.ids, proposals.scores) == ([4, 5], [-1.0, -2.0])
     assert [(one.chosen, one.top_ids, one.top) for one in proposals.logprobs] == [

@@ -37,6 +37,7 @@ def test_only_samplers_that_change_something_run() -> None:
         (LAST, 0.7),
         ({"top_k": 5, "min_p": 0.1, **LAST}, 0.7),
         ({"top_p": 0.5, **LAST}, 1.0),
+        ({"typical_p": 0.5, **LAST}, 1.0),
         ({"xtc": Xtc(0.5, 0.1), **LAST}, 1.0),
     ],
     ids=str,

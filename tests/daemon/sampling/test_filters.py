@@ -10,7 +10,7 @@ import pytest
 
 from llmd.api.samplers import DynamicTemperature, Xtc
 from llmd.sampling import filters
-from llmd.sampling.shortlist import Shortlist
+from llmd.sampling.shortlist import Moments, Shortlist
 
 HALVES = (0.5, 0.25, 0.125, 0.0625, 0.0625)
 
@@ -70,6 +70,55 @@ def test_what_depends_on_tokens_beyond_the_list_is_not_decided(
     narrow: Callable[[Shortlist], Shortlist | None],
 ) -> None:
     assert narrow(listed(0.4, 0.3, 0.1, ends=False)) is None
+
+
+def beginning(*probabilities: float, kept: int) -> Shortlist:
+    """The best tokens of a row, with what a device tells of all."""
+    whole = listed(*probabilities)
+    deviation, entropy = float(np.std(whole.logits)), whole.entropy()
+    moments = Moments(len(whole), deviation, entropy)
+    return Shortlist(whole.ids[:kept], whole.logits[:kept], ends=False, logsumexp=0.0, moments=moments)
+
+
+TAIL = (0.4, 0.2, 0.1, *[0.01] * 30)
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        lambda x: filters.typical(x, 0.3),
+        lambda x: filters.typical(x, 0.1),
+        lambda x: filters.top_n_sigma(x, 1.5),
+        lambda x: filters.top_n_sigma(x, 3.0),
+    ],
+)
+def test_a_list_with_the_moments_of_its_row_is_cut_as_the_row(
+    narrow: Callable[[Shortlist], Shortlist | None],
+) -> None:
+    assert kept(narrow(beginning(*TAIL, kept=6))) == kept(narrow(listed(*TAIL)))
+
+
+def test_typical_tokens_may_lie_beyond_the_list() -> None:
+    """As near to the entropy as the list's last token are those only that surprise less than it, or beyond."""
+    assert filters.typical(beginning(*TAIL, kept=6), 0.95) is None
+    assert filters.typical(beginning(*[0.01] * 100, kept=6), 0.5) is None
+    early = beginning(0.5, *[0.005] * 100, kept=1)  # its only token surprises less than the average
+    assert filters.typical(early, 0.1) is None
+
+
+def test_a_cut_at_standard_deviations_may_lie_beyond_the_list() -> None:
+    assert filters.top_n_sigma(beginning(*TAIL, kept=6), 5.0) is None
+
+
+def test_a_dynamic_temperature_is_known_from_the_moments_of_the_row() -> None:
+    dynamic = DynamicTemperature(0.75)
+    found = filters.dynamic_temperature(beginning(*TAIL, kept=6), 1.0, dynamic)
+    whole = filters.dynamic_temperature(listed(*TAIL), 1.0, dynamic)
+    assert found is not None
+    assert whole is not None
+    assert found.logits == pytest.approx(whole.logits[:6])
+    assert not found.ends
+    assert found.probabilities() is None
 
 
 def test_xtc_excludes_from_a_list_that_goes_on() -> None:

@@ -221,6 +221,13 @@ def test_greedy_breaks_ties_by_the_lower_id() -> None:
         {"min_p": 0.1, "top_p": 0.95, "order": LLAMA_CPP_ORDER, "temperature": 1.5},
         {"top_k": 40, "typical_p": 0.9, "xtc": Xtc(0.5, 0.1)},
         {"mirostat": Mirostat(2, tau=2.0)},
+        {"typical_p": 0.4},
+        {"typical_p": 0.4, "temperature": 0.7},
+        {"typical_p": 0.3, "temperature": 2.0, "order": LLAMA_CPP_ORDER},
+        {"top_n_sigma": 1.0, "temperature": 3.0},
+        {"dynamic_temperature": DynamicTemperature(0.5), "top_k": 40},
+        {"dynamic_temperature": DynamicTemperature(0.5), "min_p": 0.1},
+        {"dynamic_temperature": DynamicTemperature(0.5), "top_n_sigma": 1.0},
     ],
     ids=str,
 )

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import Refusal
+from llmd.api import Refusal, StepResult, Ticket
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
+from llmd.builtin.reference.stage import ReferenceStage
 from llmd.testing import conformance
 from llmd.testing.conformance import all_cases, check_accuracy, check_device, check_exactness
 from llmd.testing.workload import Workload
@@ -67,6 +68,22 @@ def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, functio
     monkeypatch.setattr(conformance, "ReferenceDevice", Right)
     assert check_accuracy(Right(), cases()[case]).problem == ""
     assert "NMSE" in check_accuracy(Wrong(), cases()[case]).problem
+
+
+@pytest.mark.parametrize(
+    "name", ["edited_logsumexp", "edited_entropy", "edited_deviation", "num_allowed", "target_raw"]
+)
+def test_a_wrong_description_of_a_row_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    right = ReferenceStage.wait
+
+    def off(stage: ReferenceStage, ticket: Ticket, timeout_s: float) -> StepResult:
+        result = right(stage, ticket, timeout_s)
+        found = getattr(result, name)
+        return msgspec.structs.replace(result, **{name: (found * np.float32(1.1) + 1).astype(found.dtype)})
+
+    monkeypatch.setattr(ReferenceStage, "wait", off)
+    problem = check_accuracy(ReferenceDevice(), cases()["head/plain-edits-masks"]).problem
+    assert problem == f"{name} does not follow from the logits"
 
 
 def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

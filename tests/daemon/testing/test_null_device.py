@@ -50,6 +50,10 @@ def test_the_best_token_depends_on_the_position_alone(stage: NullStage) -> None:
         assert np.argsort(-row, kind="stable")[:3].tolist() == result.ids[0, :3].tolist()
         assert result.raw_logsumexp[0] == pytest.approx(np.log(np.exp(row.astype(np.float64)).sum()))
         assert result.edited_logsumexp[0] == pytest.approx(np.log(np.exp(2.0 * row.astype(np.float64)).sum()))
+        p = np.exp(2.0 * row.astype(np.float64)) / np.exp(2.0 * row.astype(np.float64)).sum()
+        assert result.edited_entropy[0] == pytest.approx(-(p * np.log(p)).sum())
+        assert result.edited_deviation[0] == pytest.approx(np.std(row))
+        assert result.num_allowed[0] == len(row)
         stage.release(ticket)
 
 

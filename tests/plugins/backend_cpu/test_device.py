@@ -12,6 +12,8 @@ from llmd.api import (
     DeviceError,
     Embed,
     EncoderAttention,
+    Head,
+    HostHidden,
     KVDtype,
     KVGroup,
     ModelPlan,
@@ -29,6 +31,7 @@ from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
     attention,
+    head_program,
     linear,
     middle_program,
     one_sequence,
@@ -36,6 +39,7 @@ from tests.plugins.backend_cpu.workbench import (
     plain,
     random_rows,
     run_rows,
+    select,
 )
 
 CASES = {case.name: case for case in all_cases()}
@@ -273,3 +277,31 @@ def test_no_weights_are_said_to_arrive_faster_than_memory_gives_them(monkeypatch
 def test_describes_processor_instruction_set_and_threads() -> None:
     description = CpuDevice(isa="generic", threads=1).info.description
     assert description.endswith(", generic, 1 thread")
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("offset", [0.0, -300.0, 40.0])
+def test_a_long_row_is_described_as_in_double_precision(
+    device: CpuDevice, temperature: float, offset: float
+) -> None:
+    """Vocabularies are summed up in pieces; logits far from zero must not cost digits."""
+    vocab = 10_007
+    program = head_program(Head(HIDDEN, TensorRef("w", (vocab, 2))), 2, vocab)
+    logits = 3.0 * np.random.default_rng(4).standard_normal(vocab) + offset
+    stage = open_stage(device, program, {"w": plain(np.stack([logits, logits], axis=1))})
+    masks = np.random.default_rng(5).integers(0, 1 << 32, (1, -(-vocab // 32)), dtype=np.uint32)
+    masks[:, 2::3] = 0
+    hidden = HostHidden(np.eye(2, dtype=np.float32))
+    ticket = stage.submit(one_sequence(2), hidden, select(2, temperature=temperature, masked=[1]))
+    stage.apply_masks(ticket, masks)
+    result = stage.wait(ticket, 1.0)
+    bits = np.unpackbits(masks.view(np.uint8), bitorder="little")[:vocab] == 1
+    for row, allowed in enumerate((np.ones(vocab, np.bool_), bits)):
+        z = stage.raw_rows(ticket, np.array([row], np.int32))[0][allowed].astype(np.float64)
+        x = z / temperature
+        lse = np.log(np.exp(x - x.max()).sum()) + x.max()
+        entropy = -(np.exp(x - lse) * (x - lse)).sum()
+        assert result.num_allowed[row] == len(z)
+        np.testing.assert_allclose(result.edited_logsumexp[row], lse, rtol=1e-6)
+        np.testing.assert_allclose(result.edited_entropy[row], entropy, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result.edited_deviation[row], z.std(), rtol=1e-5)

@@ -135,6 +135,11 @@ def test_masked_rows_wait_for_their_masks(head: CpuStage) -> None:
     assert np.isneginf(result.edited[0, 2])
     np.testing.assert_allclose(result.edited_logsumexp[0], np.log(np.exp(5) + np.exp(7)), rtol=1e-6)
     assert result.edited_logsumexp[2] == 0.0
+    p = 1 / (1 + np.exp(-2))
+    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    np.testing.assert_allclose(result.edited_entropy[[0, 2]], [entropy, 0.0], rtol=1e-6)
+    assert result.edited_deviation[[0, 2]].tolist() == [1.0, 0.0]
+    assert result.num_allowed.tolist() == [2, VOCAB, 1]
     assert np.isneginf(head.rows(ticket, np.array([2], np.int32))[0, 23])
     assert head.raw_rows(ticket, np.array([2], np.int32))[0, 23] == 23.0
 
@@ -151,6 +156,7 @@ def test_a_forbidden_vocabulary_has_no_mass(head: CpuStage) -> None:
     head.apply_masks(ticket, np.zeros((1, 10), np.uint32))
     result = head.wait(ticket, 1.0)
     assert np.isneginf(result.edited_logsumexp[0])
+    assert (result.edited_entropy[0], result.edited_deviation[0], result.num_allowed[0]) == (0.0, 0.0, 0)
     assert result.ids[0].tolist() == list(range(64))
 
 

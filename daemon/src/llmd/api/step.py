@@ -68,7 +68,7 @@ class Selection(msgspec.Struct, frozen=True):
     ``[E]``: sparse edits of row ``n`` are entries ``edit_offsets[n] .. edit_offsets[n + 1]``, ids distinct.
     A logit z becomes ``z / factor`` if z > 0 else ``z * factor``, then ``+ bias``.
     ``masked``: bool ``[N]``; such rows have no result until `Stage.apply_masks`.
-    ``temperatures``: float32 ``[N]``, > 0; only scales ``edited_logsumexp`` (greedy rows pass 1).
+    ``temperatures``: float32 ``[N]``, > 0; of ``edited_logsumexp`` and ``edited_entropy`` alone (greedy rows pass 1).
     ``targets``: int32 ``[N]``; the raw logit of that id is returned, -1 for none.
     ``raw_top``: how many of the largest *raw* logits are returned for every row, 0 to `MAX_RAW_TOP`.
     """
@@ -94,8 +94,10 @@ class StepResult(msgspec.Struct, frozen=True):
 
     ``ids`` int32 ``[N, K]`` by (edited logit descending, id ascending); ``edited`` and ``raw`` float32 ``[N, K]``.
     ``raw_logsumexp`` float32 ``[N]`` over the unedited logits of the vocabulary; ``edited_logsumexp``
-    float32 ``[N]`` over ``edited / temperature`` (masked-out ids excluded). ``target_raw`` float32 ``[N]``, NaN
-    where no target was named. ``top_ids`` and ``top_raw`` ``[N, raw_top]`` by (raw descending, id ascending).
+    float32 ``[N]`` over ``edited / temperature`` (masked-out ids excluded). ``edited_entropy`` float32 ``[N]`` is that of
+    the softmax of ``edited / temperature``, in nats. ``edited_deviation`` float32 ``[N]`` is the standard deviation of the
+    edited logits that are not -inf, of which there are ``num_allowed`` int32 ``[N]``; both are 0 where there are none, and
+    so is the entropy. ``target_raw`` float32 ``[N]``, NaN where no target was named. ``top_ids`` and ``top_raw`` ``[N, raw_top]`` by (raw descending, id ascending).
     The arrays belong to the stage and are valid until the ticket is released.
     """
 
@@ -104,6 +106,9 @@ class StepResult(msgspec.Struct, frozen=True):
     raw: Float32
     raw_logsumexp: Float32
     edited_logsumexp: Float32
+    edited_entropy: Float32
+    edited_deviation: Float32
+    num_allowed: Int32
     target_raw: Float32
     top_ids: Int32
     top_raw: Float32

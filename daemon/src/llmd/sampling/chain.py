@@ -6,20 +6,21 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.samplers import Mirostat, SamplerName
 from llmd.sampling import filters, mirostat
 from llmd.sampling.philox import uniform
-from llmd.sampling.shortlist import Shortlist
+from llmd.sampling.shortlist import Moments, Shortlist
 
 
 class Place(Struct, frozen=True):
     """What a draw needs beside its row. ``logsumexp`` is that of ``edited / temperature`` over the whole row.
 
-    ``limit`` is mirostat's state.
+    ``limit`` is mirostat's state. ``moments`` are those of the whole row, the entropy at ``temperature``, the deviation of
+    its edited logits as they are.
     """
 
     position: int
@@ -27,6 +28,7 @@ class Place(Struct, frozen=True):
     temperature: float
     logsumexp: float
     limit: float | None = None
+    moments: Moments | None = None
 
 
 class Drawn(Struct, frozen=True):
@@ -58,11 +60,11 @@ def active_order(params: SamplingParams) -> tuple[SamplerName, ...]:
 
 
 def selection_temperature(params: SamplingParams) -> float:
-    """The temperature at which the device's log-sum-exp serves the request best."""
+    """The temperature at which the device's log-sum-exp and entropy serve the request best."""
     if is_greedy(params):
         return 1.0
     for name in active_order(params):
-        if name in {"top_p", "xtc"}:
+        if name in {"top_p", "xtc", "typ_p"}:
             return 1.0
         if name == "temperature":
             return 1.0 if params.dynamic_temperature else params.temperature
@@ -71,7 +73,7 @@ def selection_temperature(params: SamplingParams) -> float:
 
 def draw(listed: Shortlist, params: SamplingParams, place: Place) -> Drawn | None:
     """Return a token; None where it depends on tokens beyond the list."""
-    listed = _with_total(listed, place, 1.0)
+    listed = _with_total(structs.replace(listed, moments=place.moments), place, 1.0)
     for name in active_order(params):
         narrowed = _SAMPLERS[name](listed, params, place)
         if narrowed is None:
@@ -117,9 +119,13 @@ def _temperature(listed: Shortlist, params: SamplingParams, place: Place) -> Sho
 
 
 def _with_total(listed: Shortlist, place: Place, temperature: float) -> Shortlist:
-    """With the device's log-sum-exp, where that is of this temperature."""
-    known = place.logsumexp if temperature == place.temperature and math.isfinite(place.logsumexp) else None
-    return Shortlist(listed.ids, listed.logits, listed.ends, known)
+    """With the device's log-sum-exp and entropy, where these are of this temperature and of all tokens in play."""
+    if temperature != place.temperature or not math.isfinite(place.logsumexp):
+        return listed
+    if listed.moments is None or place.moments is None:
+        return listed if listed.ends else structs.replace(listed, logsumexp=place.logsumexp)
+    moments = structs.replace(listed.moments, entropy=place.moments.entropy)
+    return structs.replace(listed, logsumexp=place.logsumexp, moments=moments)
 
 
 def _xtc(listed: Shortlist, params: SamplingParams, place: Place) -> Shortlist | None:

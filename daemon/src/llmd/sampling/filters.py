@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from llmd.api.samplers import DynamicTemperature, Xtc
-from llmd.sampling.shortlist import Float64, Shortlist
+from llmd.sampling.shortlist import Shortlist
 
 LEAST_TEMPERATURE = 1e-5
 """Colder requests are greedy: only equal logits would be left to draw from, and float32 holds no logit divided by less."""
@@ -50,9 +50,8 @@ def top_n_sigma(listed: Shortlist, count: float) -> Shortlist | None:
 
     Source: Tang et al. 2024, "Top-nσ: Not All Logits Are You Need".
     """
-    if not listed.ends:
-        return None
-    return _at_least(listed, listed.logits[0] - count * float(np.std(listed.logits)))
+    deviation = listed.deviation()
+    return None if deviation is None else _at_least(listed, listed.logits[0] - count * deviation)
 
 
 def typical(listed: Shortlist, share: float) -> Shortlist | None:
@@ -60,16 +59,20 @@ def typical(listed: Shortlist, share: float) -> Shortlist | None:
 
     Source: Meister et al. 2023, "Locally Typical Sampling".
     """
-    if not listed.ends:
+    surprises, entropy = listed.surprises(), listed.entropy()
+    if surprises is None or entropy is None:
         return None
-    probabilities = listed.probabilities()
-    assert probabilities is not None, "the probabilities of a whole list are known"
-    surprise = _surprise(listed)
-    distance = np.abs(surprise - np.sum(probabilities * surprise))
+    distance = np.abs(surprises - entropy)
     nearest = np.argsort(distance, kind="stable")
-    reached = np.cumsum(probabilities[nearest]) >= share
-    count = int(np.argmax(reached)) + 1 if reached.any() else len(listed)
-    return listed.pick(np.sort(nearest[:count]))
+    if not listed.ends:
+        # Tokens beyond the list surprise more than its last: they come after all that are as near as that one.
+        if surprises[-1] < entropy:
+            return None
+        nearest = nearest[distance[nearest] <= distance[-1]]
+    reached = np.cumsum(np.exp(-surprises[nearest])) >= share
+    if reached.any():
+        return listed.pick(np.sort(nearest[: int(np.argmax(reached)) + 1]))
+    return listed if listed.ends else None
 
 
 def xtc(listed: Shortlist, params: Xtc, u: float) -> Shortlist | None:
@@ -95,15 +98,14 @@ def dynamic_temperature(
 
     Source: llama.cpp, ``dynatemp_range``.
     """
-    if not listed.ends:
+    count, entropy = listed.count(), listed.entropy()
+    if count is None or entropy is None:
         return None
-    if len(listed) == 1:
+    if count == 1:
         return listed
-    probabilities = listed.probabilities()
-    assert probabilities is not None, "the probabilities of a whole list are known"
-    entropy = float(np.sum(probabilities * _surprise(listed))) / math.log(len(listed))
+    uncertainty = min(1.0, max(0.0, entropy / math.log(count)))
     low, high = max(0.0, temperature - params.spread), temperature + params.spread
-    found = low + (high - low) * min(1.0, max(0.0, entropy)) ** params.exponent
+    found = low + (high - low) * uncertainty**params.exponent
     return listed.first(1) if found < LEAST_TEMPERATURE else listed.divided(found, None)
 
 
@@ -112,10 +114,3 @@ def _at_least(listed: Shortlist, logit: float) -> Shortlist | None:
     if kept < len(listed):
         return listed.first(kept)
     return listed if listed.ends else None
-
-
-def _surprise(listed: Shortlist) -> Float64:
-    """-ln of the probabilities of a whole list, finite also where these are 0 in float64."""
-    shifted = listed.logits - listed.logits[0]
-    surprise: Float64 = np.log(np.sum(np.exp(shifted))) - shifted
-    return surprise

@@ -17,7 +17,7 @@ from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_ch
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.edits import LogitEdits
 from llmd.sampling.philox import uniforms
-from llmd.sampling.shortlist import of_candidates, of_row
+from llmd.sampling.shortlist import Moments, of_candidates, of_row
 
 FetchRow = Callable[[int], NDArray[np.float32]]
 """Returns the full edited logits float32 ``[vocab]`` of an output row."""
@@ -219,6 +219,11 @@ class Sampler:
             chain.selection_temperature(request.params),
             float(result.edited_logsumexp[row]),
             request.limit,
+            Moments(
+                int(result.num_allowed[row]),
+                float(result.edited_deviation[row]),
+                float(result.edited_entropy[row]),
+            ),
         )
         drawn = None
         if self._kind[request.slot] == _OTHER:

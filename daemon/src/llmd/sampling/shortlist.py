@@ -20,18 +20,29 @@ LEAST_REST = 0.01
 """Of a log-sum-exp in float32, no smaller share than this can be told apart exactly enough."""
 
 
+class Moments(Struct, frozen=True):
+    """What is known of a whole row beside its best tokens: how many tokens are allowed, the standard deviation of their
+    logits, and the entropy of their distribution in nats, None where it is not known at this temperature.
+    """
+
+    count: int
+    deviation: float
+    entropy: float | None = None
+
+
 class Shortlist(Struct, frozen=True):
     """Tokens in play, best first, equal ones by id.
 
     ``ids`` int32 and ``logits`` float64 ``[L]``, none of them -inf; ``logits`` are edited, and divided by every temperature
     that was applied. ``ends``: these are all. Else worse tokens follow, and ``logsumexp`` is over those, too; it is None
-    where it is not known.
+    where it is not known. ``moments`` are there while every allowed token of the row is in play.
     """
 
     ids: NDArray[np.int32]
     logits: Float64
     ends: bool
     logsumexp: float | None = None
+    moments: Moments | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -46,6 +57,34 @@ class Shortlist(Struct, frozen=True):
             # Rounded to float32, the log-sum-exp may be too small even for what is listed.
             total = max(total, math.exp(min(self.logsumexp - float(self.logits[0]), MAX_EXPONENT)))
         return weights / total
+
+    def surprises(self) -> Float64 | None:
+        """-ln of the probability of each listed token, finite also where that is 0 in float64; None where it is not known.
+
+        By the log-sum-exp wherever that is known, so that a longer list gives the same.
+        """
+        shifted = self.logits - self.logits[0]
+        if self.logsumexp is not None:
+            surprises: Float64 = (self.logsumexp - float(self.logits[0])) - shifted
+            return surprises
+        return np.log(np.sum(np.exp(shifted))) - shifted if self.ends else None
+
+    def entropy(self) -> float | None:
+        """The entropy of all tokens in play, in nats; None where it is not known."""
+        if self.moments is not None and self.moments.entropy is not None:
+            return self.moments.entropy
+        surprises = self.surprises()
+        return float(np.sum(np.exp(-surprises) * surprises)) if self.ends and surprises is not None else None
+
+    def deviation(self) -> float | None:
+        """The standard deviation of the logits of all tokens in play; None where it is not known."""
+        if self.moments is not None:
+            return self.moments.deviation
+        return float(np.std(self.logits)) if self.ends else None
+
+    def count(self) -> int | None:
+        """How many tokens are in play; None where that is not known."""
+        return self.moments.count if self.moments is not None else len(self) if self.ends else None
 
     def first(self, count: int) -> Shortlist:
         """The best ``count`` tokens alone."""
@@ -70,7 +109,9 @@ class Shortlist(Struct, frozen=True):
 
     def divided(self, temperature: float, logsumexp: float | None) -> Shortlist:
         """At a temperature; ``logsumexp`` is that over all tokens in play then, if it is known."""
-        return Shortlist(self.ids, self.logits / temperature, self.ends, logsumexp)
+        known = self.moments
+        moments = None if known is None else Moments(known.count, known.deviation / temperature)
+        return Shortlist(self.ids, self.logits / temperature, self.ends, logsumexp, moments)
 
 
 def of_candidates(ids: NDArray[np.int32], edited: NDArray[np.float32]) -> Shortlist:

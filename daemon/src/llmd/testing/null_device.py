@@ -218,6 +218,9 @@ class NullStage:
             raw=logits,
             raw_logsumexp=_logsumexp(np.ones(count, np.float32), vocab),
             edited_logsumexp=_logsumexp(selection.temperatures, vocab),
+            edited_entropy=_entropy(selection.temperatures, vocab),
+            edited_deviation=np.full(count, np.sqrt((vocab**2 - 1) / 12), np.float32),
+            num_allowed=np.full(count, vocab, np.int32),
             target_raw=np.full(count, np.nan, np.float32),
             top_ids=ids[:, :top],
             top_raw=logits[:, :top],
@@ -234,6 +237,14 @@ def _logsumexp(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.floa
     ratio = np.exp(-1.0 / temperatures.astype(np.float64))
     series: NDArray[np.float32] = np.log((1 - ratio**vocab) / (1 - ratio)).astype(np.float32)
     return series
+
+
+def _entropy(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
+    """Of a whole row: its log-sum-exp, and the mean of a truncated geometric distribution."""
+    ratio = np.exp(-1.0 / temperatures.astype(np.float64))
+    mean = ratio / (1 - ratio) - vocab * ratio**vocab / (1 - ratio**vocab)
+    entropy: NDArray[np.float32] = (_logsumexp(temperatures, vocab) + mean / temperatures).astype(np.float32)
+    return entropy
 
 
 _NONE = np.zeros(0, np.int32)

@@ -2,15 +2,16 @@
 //
 //   x       [rows of the step, cols]  f32     w  [vocab, cols]  any format     raw, edited  [selected, vocab]
 //   f32 edits   z becomes z / factor where z > 0, else z * factor, then + bias; ids that a mask forbids
-//   become -inf result  the top K of edited by (value descending, id ascending), their raw values,
-//   log-sum-exp of raw and of
-//           edited / temperature, the raw value of a target, the top of raw
+//   become -inf
+//   result  the top K of edited by (value descending, id ascending), their raw values, log-sum-exp of raw,
+//           what edited / temperature is like (row_shape.hpp), the raw value of a target, the top of raw
 //   work    one selected row at a time, after an ops/linear.hpp over all of them
 //   check   tests/plugins/backend_cpu/test_device.py
 
 #pragma once
 
 #include "ops/log_sum_exp.hpp"
+#include "ops/row_shape.hpp"
 #include "ops/top_k.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -54,7 +55,11 @@ LLMD_INLINE void reduce_raw(const Selection& selection, const Outputs& out, int6
 LLMD_INLINE void reduce_edited(const Selection& selection, const Outputs& out, int64_t n, int64_t vocab,
                                int64_t k) {
     const float* edited = out.edited + n * vocab;
-    out.edited_logsumexp[n] = log_sum_exp(edited, vocab, 1.0F / selection.temperatures[n]);
+    const RowShape shape = row_shape(edited, vocab, 1.0F / selection.temperatures[n]);
+    out.edited_logsumexp[n] = shape.log_sum_exp;
+    out.edited_entropy[n] = shape.entropy;
+    out.edited_deviation[n] = shape.deviation;
+    out.num_allowed[n] = shape.finite;
     top_k(edited, vocab, k, out.ids + n * k, out.edited_values + n * k);
     for (int64_t i = 0; i < k; ++i) out.raw_values[n * k + i] = out.raw[n * vocab + out.ids[n * k + i]];
 }

@@ -72,9 +72,9 @@ StageLimits read_limits(const Array& array) {
 
 // Memory for the results of one ticket, of exact size so that a sanitizer sees a write beyond it.
 struct Results {
-    std::vector<float> hidden, raw, edited, edited_values, raw_values, raw_lse, edited_lse, target_raw,
-        top_raw;
-    std::vector<int32_t> ids, top_ids;
+    std::vector<float> hidden, raw, edited, edited_values, raw_values, raw_lse, edited_lse, entropy,
+        deviation, target_raw, top_raw;
+    std::vector<int32_t> ids, num_allowed, top_ids;
 
     Results(const Program& program, const StageLimits& limits) {
         const auto outputs = static_cast<size_t>(limits.max_outputs);
@@ -86,15 +86,17 @@ struct Results {
         }
         for (auto* logits : {&raw, &edited}) logits->resize(outputs * vocab);
         for (auto* values : {&edited_values, &raw_values}) values->resize(outputs * kept);
-        for (auto* sums : {&raw_lse, &edited_lse, &target_raw}) sums->resize(outputs);
+        for (auto* sums : {&raw_lse, &edited_lse, &entropy, &deviation, &target_raw}) sums->resize(outputs);
         ids.resize(outputs * kept);
+        num_allowed.resize(outputs);
         top_ids.resize(outputs * 20);
         top_raw.resize(outputs * 20);
     }
     Outputs places() {
-        return {hidden.data(),        raw.data(),        edited.data(),  ids.data(),
-                edited_values.data(), raw_values.data(), raw_lse.data(), edited_lse.data(),
-                target_raw.data(),    top_ids.data(),    top_raw.data()};
+        return {hidden.data(),        raw.data(),        edited.data(),      ids.data(),
+                edited_values.data(), raw_values.data(), raw_lse.data(),     edited_lse.data(),
+                entropy.data(),       deviation.data(),  num_allowed.data(), target_raw.data(),
+                top_ids.data(),       top_raw.data()};
     }
 };
 
@@ -133,6 +135,34 @@ Selection read_selection(const CaseFile& file, const std::string& under) {
             file.at(under + "raw_top").int64s()[0]};
 }
 
+// A plain second computation of what an edited row is like.
+void check_shape(double temperature, const Results& results, int64_t row, int64_t vocab, double top) {
+    const float* edited = results.edited.data() + row * vocab;
+    double weight = 0.0;
+    double weighted = 0.0;
+    double sum = 0.0;
+    double squares = 0.0;
+    int32_t finite = 0;
+    for (int64_t id = 0; id < vocab; ++id) {
+        if (std::isinf(edited[id])) continue;
+        const double x = (edited[id] - top) / temperature;
+        weight += std::exp(x);
+        weighted += std::exp(x) * x;
+        sum += edited[id];
+        squares += static_cast<double>(edited[id]) * edited[id];
+        ++finite;
+    }
+    const auto near = [row](const std::vector<float>& found, double expected, const char* name) {
+        const double error = std::fabs(found[static_cast<size_t>(row)] - expected);
+        require(error <= 1e-5 * std::max(1.0, std::fabs(expected)), std::string(name) + " is wrong");
+    };
+    near(results.edited_lse, std::log(weight) + top / temperature, "edited_logsumexp");
+    near(results.entropy, std::log(weight) - weighted / weight, "edited_entropy");
+    const double mean = sum / finite;
+    near(results.deviation, std::sqrt(std::max(0.0, squares / finite - mean * mean)), "edited_deviation");
+    require(results.num_allowed[static_cast<size_t>(row)] == finite, "num_allowed is wrong");
+}
+
 // A plain second computation of the candidates of one row, from its logits.
 void check_candidates(const Selection& selection, const Results& results, int64_t row, int64_t vocab,
                       int64_t kept) {
@@ -144,13 +174,7 @@ void check_candidates(const Selection& selection, const Results& results, int64_
         require(results.ids[static_cast<size_t>(row * kept + i)] == order[static_cast<size_t>(i)],
                 "candidate " + std::to_string(i) + " is not the next largest logit");
     }
-    double total = 0.0;
-    const double temperature = selection.temperatures[row];
-    for (int64_t id = 0; id < vocab; ++id) total += std::exp((edited[id] - edited[order[0]]) / temperature);
-    const double expected = std::log(total) + edited[order[0]] / temperature;
-    const double found = results.edited_lse[static_cast<size_t>(row)];
-    require(std::fabs(found - expected) <= 1e-5 * std::max(1.0, std::fabs(expected)),
-            "edited_logsumexp is wrong");
+    check_shape(selection.temperatures[row], results, row, vocab, edited[order[0]]);
 }
 
 struct Errors {

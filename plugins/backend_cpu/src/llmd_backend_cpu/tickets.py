@@ -23,6 +23,9 @@ class TicketArrays:
     raw_values: Float32
     raw_logsumexp: Float32
     edited_logsumexp: Float32
+    edited_entropy: Float32
+    edited_deviation: Float32
+    num_allowed: Int32
     target_raw: Float32
     top_ids: Int32
     top_raw: Float32
@@ -46,6 +49,9 @@ class TicketArrays:
             raw_values=floats(outputs * candidates),
             raw_logsumexp=floats(outputs),
             edited_logsumexp=floats(outputs),
+            edited_entropy=floats(outputs),
+            edited_deviation=floats(outputs),
+            num_allowed=np.empty(outputs, np.int32),
             target_raw=floats(outputs),
             top_ids=np.empty(outputs * MAX_RAW_TOP, np.int32),
             top_raw=floats(outputs * MAX_RAW_TOP),
@@ -59,6 +65,9 @@ class TicketArrays:
             raw=self.raw_values[: outputs * candidates].reshape(outputs, candidates),
             raw_logsumexp=self.raw_logsumexp[:outputs],
             edited_logsumexp=self.edited_logsumexp[:outputs],
+            edited_entropy=self.edited_entropy[:outputs],
+            edited_deviation=self.edited_deviation[:outputs],
+            num_allowed=self.num_allowed[:outputs],
             target_raw=self.target_raw[:outputs],
             top_ids=self.top_ids[: outputs * raw_top].reshape(outputs, raw_top),
             top_raw=self.top_raw[: outputs * raw_top].reshape(outputs, raw_top),

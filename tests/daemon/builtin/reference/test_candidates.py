@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import msgspec
@@ -16,6 +17,10 @@ RAW = np.array([[1.0, 4.0, 4.0, -2.0, 0.0], [0.5, 0.25, 3.0, 2.0, 1.0]], np.floa
 
 def selection(**changes: Any) -> Selection:
     return msgspec.structs.replace(select_rows(np.arange(2, dtype=np.int32)), **changes)
+
+
+def three(**changes: Any) -> Selection:
+    return msgspec.structs.replace(select_rows(np.arange(3, dtype=np.int32)), **changes)
 
 
 def test_candidates_come_best_first_and_ties_by_the_lower_id() -> None:
@@ -47,6 +52,28 @@ def test_logsumexp_is_over_raw_and_over_tempered_edited_logits() -> None:
     result = OutputRows(RAW, selection(temperatures=temperatures), 2).result()
     assert result.raw_logsumexp[0] == pytest.approx(math.log(sum(math.exp(z) for z in RAW[0])))
     assert result.edited_logsumexp[0] == pytest.approx(math.log(sum(math.exp(z / 0.5) for z in RAW[0])))
+
+
+def test_entropy_is_at_the_temperature_and_deviation_at_none() -> None:
+    temperatures = np.array([0.5, 1.0], np.float32)
+    result = OutputRows(RAW, selection(temperatures=temperatures), 2).result()
+    for row, temperature in enumerate(temperatures):
+        weights = [math.exp(z / temperature) for z in RAW[row]]
+        shares = [weight / sum(weights) for weight in weights]
+        assert result.edited_entropy[row] == pytest.approx(-sum(p * math.log(p) for p in shares), rel=1e-6)
+    assert result.edited_deviation == pytest.approx([statistics.pstdev(row) for row in RAW.tolist()])
+    assert result.num_allowed.tolist() == [5, 5]
+
+
+def test_a_row_is_described_by_what_is_allowed() -> None:
+    rows = OutputRows(np.repeat(RAW[:1], 3, axis=0), three(masked=np.ones(3, np.bool_)), 2)
+    rows.apply_masks(np.array([[0b01001], [0b00100], [0]], np.uint32))
+    result = rows.result()
+    assert result.num_allowed.tolist() == [2, 1, 0]
+    assert result.edited_deviation.tolist() == [1.5, 0.0, 0.0]
+    p = 1 / (1 + math.exp(-3))
+    expected = [-p * math.log(p) - (1 - p) * math.log(1 - p), 0.0, 0.0]
+    assert result.edited_entropy == pytest.approx(expected, rel=1e-6)
 
 
 def test_targets_and_raw_tops_are_unedited() -> None:

@@ -27,6 +27,9 @@ class OutputRows:
             raw=np.full((count, kept), -np.inf, np.float32),
             raw_logsumexp=_rowwise_logsumexp(raw),
             edited_logsumexp=np.full(count, -np.inf, np.float32),
+            edited_entropy=np.zeros(count, np.float32),
+            edited_deviation=np.zeros(count, np.float32),
+            num_allowed=np.zeros(count, np.int32),
             target_raw=_targets(raw, selection.targets),
             top_ids=_top_ids(raw, selection.raw_top),
             top_raw=np.take_along_axis(raw, _top_ids(raw, selection.raw_top), axis=1),
@@ -63,6 +66,9 @@ class OutputRows:
         result.raw[rows] = np.take_along_axis(self.raw[rows], result.ids[rows], axis=1)
         tempered = self.edited[rows] / self._selection.temperatures[rows, None].astype(np.float64)
         result.edited_logsumexp[rows] = _rowwise_logsumexp(tempered)
+        result.edited_entropy[rows] = _rowwise_entropy(tempered)
+        result.edited_deviation[rows] = _rowwise_deviation(self.edited[rows])
+        result.num_allowed[rows] = np.count_nonzero(self.edited[rows] > -np.inf, axis=1)
 
 
 def _edit(raw: Float32, selection: Selection) -> Float32:
@@ -94,3 +100,24 @@ def _rowwise_logsumexp(values: NDArray[np.floating]) -> Float32:
     with np.errstate(divide="ignore"):
         total: Float32 = (np.log(np.exp(wide - largest).sum(axis=1)) + largest[:, 0]).astype(np.float32)
     return total
+
+
+def _rowwise_entropy(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the softmax of each row; 0 where nothing is allowed."""
+    shifted = values - np.maximum(values.max(axis=1, keepdims=True), np.finfo(np.float64).min)
+    weights = np.exp(shifted)
+    total = np.maximum(weights.sum(axis=1), 1.0)  # the best has the weight 1
+    weighted = np.where(weights > 0.0, weights * np.maximum(shifted, -1e4), 0.0).sum(axis=1)
+    entropy: NDArray[np.float64] = np.log(total) - weighted / total
+    return entropy
+
+
+def _rowwise_deviation(values: Float32) -> NDArray[np.float64]:
+    """The standard deviation of what is allowed in each row; 0 where that is nothing."""
+    allowed = values > -np.inf
+    wide = np.where(allowed, values, 0.0).astype(np.float64)
+    count = np.maximum(allowed.sum(axis=1), 1)
+    mean = wide.sum(axis=1) / count
+    squares = np.where(allowed, np.square(wide - mean[:, None]), 0.0).sum(axis=1)
+    deviation: NDArray[np.float64] = np.sqrt(squares / count)
+    return deviation
