@@ -102,6 +102,8 @@ def test_typical_tokens_may_lie_beyond_the_list() -> None:
     """As near to the entropy as the list's last token are those only that surprise less than it, or beyond."""
     assert filters.typical(beginning(*TAIL, kept=6), 0.95) is None
     assert filters.typical(beginning(*[0.01] * 100, kept=6), 0.5) is None
+    # The best token is farther from the entropy than those beyond, though the list would reach the share with it.
+    assert filters.typical(beginning(0.4, *[0.006] * 100, kept=3), 0.3) is None
     early = beginning(0.5, *[0.005] * 100, kept=1)  # its only token surprises less than the average
     assert filters.typical(early, 0.1) is None
 
