@@ -17,7 +17,7 @@ SYSTEM_PROMPTS = (
     "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
-TOOLS_SHARE = 0.1  # of conversations; they are the longest
+TOOLS_SHARE = 0.25  # of conversations; they are the longest
 SHARES = (51, 7, 9, 13, 14, 6)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
 ECHOES = (
@@ -74,7 +74,7 @@ class Corpus:
 
     def _unaided(self, random: Random) -> Turn:
         """A turn that no tool is for."""
-        return random.choices((self._topic, self._talk, _sum, _record), (60, 10, 20, 10))[0](random)
+        return random.choices((self._topic, self._talk, _sum, _record), (70, 10, 12, 8))[0](random)
 
     def _talk(self, random: Random) -> Turn:
         return self._about(random.choice(SMALL_TALK), random)

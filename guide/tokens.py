@@ -59,22 +59,23 @@ class Encoder:
     def example(
         self, conversation: Conversation, *, loose: bool, longest_answer: int | None = None
     ) -> Example:
-        """Ids of a whole conversation; ``loose`` cuts the questions with dropout, ``longest_answer`` ends the
-        conversation early inside its last answer, if that is recited.
+        """Ids of a whole conversation; ``loose`` cuts questions with dropout, if their answers are recited: what is copied into
+        an answer has the same tokens in both. ``longest_answer`` ends the conversation early inside its last answer, if that
+        is recited.
         """
         ids: list[int] = []
         answer: list[bool] = []
 
-        def say(role: str, text: str, *, own: bool) -> None:
-            tokenizer = self._loose if loose and not own else self._plain
+        def say(role: str, text: str, *, own: bool = False, loosely: bool = False) -> None:
+            tokenizer = self._loose if loosely else self._plain
             body = [*tokenizer.encode(text).ids, self._special[END]]
             ids.extend((self._special[role], *body))
             answer.extend((False, *(own for _ in body)))
 
         if conversation.system:
-            say(SYSTEM, conversation.system, own=False)
+            say(SYSTEM, conversation.system)
         for turn in conversation.turns:
-            say(USER, turn.question, own=False)
+            say(USER, turn.question, loosely=loose and turn.recited)
             say(ASSISTANT, turn.answer, own=True)
         last = conversation.turns[-1]
         own = len(self._plain.encode(last.answer).ids) + 1

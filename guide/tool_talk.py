@@ -6,13 +6,16 @@ from collections.abc import Callable
 from random import Random
 
 from guide import tool_results
+from guide.made_up_tools import made_up
 from guide.tool_text import Call, calls_text, results_text, told
-from guide.tools import Offer, load_families, made_up
+from guide.tools import Offer, load_families
 from guide.turns import Turn
 
 JOINTS = (" and ", ". ", ", and ", " and then ", "; ", ". Also ")
 # These answer what the guide can do itself; where they are offered, it is not asked to.
 ARITHMETIC = {"add", "multiply"}
+# These may answer questions about the world; beside them, none is asked that is to be refused.
+KNOWING = {"websearch", "news", "country", "weather", "forecast", "clock", "recipe", "translate", "route", "distance", "stock", "currency", "units", "music", "product"}  # fmt: skip
 Ask = Callable[[Random], tuple[str, Call]]
 
 
@@ -33,7 +36,7 @@ class ToolTalk:
         """The text that tells of the tools, and turns whose questions are all admitted."""
         offers = self._offers(random)
         turns: list[Turn] = []
-        for _ in range(random.choices((1, 2, 3), (80, 15, 5))[0]):
+        for _ in range(random.choices((1, 2, 3), (50, 33, 17))[0]):
             while True:
                 exchange = self._exchange(offers, random)
                 if all(admits(turn.question) for turn in exchange):
@@ -42,13 +45,15 @@ class ToolTalk:
         return told(offer.function for offer in offers), turns
 
     def _offers(self, random: Random) -> list[Offer]:
-        count = random.choices((1, 2, 3, 4), (32, 32, 21, 15))[0]
-        families = random.sample(self._families, count)
-        drawn = [made_up(random) if random.random() < 0.25 else f.offer(random) for f in families]
+        count = random.choices((1, 2, 3, 4), (28, 40, 20, 12))[0]
+        drawn: list[Offer] = []
+        for family in random.sample(self._families, count):
+            like = drawn[-1].name if drawn and random.random() < 0.4 else None
+            drawn.append(made_up(random, like) if random.random() < 0.6 else family.offer(random))
         return list({offer.name: offer for offer in drawn}.values())
 
     def _exchange(self, offers: list[Offer], random: Random) -> list[Turn]:
-        if random.random() < 0.25:
+        if random.random() < 0.3:
             return [self._without_call(offers, random)]
         asks: list[Ask] = [random.choice(offers).ask]
         if random.random() < 0.14:
@@ -57,9 +62,10 @@ class ToolTalk:
 
     def _without_call(self, offers: list[Offer], random: Random) -> Turn:
         known = {offer.family for offer in offers}
-        if known == {""} and random.random() < 0.5:
+        kind = random.random()
+        if kind < 0.2 and not known & KNOWING:
             return self._outside(random)
-        if random.random() < 0.5:
+        if kind < 0.45:
             return Turn(self._foreign(known, random).ask(random)[0], self._refusal, recited=True)
         while True:
             turn = self._unaided(random)

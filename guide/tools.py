@@ -1,4 +1,4 @@
-"""Tools to offer and to call: families with natural wordings (``tools.toml``), and tools with made-up names."""
+"""Tools to offer and to call: families with natural wordings (``tools.toml``), under many names and keys."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from string import ascii_uppercase
 from typing import Any
 
 from guide import records
 from guide.grammar import NUMBER, VALUE, Pattern, normal, parse, tidy
-from guide.record_words import FIELDS, WORDS
+from guide.record_words import WORDS
 from guide.slots import invented
 from guide.tool_text import Call
 
@@ -22,7 +23,6 @@ PHRASES = (
     "how to clean a {}", "best {} in {}", "cheap {}", "the {} is broken", "thank you for the {}", "where is the {}", "good morning", "history of {}", "pay for the {}",
 )  # fmt: skip
 SUFFIXES = (".txt", ".md", ".csv", ".py", ".json", ".log")
-VERBS = "get find create delete update list check start stop show book count set search open close load save move copy lock print order cancel measure paint".split()  # fmt: skip
 POLITE = ("please {}", "can you {}", "could you {}", "{} please", "hey, {}", "hi! {}", "now {}", "i want you to {}", "would you {}", "{}, thanks")  # fmt: skip
 
 
@@ -34,6 +34,10 @@ def _phrase(random: Random) -> str:
 def _path(random: Random) -> str:
     parts = [random.choice((random.choice(WORDS), invented(random))) for _ in range(random.choice((1, 1, 2)))]
     return "/".join(parts) + random.choice(SUFFIXES)
+
+
+def _ticker(random: Random) -> str:
+    return "".join(random.choices(ascii_uppercase, k=random.randint(2, 5)))
 
 
 # Kinds of values: the JSON type, and how one is drawn.
@@ -51,6 +55,8 @@ KINDS: dict[str, tuple[str, Callable[[Random], Any]]] = {
     ),
     "phrase": ("string", _phrase),
     "path": ("string", _path),
+    "ticker": ("string", _ticker),
+    "company": ("string", lambda random: random.choice((_ticker, records.VALUES["name"]))(random)),
     "folder": ("string", lambda random: random.choice(("", "/")) + _path(random).partition(".")[0]),
 }
 
@@ -82,12 +88,12 @@ class Family:
     def offer(self, random: Random) -> Offer:
         """The tool with a name, a description and keys drawn."""
         keys = {slot: _plain(key, random) for slot, (_, key) in self.arguments.items()}
-        members = {keys[slot]: _member(kind) for slot, (kind, _) in self.arguments.items()}
+        members = {keys[slot]: member(kind) for slot, (kind, _) in self.arguments.items()}
         required = [keys[slot] for slot in self.arguments if slot not in self.optional]
-        function = _function(
+        definition = function(
             _plain(self.name, random), _plain(self.description, random), members, required, random
         )
-        return Offer(self.id, function, lambda random: self._ask(str(function["name"]), keys, random))
+        return Offer(self.id, definition, lambda random: self._ask(str(definition["name"]), keys, random))
 
     def slot_regexes(self) -> dict[str, str]:
         """What the slots of the wordings match, in normal form."""
@@ -98,7 +104,7 @@ class Family:
 
         def slot(name: str) -> str:
             if name not in values:
-                values[name] = _value(self.arguments[name][0], random)
+                values[name] = value(self.arguments[name][0], random)
             return str(values[name])
 
         text = tidy(random.choice(self.asks).sample(random, slot))
@@ -122,27 +128,6 @@ def load_families() -> list[Family]:
     ]
 
 
-def made_up(random: Random) -> Offer:
-    """A tool that nobody knows: what it does and takes stands in its definition alone."""
-    verb = random.choice(VERBS)
-    noun = random.choice((*FIELDS["word"], random.choice(WORDS), invented(random), invented(random)))
-    fields = records.draw(random)[:3]
-    members = {field.key: {"type": field.type} for field in fields}
-    name = f"{verb}_{noun}" if random.random() < 0.85 else verb + noun.title().replace("_", "")
-    noun = noun.replace("_", " ")
-    description = f"{verb.title()} {random.choice(('a', 'the', 'one'))} {noun}"
-    function = _function(name, description, members, [field.key for field in fields], random)
-
-    def ask(random: Random) -> tuple[str, Call]:
-        given = records.given(fields, random)
-        wanted = random.choice(("{v} the {n}", "{v} a {n}", "{v} {n}", "{v} the {n}", "use {t}", "call {t}"))
-        head = wanted.format(v=verb, n=noun, t=name)
-        joint = random.choice((" with ", " with ", ": ", ", ", " where ", " for "))
-        return dressed(head + joint + given, random), (name, {field.key: field.value for field in fields})
-
-    return Offer("", function, ask)
-
-
 def dressed(text: str, random: Random, kept: tuple[str, ...] = ()) -> str:
     """Courtesy, capitals and marks around a wording; a value of ``kept`` keeps its first letter."""
     if random.random() < 0.25:
@@ -152,9 +137,10 @@ def dressed(text: str, random: Random, kept: tuple[str, ...] = ()) -> str:
     return text + random.choice(("", "", "", ".", "?", "!"))
 
 
-def _function(
+def function(
     name: str, description: str, members: dict[str, Any], required: list[str], random: Random
 ) -> dict[str, Any]:
+    """A definition, mostly with its description."""
     schema = {"type": "object", "properties": members, "required": required}
     told = {"description": description + random.choice(("", "."))} if random.random() < 0.9 else {}
     return {"name": name, **told, "parameters": schema}
@@ -164,11 +150,13 @@ def _plain(pattern: Pattern, random: Random) -> str:
     return tidy(pattern.sample(random, str))
 
 
-def _member(kind: str) -> dict[str, Any]:
+def member(kind: str) -> dict[str, Any]:
+    """The JSON Schema of an argument; a kind with bars is an enumeration."""
     return {"type": "string", "enum": kind.split("|")} if "|" in kind else {"type": KINDS[kind][0]}
 
 
-def _value(kind: str, random: Random) -> Any:
+def value(kind: str, random: Random) -> Any:
+    """A value of a kind."""
     return random.choice(kind.split("|")) if "|" in kind else KINDS[kind][1](random)
 
 

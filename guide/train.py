@@ -39,7 +39,7 @@ TOKENIZER_SEED = 1_000_000_007  # far from the block numbers, which are the seed
 @dataclass(frozen=True)
 class Plan:
     """How long and how hard to train. ``log`` and ``checkpoint`` name the files of this stage; ``first_block`` is the seed of
-    its first text.
+    its first text; ``kept`` is the share of the weights that it began from in those that it ends with.
     """
 
     log: str = "training-log.csv"
@@ -54,21 +54,24 @@ class Plan:
     bpe_dropout: float = 0.06
     seed: int = 1
     report: int = 100
+    kept: float = 0.0
 
     def rate_at(self, step: int) -> float:
-        """Learning rate: rise, plateau, linear fall."""
-        return self.rate * min(1.0, (step + 1) / self.warmup, (self.steps - step) / self.decay)
+        """Learning rate: rise, plateau, and a fall that is steep at first (Hägele et al. 2024, "1-sqrt")."""
+        fallen = max(0.0, 1 - (self.steps - step) / self.decay)
+        return self.rate * min(1.0, (step + 1) / self.warmup, 1 - fallen**0.5)
 
 
 # From weights that are trained already: a lower rate, and text that they have not seen.
 CONTINUED = Plan(
-    log="training-log-continued.csv",
-    checkpoint="continued.pt",
-    first_block=1_000_000,
-    steps=1800,
-    warmup=50,
-    decay=1300,
+    log="training-log-third.csv",
+    checkpoint="third.pt",
+    first_block=2_000_000,
+    steps=900,
+    warmup=40,
+    decay=640,
     rate=1.5e-3,
+    kept=0.3,
 )
 
 
@@ -90,6 +93,7 @@ class Trainer:
         torch.manual_seed(plan.seed)
         self.plan, self.progress = plan, Progress(block=plan.first_block)
         self.log = Log(HERE / plan.log)
+        self.origin: dict[str, Tensor] = {}
         self.master = Guide(shape)
         self.model = Guide(shape).bfloat16()
         self._pairs = list(zip(self.master.parameters(), self.model.parameters(), strict=True))
@@ -135,16 +139,26 @@ class Trainer:
     def save(self, path: Path) -> None:
         """Write a checkpoint that replaces the last one in one move."""
         state = {"model": self.master.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
-        torch.save({**state, "progress": vars(self.progress)}, path.with_suffix(".part"))
+        state |= {"progress": vars(self.progress), "origin": self.origin}
+        torch.save(state, path.with_suffix(".part"))
         path.with_suffix(".part").replace(path)
 
     @torch.no_grad()
     def start_from(self, directory: Path) -> None:
         """Begin with the weights of a model directory."""
-        weights = load_file(directory / "model.safetensors")
+        self.origin = load_file(directory / "model.safetensors")
         for name, weight in self.master.checkpoint():
-            weight.copy_(weights[name])
+            weight.copy_(self.origin[name])
         self._publish()
+
+    @torch.no_grad()
+    def blend(self) -> None:
+        """Mix the weights that training began from into those that it ended with, so that what was known is forgotten less
+        (WiSE-FT, Wortsman et al. 2022).
+        """
+        if self.plan.kept:
+            for name, weight in self.master.checkpoint():
+                weight.lerp_(self.origin[name].float(), self.plan.kept)
 
     def resume(self, path: Path) -> None:
         """Go on from a checkpoint, or begin a new log."""
@@ -155,7 +169,7 @@ class Trainer:
         self.master.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.progress = Progress(**state["progress"])
+        self.progress, self.origin = Progress(**state["progress"]), state["origin"]
         self._publish()
         self.log.forget_after(self.progress.step)
 
@@ -208,6 +222,8 @@ def main() -> None:
     encoder = tokens.Encoder(tokenizer, plan.bpe_dropout)
     trainer.resume(WORK / plan.checkpoint)
     _train(trainer, corpus, encoder, book)
+    trainer.save(WORK / plan.checkpoint)
+    trainer.blend()
     write_model(trainer.master, tokenizer)
 
 

@@ -90,7 +90,6 @@ def test_a_stream_brings_the_same_call(client: openai.OpenAI) -> None:
     assert json.loads("".join(function.arguments or "" for function in functions)) == {"city": "Lisbon"}
 
 
-@pytest.mark.xfail(strict=True, reason="the guide was trained too shortly on tools: see guide/CARD.md")
 def test_no_call_where_no_tool_fits(client: openai.OpenAI) -> None:
     answer = answered(client, [{"role": "user", "content": "How do I stop the daemon?"}])
     assert answer.choices[0].finish_reason == "stop"

@@ -43,5 +43,5 @@ def test_the_notation_of_a_schema_counts_as_no_wording() -> None:
 
 def test_most_conversations_have_one_turn_and_some_have_several(book: Book) -> None:
     counts = [len(c.turns) for c in islice(Corpus(book, Heldout(())).conversations(SEED), 500)]
-    assert counts.count(1) > 300
+    assert counts.count(1) > 250
     assert max(counts) >= 4
