@@ -1,8 +1,7 @@
 // head: raw = softcap(x w^T * scale + bias) for the selected rows, then their candidates
 //
-//   x       [rows of the step, cols]  f32     w  [vocab, cols]  any format     raw, edited  [selected, vocab]
-//   f32 edits   z becomes z / factor where z > 0, else z * factor, then + bias; ids that a mask forbids
-//   become -inf
+//   x       [rows of the step, cols] f32; w  [vocab, cols] of any format; raw, edited  [selected, vocab] f32
+//   edits   z becomes z / factor where z > 0, else z * factor, then + bias; masked-out ids become -inf
 //   result  the top K of edited by (value descending, id ascending), their raw values, log-sum-exp of raw,
 //           what edited / temperature is like (row_shape.hpp), the raw value of a target, the top of raw
 //   work    one selected row at a time, after an ops/linear.hpp over all of them
