@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from typing import TypeVar
 
@@ -14,6 +15,10 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 pytest_plugins = ["tests.environments", "tests.plugin_sites"]
 
 PACKAGING_TIMEOUT_S = 300
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long one example takes, or the making of it, says more of the machine than of the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

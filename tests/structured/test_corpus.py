@@ -26,7 +26,8 @@ from tests.structured.corpus import accepted, problem, refused
 
 SLOTS = 32
 MAX_TOKENS = 160
-LEAST_FINISHED = 0.9
+LEAST_FINISHED = 0.8
+"""Fewer would leave too much unsaid: how many answers end within their tokens depends on the weights alone."""
 BYTES = GrammarCompiler(Vocabulary(tuple(bytes([value]) for value in range(256))), 256)
 # A random model closes a text, or a list by null, as rarely as it writes any other character: these it likes better.
 LIKED = tuple(
