@@ -127,7 +127,7 @@ class Engine:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of weights and of the KV pool."""
+        """Bytes of weights, of the KV pool and of a step's rows."""
         return sum(stage.size_bytes for stage in self._loaded.stages)
 
     @property
@@ -193,7 +193,7 @@ class Engine:
             prompt_name=fields.text("prompt_name"),
         )
         check_nested(embedding, request.dimensions)
-        reader = Reader(embedding, self._text.tokenizer, self._loaded.vocab_size, self._window)
+        reader = Reader(embedding, self._text.tokenizer, self._loaded.vocab_size, self._loaded.window)
         found = self._queue.embed([text.tokens for text in to_tokens(reader, request)])
         return to_vectors(found, embedding, request)
 
@@ -229,11 +229,7 @@ class Engine:
         return encode(self._text, prompt, options.get("system"))
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
-        return generate(self._tokens, self._text, self._window, ids, options)
-
-    @property
-    def _window(self) -> int:
-        return self._loaded.window
+        return generate(self._tokens, self._text, self._loaded.window, ids, options)
 
     @property
     def _tokens(self) -> TokenQueue:
