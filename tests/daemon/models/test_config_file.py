@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import CheckpointError, NotFoundError
-from llmd.models.config_file import MAX_CONFIG_BYTES, named_class, read_config
+from llmd.models.config_file import named_class, read_config
+from llmd.models.hugging_face import MAX_CONFIG_BYTES
 from tests.corrupt import small_model
 
 

@@ -9,6 +9,7 @@ import pytest
 from llmd.api import CheckpointError, ModelPlan, TensorRef
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.plan_check import check_plan, find_tensor
+from llmd.models.shards import find_shards
 from tests.corrupt import small_model
 from tests.corrupt.small_model import Tensors
 from tests.corrupt.untouchable import map_untouchable
@@ -16,7 +17,7 @@ from tests.corrupt.untouchable import map_untouchable
 
 def check(directory: Path, plan: ModelPlan, content: Tensors) -> tuple[str, ...]:
     small_model.write_weights(directory, content)
-    with Checkpoint.open(directory, mapper=map_untouchable) as checkpoint:
+    with Checkpoint.open(find_shards(directory), mapper=map_untouchable) as checkpoint:
         return check_plan(plan, checkpoint)
 
 
@@ -70,7 +71,7 @@ def test_integers_are_no_weights(tmp_path: Path, plan: ModelPlan) -> None:
 def test_rows_must_lie_inside(tmp_path: Path, rows: tuple[int, int]) -> None:
     small_model.write_weights(tmp_path, {"w": np.zeros((8, 2), np.float32)})
     with (
-        Checkpoint.open(tmp_path) as checkpoint,
+        Checkpoint.open(find_shards(tmp_path)) as checkpoint,
         pytest.raises(CheckpointError, match="has 8 rows, config"),
     ):
         find_tensor(TensorRef("w", (8, 2), rows), checkpoint)

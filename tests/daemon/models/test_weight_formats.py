@@ -9,6 +9,7 @@ import pytest
 from llmd.api import PluginError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.quantization import quantize_q8
+from llmd.models.shards import find_shards
 from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format, weight_bytes
 from tests.golden.checkpoint import Tensors, write_safetensors
 
@@ -21,7 +22,7 @@ VECTOR = TensorRef("vector", (4,))
 def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
     tensors: Tensors = {"matrix": np.zeros((4, 4), np.uint16), "vector": np.zeros(4, np.float32)}
     write_safetensors(tmp_path / "model.safetensors", tensors, {})
-    with Checkpoint.open(tmp_path) as opened:
+    with Checkpoint.open(find_shards(tmp_path)) as opened:
         yield opened
 
 

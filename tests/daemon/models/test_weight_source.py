@@ -11,6 +11,7 @@ import pytest
 from llmd.api import CheckpointError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.quantization import quantize_q8
+from llmd.models.shards import find_shards
 from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import write_raw
 from tests.golden.checkpoint import write_safetensors
@@ -28,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(path: Path) -> Iterator[CheckpointSource]:
-    with Checkpoint.open(path.parent) as checkpoint:
+    with Checkpoint.open(find_shards(path.parent)) as checkpoint:
         yield CheckpointSource(checkpoint)
 
 
@@ -75,7 +76,7 @@ def test_q8_is_quantised_on_the_way(source: CheckpointSource) -> None:
 def test_unaligned_data_is_copied_to_an_aligned_place(tmp_path: Path) -> None:
     header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'.ljust(57)
     write_raw(tmp_path / "model.safetensors", header, np.array([1, 2], np.float32).tobytes())
-    with Checkpoint.open(tmp_path) as checkpoint:
+    with Checkpoint.open(find_shards(tmp_path)) as checkpoint:
         data = CheckpointSource(checkpoint).read(Weight(TensorRef("a", (2,)), "f32")).data
     assert data.flags.aligned
     assert data.tolist() == [1, 2]

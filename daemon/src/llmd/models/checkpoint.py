@@ -1,4 +1,4 @@
-"""The weights of a model directory: one safetensors file or several, as one mapping of names to tensors."""
+"""The weights of a model: one safetensors file or several, as one mapping of names to tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmd.api.errors import CheckpointError
 from llmd.api.tensors import Format
 from llmd.models.json_file import DAMAGED
 from llmd.models.safetensors import Mapper, SafetensorsFile, map_file
-from llmd.models.shards import Shards, find_shards
+from llmd.models.shards import Shards
 
 STORED_FORMATS: Mapping[str, Format] = {"F32": "f32", "F16": "f16", "BF16": "bf16"}
 """The formats of the dtypes that a model may compute with."""
@@ -52,13 +52,12 @@ class Checkpoint:
         self._owners = owners
 
     @classmethod
-    def open(cls, directory: Path, *, mapper: Mapper = map_file) -> Self:
-        """Open the weights that lie in ``directory``.
+    def open(cls, shards: Shards, *, mapper: Mapper = map_file) -> Self:
+        """Open the files of ``shards``.
 
         Raises:
             CheckpointError: a file is missing, damaged, or contradicts the index or another file.
         """
-        shards = find_shards(directory)
         files: dict[str, SafetensorsFile] = {}
         try:
             for path in shards.paths:

@@ -1,30 +1,23 @@
-"""``config.json``: what a model directory says about itself."""
+"""What a model says about itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from llmd.api.errors import NotFoundError
 from llmd.api.plugins import Config
-from llmd.models.json_file import read_object
-
-CONFIG_FILE = "config.json"
-MAX_CONFIG_BYTES = 16_000_000
+from llmd.models.model_source import find_source
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The configuration of the model in ``directory``.
+    """The configuration of the model in ``directory``, in the words of transformers.
 
     Raises:
         NotFoundError: there is no such directory.
-        CheckpointError: ``config.json`` is missing or `llmd.models.json_file.read_object` refuses it.
+        CheckpointError: the file is missing, or `llmd.models.json_file.read_object` refuses it.
+        UnsupportedModelError: it cannot be said in those words.
     """
-    if not directory.is_dir():
-        raise NotFoundError(
-            f"{directory} is not a directory", hint="give the directory that holds config.json"
-        )
-    return read_object(directory / CONFIG_FILE, max_bytes=MAX_CONFIG_BYTES)
+    return find_source(directory).read_config()
 
 
 def named_class(config: Config) -> str:

@@ -13,13 +13,13 @@ from llmd.api.errors import CheckpointError, ModelError, UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.checkpoint import Checkpoint
-from llmd.models.config_file import CONFIG_FILE, read_config
 from llmd.models.embedding_config import check_direction, default_embedding, read_embedding
 from llmd.models.headless import without_head
+from llmd.models.hugging_face import CONFIG_FILE
+from llmd.models.model_source import find_source
 from llmd.models.plan_check import check_plan
 from llmd.models.safetensors import Mapper, map_file
 from llmd.models.scoring_config import read_scoring
-from llmd.models.stored_names import with_stored_names
 
 
 class OpenModel(msgspec.Struct, frozen=True):
@@ -52,18 +52,19 @@ def open_model(
         UnsupportedModelError: no architecture of that name is installed, or it lacks an option of the model.
         CheckpointError: a file is missing, damaged, or contradicts another.
     """
-    config = read_config(directory)
-    architecture = find_architecture(config, architectures, file=str(directory / CONFIG_FILE))
-    _refuse_quantized(config, directory)
-    plan = _plan(architecture, config, context_len, directory / CONFIG_FILE)
+    source = find_source(directory)
+    config, file = source.read_config(), source.config_file
+    architecture = find_architecture(config, architectures, file=str(file))
+    _refuse_quantized(config, file)
+    plan = _plan(architecture, config, context_len, file)
     embedding = _embedding(directory, config, plan)
     if embedding is not None:
         if plan.groups:
-            check_direction(config, directory / CONFIG_FILE)
+            check_direction(config, file)
         plan = _within(without_head(plan), embedding.max_len, context_len)
-    checkpoint = Checkpoint.open(directory, mapper=mapper)
+    checkpoint = source.open_checkpoint(mapper=mapper)
     try:
-        plan = with_stored_names(plan, checkpoint.tensors)
+        plan = source.with_stored_names(plan, checkpoint.tensors)
         notices = checkpoint.notices + check_plan(plan, checkpoint)
     except BaseException:
         checkpoint.close()
@@ -141,13 +142,12 @@ def _without_file(error: ModelError) -> str:
     return error.message.removeprefix(f"{CONFIG_FILE}: ")
 
 
-def _refuse_quantized(config: Config, directory: Path) -> None:
+def _refuse_quantized(config: Config, path: Path) -> None:
     quantization = config.get("quantization_config")
     if quantization is None:
         return
     method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     raise UnsupportedModelError(
-        f"{directory / CONFIG_FILE}: the weights are quantised ({method or 'unnamed method'}), "
-        "which is not supported yet",
+        f"{path}: the weights are quantised ({method or 'unnamed method'}), which is not supported yet",
         hint="take the unquantised model; `--quant q8` quantises it while it loads",
     )

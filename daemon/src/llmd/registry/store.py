@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
-from llmd.models.config_file import CONFIG_FILE
+from llmd.models.hugging_face import CONFIG_FILE
 from llmd.registry.derived import DerivedModels
 from llmd.registry.library import Library
 from llmd.registry.stored_model import StoredModel, describe

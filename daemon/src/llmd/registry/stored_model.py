@@ -10,8 +10,7 @@ import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
-from llmd.models.checkpoint import Checkpoint
-from llmd.models.config_file import read_config
+from llmd.models.model_source import ModelSource, find_source
 from llmd.models.open_model import architecture_names
 
 
@@ -43,20 +42,21 @@ def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredMode
     """Describe a directory from its configuration and the headers of its weights; never raises for its faults."""
     known = StoredModel(name, directory, _modified(directory), builtin=builtin)
     try:
-        config = read_config(directory)
+        source = find_source(directory)
+        config = source.read_config()
         known = msgspec.structs.replace(
             known,
             architecture=next(iter(architecture_names(config)), ""),
             context_len=_context_len(config),
         )
-        return _with_weights(known)
+        return _with_weights(known, source)
     except LlmdError as error:
         return msgspec.structs.replace(known, reason=str(error))
 
 
-def _with_weights(known: StoredModel) -> StoredModel:
+def _with_weights(known: StoredModel, source: ModelSource) -> StoredModel:
     bytes_by_dtype: Counter[str] = Counter()
-    with Checkpoint.open(known.directory) as checkpoint:
+    with source.open_checkpoint() as checkpoint:
         for tensor in checkpoint.tensors.values():
             bytes_by_dtype[tensor.dtype.lower()] += tensor.size_bytes
         return msgspec.structs.replace(

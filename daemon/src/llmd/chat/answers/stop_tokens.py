@@ -13,7 +13,7 @@ from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.models.config_file import CONFIG_FILE, read_config
+from llmd.models.model_source import find_source
 
 _ANSWER = "llmd-answer"
 
@@ -33,8 +33,8 @@ def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
     Raises:
         ModelError: a file cannot be read, or ``eos_token_id`` is neither an id nor a list of ids.
     """
-    values = read_config(directory)
-    config = convert_json(directory / CONFIG_FILE, values, _ModelConfig, error=ModelError)
+    source = find_source(directory)
+    config = convert_json(source.config_file, source.read_config(), _ModelConfig, error=ModelError)
     text = config.text_config or _TextConfig()
     configured = listed_ids(config.eos_token_id) + listed_ids(text.eos_token_id)
     ids = read_generation_defaults(directory).eos_ids + configured + tokenizer.eos_ids

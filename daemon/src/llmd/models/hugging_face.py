@@ -1,0 +1,51 @@
+"""A model as transformers writes it: ``config.json`` and safetensors beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from llmd.api.plan import ModelPlan
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.files import is_named
+from llmd.models.json_file import read_object
+from llmd.models.safetensors import Mapper, map_file
+from llmd.models.shards import INDEX_FILE, SINGLE_FILE, find_shards
+from llmd.models.stored_names import with_stored_names
+
+CONFIG_FILE = "config.json"
+MAX_CONFIG_BYTES = 16_000_000
+
+
+class HuggingFaceSource(msgspec.Struct, frozen=True):
+    """`llmd.models.model_source.ModelSource` of such a directory."""
+
+    directory: Path
+
+    @classmethod
+    def find(cls, directory: Path) -> Self | None:
+        """The model in ``directory``, None where there is no ``config.json``."""
+        return cls(directory) if is_named(directory / CONFIG_FILE) else None
+
+    @property
+    def config_file(self) -> Path:
+        return self.directory / CONFIG_FILE
+
+    @property
+    def has_weights(self) -> bool:
+        return any(is_named(self.directory / name) for name in (SINGLE_FILE, INDEX_FILE))
+
+    def read_config(self) -> dict[str, Any]:
+        """The file as it is."""
+        return read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
+
+    def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
+        """The single file, or the shards of an index."""
+        return Checkpoint.open(find_shards(self.directory), mapper=mapper)
+
+    def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
+        """The plan's own names, or those without the prefix of a model that was saved by itself."""
+        return with_stored_names(plan, stored)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import NotFoundError
+from llmd.models.hugging_face import HuggingFaceSource
+from llmd.models.model_source import find_source
+
+
+def test_a_directory_is_read_in_the_form_it_has(model_directory: Path) -> None:
+    assert find_source(model_directory) == HuggingFaceSource(model_directory)
+
+
+def test_an_empty_directory_is_taken_for_one_of_transformers(tmp_path: Path) -> None:
+    assert find_source(tmp_path) == HuggingFaceSource(tmp_path)
+
+
+def test_a_missing_directory_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="is not a directory"):
+        find_source(tmp_path / "absent")
