@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.machine import describe
 from bench.shapes import SHAPES, Shape
-from llmd.api import Format, Program, Stage, StageLimits, Step, TensorRef, Weight, WeightData
+from llmd.api import Format, GroupScales, Program, Stage, StageLimits, Step, TensorRef, Weight, WeightData
 from llmd.builtin.architectures.llama import plan
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
@@ -41,7 +41,8 @@ class RandomSource:
             return WeightData("f32", np.ones(shape, np.float32))
         values = self._values[: math.prod(shape)].reshape(shape)
         if weight.format == "q8":
-            return WeightData("q8", values, np.full((shape[0], shape[1] // 64), 0.02 / 73, np.float16), 64)
+            scales = np.full((shape[0], shape[1] // 64), 0.02 / 73, np.float16)
+            return WeightData("q8", values.view(np.uint8) ^ np.uint8(128), GroupScales(scales), group_size=64)
         return WeightData(
             "bf16", (values * np.float32(0.02 / 73)).view(np.uint32).__rshift__(16).astype(np.uint16)
         )

@@ -1,9 +1,36 @@
 from __future__ import annotations
 
-from llmd.api import TensorRef
+import numpy as np
+import pytest
+
+from llmd.api import GroupScales, TensorRef, WeightData
 
 
 def test_a_row_range_cuts_the_first_axis() -> None:
     assert TensorRef("qkv", (12, 7)).view_shape == (12, 7)
     assert TensorRef("qkv", (12, 7), rows=(4, 6)).view_shape == (2, 7)
     assert TensorRef("bias", (12,), rows=(4, 6)).view_shape == (2,)
+
+
+def test_scales_of_two_levels_are_their_exact_product() -> None:
+    coarse = np.array([[0.3, 65504.0], [2.0**-24, 1.0]], np.float16)
+    fine = np.array([[-32, 63, 31], [1, 2, 127]], np.int8)
+    expected = coarse.astype(np.float64)[:, [0, 0, 1]] * fine
+    assert GroupScales(coarse, fine).values().tolist() == expected.tolist()
+    assert GroupScales(coarse).values().tolist() == coarse.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "codes", "integers"),
+    [
+        ("q8", [0, 1, 128, 255], [-128, -127, 0, 127]),
+        ("q4", [0, 1, 15], [0, 1, 15]),
+        ("q3_k", [0, 4, 7], [-4, 0, 3]),
+        ("iq4_nl", [0, 8, 15], [-127, 1, 113]),
+        ("mxfp4", [7, 8, 15], [12, 0, -12]),
+    ],
+)
+def test_codes_stand_for_integers(name: str, codes: list[int], integers: list[int]) -> None:
+    weight = WeightData(name, np.array([codes], np.uint8), GroupScales(np.ones((1, 1), np.float16)))
+    assert weight.integers().dtype == np.int8
+    assert weight.integers().tolist() == [integers]

@@ -29,5 +29,5 @@ def test_records_program_weights_and_limits() -> None:
     recorder = Recorder()
     run(recorder, case, one_by_one(case))
     assert [weight.format for weight in recorder.weights] == [w.format for w in recorder.program.weights]
-    assert recorder.weights[0].data.dtype == np.int8
+    assert recorder.weights[0].data.dtype == np.uint8
     assert recorder.limits.max_rows == 1

@@ -65,13 +65,14 @@ def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
     """The int8 formula in float64: activations quantised in float32 for each row and group."""
     assert weight.scales is not None
     total = np.zeros((len(x), len(weight.data)))
-    for g in range(weight.scales.shape[1]):
+    codes, weight_scales = weight.integers().astype(np.int64), weight.scales.values().astype(np.float64)
+    for g in range(weight_scales.shape[1]):
         part = slice(g * weight.group_size, (g + 1) * weight.group_size)
         top = np.abs(x[:, part]).max(axis=1, keepdims=True)
         inverse = np.where(top > 0, np.float32(127) / np.where(top > 0, top, 1), 0).astype(np.float32)
         q = np.clip(np.rint(x[:, part] * inverse), -127, 127).astype(np.int64)
-        sums = q @ weight.data[:, part].astype(np.int64).T
-        scales = (top / np.float32(127)).astype(np.float64) * weight.scales[:, g].astype(np.float64)
+        sums = q @ codes[:, part].T
+        scales = (top / np.float32(127)).astype(np.float64) * weight_scales[:, g]
         total += sums * scales
     return total
 

@@ -1,6 +1,6 @@
 """The contracts of llmd: the only package that plugins import.
 
-Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`.
+Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`.
 Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and engine: `messages`. What answers are made of
 and how they are read: `parts`, `parsing`. Errors: `errors`.
 
@@ -53,6 +53,11 @@ if TYPE_CHECKING:
     )
     from llmd.api.hooks import (
         hookimpl,
+    )
+    from llmd.api.integer_formats import (
+        INTEGER_FORMATS,
+        OWN_FORMATS,
+        IntegerFormat,
     )
     from llmd.api.kv import (
         INT8_KV_GROUP,
@@ -133,6 +138,7 @@ if TYPE_CHECKING:
     from llmd.api.tensors import (
         PLAIN_FORMATS,
         Format,
+        GroupScales,
         TensorRef,
         TensorSource,
         Weight,
@@ -149,10 +155,12 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "HIDDEN",
     "INT8_KV_GROUP",
+    "INTEGER_FORMATS",
     "KV_DTYPES",
     "MAX_RAW_TOP",
     "NUM_CANDIDATES",
     "OP_KINDS",
+    "OWN_FORMATS",
     "PLAIN_FORMATS",
     "Activate",
     "Add",
@@ -185,10 +193,12 @@ __all__ = [
     "Format",
     "Glu",
     "GrammarError",
+    "GroupScales",
     "Head",
     "HiddenRef",
     "HostHidden",
     "Instruction",
+    "IntegerFormat",
     "KVDtype",
     "KVGroup",
     "Linear",
@@ -254,6 +264,7 @@ _MODULES = (
     "parsing",
     "transport",
     "random",
+    "integer_formats",
     "tensors",
     "ops",
     "plan",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.integer_formats import INTEGER_FORMATS
+
 Format = str
-"""How a weight is stored: ``f32``, ``f16``, ``bf16`` or the name of a quantised format such as ``q8``."""
+"""How a weight is stored: ``f32``, ``f16``, ``bf16`` or one of `INTEGER_FORMATS`, such as ``q8``."""
 
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
 
@@ -41,19 +44,62 @@ class Weight(msgspec.Struct, frozen=True):
     format: Format
 
 
+class GroupScales(msgspec.Struct, frozen=True):
+    """A scale, or a minimum, for each group of each row.
+
+    One level: ``coarse`` is ``[out, groups]`` and ``fine`` None. Two levels: ``coarse`` is ``[out, coarse groups]``, ``fine``
+    int8 or uint8 ``[out, groups]``, and a scale is their product. ``coarse`` is float16, or float32 where powers of
+    two are scales (``mxfp4``).
+    """
+
+    coarse: NDArray[np.floating]
+    fine: NDArray[np.integer] | None = None
+
+    def values(self) -> NDArray[np.float32]:
+        """The scales ``[out, groups]``, exactly."""
+        coarse = self.coarse.astype(np.float32)
+        if self.fine is None:
+            return coarse
+        num_groups = self.fine.shape[1]
+        per_coarse = -(-num_groups // max(coarse.shape[1], 1))
+        values: NDArray[np.float32] = np.repeat(coarse, per_coarse, axis=1)[:, :num_groups] * self.fine
+        return values
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
+        """The arrays that are there."""
+        return (self.coarse,) if self.fine is None else (self.coarse, self.fine)
+
+
 class WeightData(msgspec.Struct, frozen=True):
     """The contents of a weight, read-only, valid until the `TensorSource` is closed.
 
     Plain formats: ``data`` is ``[...]`` float32, float16, or uint16 holding bf16 bits; C-contiguous, usually
     mapped from the file without a copy and possibly unaligned to more than the element size.
-    ``q8``: ``data`` is int8 ``[out, in]`` in -127..127, ``scales`` float16 ``[out, ceil(in / group_size)]``;
-    weight ``[o, i]`` is ``data[o, i] * scales[o, i // group_size]``.
+
+    Integer formats: ``data`` is uint8 codes ``[out, in]``, one in a byte however few bits it has, and ``group_size`` inputs
+    share a scale (the last group of a row may be short). Weight ``[o, i]`` of group ``g`` is
+    ``scale[o, g] * integer[o, i] + minimum[o, g]`` in float32, where the product is exact and the sum rounded once.
     """
 
     format: Format
     data: NDArray[np.generic]
-    scales: NDArray[np.float16] | None = None
+    scales: GroupScales | None = None
+    minimums: GroupScales | None = None
     group_size: int = 0
+
+    def integers(self) -> NDArray[np.int8]:
+        """What the codes of an integer format stand for, int8 ``[out, in]``."""
+        form = INTEGER_FORMATS[self.format]
+        if form.book:
+            return np.array(form.book, np.int8)[self.data.view(np.uint8)]
+        return (self.data.view(np.uint8) - np.uint8(form.zero)).view(np.int8)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
+        """All arrays that are there: the codes or elements, then scales, then minimums."""
+        groups = (scales.arrays for scales in (self.scales, self.minimums) if scales is not None)
+        return (self.data, *itertools.chain.from_iterable(groups))
 
 
 class TensorSource(Protocol):

@@ -1,4 +1,4 @@
-"""The q8 format: signed bytes in groups along a row, each group with a float16 scale. See docs/formats.md."""
+"""The q8 format: bytes around 128 in groups along a row, each group with a float16 scale. See docs/formats.md."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.tensors import Format, WeightData
+from llmd.api.integer_formats import INTEGER_FORMATS
+from llmd.api.tensors import Format, GroupScales, WeightData
 from llmd.models.plain_formats import Float32, row_chunks, to_float32
 
 QUANT_FORMATS: tuple[Format, ...] = ("q8",)
 LARGEST = 127
+ZERO = 128
 
 
 class _Bits:
@@ -31,11 +33,6 @@ BITS: Mapping[Format, _Bits] = {
 }
 
 
-def group_size(row_len: int) -> int:
-    """64, or 32 where 64 does not divide the row; its last group is short where 32 does not either."""
-    return 64 if row_len % 64 == 0 else 32
-
-
 def quantize_q8(data: NDArray[np.generic], source: Format = "f32") -> WeightData:
     """Quantise a plain weight ``[out, in]`` to q8.
 
@@ -45,8 +42,8 @@ def quantize_q8(data: NDArray[np.generic], source: Format = "f32") -> WeightData
         ArithmeticError: a value is infinite or NaN, or too large for a float16 scale.
     """
     num_rows, row_len = data.shape
-    size = group_size(row_len)
-    quantized = np.empty((num_rows, row_len), np.int8)
+    size = INTEGER_FORMATS["q8"].row_group_size(row_len)
+    quantized = np.empty((num_rows, row_len), np.uint8)
     scales = np.empty((num_rows, -(-row_len // size)), np.float16)
     for rows in row_chunks(data):
         groups = _grouped(data[rows], size)
@@ -55,15 +52,15 @@ def quantize_q8(data: NDArray[np.generic], source: Format = "f32") -> WeightData
         scales[rows] = group_scales.reshape(chunk_shape)
         padded = _quantize_groups(groups, group_scales, source).reshape(chunk_shape[0], chunk_shape[1] * size)
         quantized[rows] = padded[:, :row_len]
-    return WeightData("q8", quantized, scales, size)
+    return WeightData("q8", quantized, GroupScales(scales), group_size=size)
 
 
 def dequantize_q8(weight: WeightData) -> Float32:
     """The float32 weight ``[out, in]`` that a q8 weight stands for."""
     assert weight.scales is not None
     row_len = weight.data.shape[1]
-    scales = np.repeat(weight.scales.astype(np.float32), weight.group_size, axis=1)[:, :row_len]
-    return weight.data.astype(np.float32) * scales
+    scales = np.repeat(weight.scales.values(), weight.group_size, axis=1)[:, :row_len]
+    return weight.integers().astype(np.float32) * scales
 
 
 def _grouped(chunk: NDArray[np.generic], size: int) -> NDArray[np.generic]:
@@ -92,7 +89,7 @@ def _scales(groups: NDArray[np.generic], source: Format) -> NDArray[np.float16]:
 
 def _quantize_groups(
     groups: NDArray[np.generic], scales: NDArray[np.float16], source: Format
-) -> NDArray[np.int8]:
+) -> NDArray[np.uint8]:
     divisors = np.where(scales == 0, np.float32(1), scales.astype(np.float32))
     scaled = to_float32(groups, source) / divisors[:, None]
-    return np.rint(scaled, out=scaled).astype(np.int8)
+    return (np.rint(scaled, out=scaled) + np.float32(ZERO)).astype(np.uint8)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from llmd.api.errors import PluginError
+from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
-from llmd.models.quantization import group_size
 
 QUANTIZED_OPS = frozenset({"linear", "head"})
 """Ops whose matrices are quantised: they are read whole each step. An embedding is read row by row."""
@@ -80,4 +80,4 @@ def weight_bytes(weight: Weight) -> int:
     count = math.prod(shape)
     if weight.format in PLAIN_FORMATS:
         return count * (4 if weight.format == "f32" else 2)
-    return count + 2 * (count // shape[-1]) * -(-shape[-1] // group_size(shape[-1]))
+    return shape[0] * INTEGER_FORMATS[weight.format].weight_bytes(shape[1])

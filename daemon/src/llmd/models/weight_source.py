@@ -40,9 +40,8 @@ class CheckpointSource:
                 tensor=tensor.name,
                 hint="the weights may be damaged; copy them again, or load them as they are stored",
             ) from error
-        for array in (read.data, read.scales):
-            if array is not None:
-                array.flags.writeable = False
+        for array in read.arrays:
+            array.flags.writeable = False
         return read
 
 

@@ -6,8 +6,9 @@ A file holds named arrays, little-endian:
         length of its name uint64, name in UTF-8, dtype (index in `DTYPES`) uint64, number of axes uint64,
         axes uint64…, zeros up to a multiple of 64 from the start of the file, data
 
-Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` (and ``weights/<i>/scales``,
-``weights/<i>/group_size``) its weights, ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
+Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its weights (with
+``weights/<i>/group_size``, and ``weights/<i>/scales/coarse``, ``…/fine``, ``…/minimums/coarse``, ``…/fine`` where an integer
+format has them), ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
 ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
 ``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
 ``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import KV_DTYPES, Program, Selection, StageLimits, Step, WeightData, encode
+from llmd.api import KV_DTYPES, GroupScales, Program, Selection, StageLimits, Step, WeightData, encode
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.recorder import RecordedStep, Recorder
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged, run
@@ -30,7 +31,7 @@ from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_
 Arrays = dict[str, NDArray[np.generic]]
 
 MAGIC = b"LLMDCASE"
-DTYPES = ("float32", "float64", "int8", "uint16", "int32", "uint32", "int64", "bool")
+DTYPES = ("float32", "float64", "int8", "uint16", "int32", "uint32", "int64", "bool", "uint8")
 _ALIGNMENT = 64
 
 
@@ -91,10 +92,17 @@ def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
     for i, weight in enumerate(weights):
         bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
         arrays[f"weights/{i}/{weight.format}"] = weight.data.view(bits)
-        if weight.scales is not None:
-            arrays[f"weights/{i}/scales"] = weight.scales.view(np.uint16)
+        for name, scales in (("scales", weight.scales), ("minimums", weight.minimums)):
+            if scales is not None:
+                arrays |= _scale_arrays(f"weights/{i}/{name}", scales)
+        if weight.group_size:
             arrays[f"weights/{i}/group_size"] = _int64([weight.group_size])
     return arrays
+
+
+def _scale_arrays(under: str, scales: GroupScales) -> Arrays:
+    coarse = scales.coarse.view(np.uint16) if scales.coarse.dtype == np.float16 else scales.coarse
+    return {f"{under}/coarse": coarse} | ({} if scales.fine is None else {f"{under}/fine": scales.fine})
 
 
 def _limits(limits: StageLimits) -> NDArray[np.int64]:

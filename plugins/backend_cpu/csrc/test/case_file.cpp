@@ -8,7 +8,7 @@ namespace llmd::test {
 
 namespace {
 
-constexpr size_t kItemSizes[] = {4, 8, 1, 2, 4, 4, 8, 1};
+constexpr size_t kItemSizes[] = {4, 8, 1, 2, 4, 4, 8, 1, 1};
 
 class Cursor {
   public:

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "cpu_features.hpp"
 #include "stage.hpp"
@@ -55,8 +56,10 @@ void add_weights(const CaseFile& file, Parts& parts) {
         if (found == std::end(formats)) return;
         const Array& data = file.at(under + found->first);
         if (found->second == Format::kQ8) {
+            std::vector<int8_t> codes(data.data, data.data + data.count());
+            for (int8_t& code : codes) code = static_cast<int8_t>(code ^ 0x80);  // their zero is 128
             parts.add_int8({data.shape[0], data.shape[1], file.at(under + "group_size").int64s()[0],
-                            data.as<int8_t>(), file.at(under + "scales").as<uint16_t>()});
+                            codes.data(), file.at(under + "scales/coarse").as<uint16_t>()});
         } else if (data.shape.size() == 1) {
             parts.add_vector(found->second, data.count(), data.data);
         } else {

@@ -95,7 +95,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
 def _add(native: _ext.Parts, data: WeightData) -> None:
     """Hand a weight over: packed, widened, or read where it lies."""
     if data.scales is not None:
-        native.add_int8(data.data.view(np.int8), data.scales.view(np.uint16), data.group_size)
+        native.add_int8(data.integers(), data.scales.coarse.view(np.uint16), data.group_size)
         return
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":

@@ -13,7 +13,7 @@ from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import OP_KINDS
 from llmd.api.program import Program
-from llmd.api.tensors import PLAIN_FORMATS, TensorSource, WeightData
+from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
@@ -119,7 +119,8 @@ def _uses(program: Program) -> set[tuple[int, bool]]:
 def _ones(name: str, size: int) -> WeightData:
     """A square weight of ones in the named format."""
     if name == "q8":
-        return WeightData(name, np.ones((size, size), np.int8), np.ones((size, size // 64), np.float16), 64)
+        codes = np.full((size, size), 129, np.uint8)
+        return WeightData(name, codes, GroupScales(np.ones((size, size // 64), np.float16)), group_size=64)
     if name == "bf16":
         return WeightData(name, np.full((size, size), 0x3F80, np.uint16))
     return WeightData(name, np.ones((size, size), np.float16 if name == "f16" else np.float32))

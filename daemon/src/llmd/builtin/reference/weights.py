@@ -53,8 +53,8 @@ class Q8Matrix:
     def __init__(self, data: WeightData) -> None:
         assert data.scales is not None, "q8 weights come with scales"
         self._group_size = data.group_size
-        self._codes = self._grouped(data.data.astype(np.float32))
-        self._scales = data.scales.astype(np.float64)
+        self._codes = self._grouped(data.integers().astype(np.float32))
+        self._scales = data.scales.values().astype(np.float64)
         self.nbytes = self._codes.nbytes + self._scales.nbytes
 
     def multiply(self, row: Float32) -> Float64:

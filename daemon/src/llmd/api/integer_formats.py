@@ -1,0 +1,96 @@
+"""The integer formats: weights as small integers in groups along a row that share a scale, and maybe a minimum.
+
+A weight is ``scale * integer + minimum``; its integer is ``code - zero``, or what the code book has for the code.
+docs/formats.md describes each format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+ROW_ACTIVATION_GROUP = 128
+"""Inputs of an activation group where a weight has one scale for a whole row."""
+
+SHORTEST_GROUP = 32
+"""The group size of a row that the group size of its format does not divide."""
+
+
+class IntegerFormat(msgspec.Struct, frozen=True):
+    """How the weights of a format are made of integers.
+
+    Codes are ``0 .. 2**bits - 1``. ``group_size`` inputs of a row share a scale, all of them where it is 0.
+    ``zero`` is subtracted from a code; ``has_minimum`` says that a number is added to every weight of a group.
+    Where ``coarse_size`` is not 0, scales have two levels: a coarse one for so many inputs, times a fine one for a group.
+    Codes of a format with a ``book`` are places in it: 16 int8 values.
+    """
+
+    name: str
+    bits: int
+    group_size: int
+    zero: int = 0
+    has_minimum: bool = False
+    coarse_size: int = 0
+    book: tuple[int, ...] = ()
+
+    def row_group_size(self, row_len: int) -> int:
+        """Inputs that share a scale in rows of this length; the last group of a row may be short."""
+        if self.group_size == 0:
+            return row_len
+        return self.group_size if row_len % self.group_size == 0 else min(self.group_size, SHORTEST_GROUP)
+
+    def activation_group(self, row_len: int) -> int:
+        """Activations of rows of this length that are rounded with one scale; the last of a row may be fewer."""
+        if self.group_size == 0:
+            return ROW_ACTIVATION_GROUP
+        return self.coarse_size or self.row_group_size(row_len)
+
+    def weight_bytes(self, row_len: int) -> int:
+        """Bytes of a row of weights, rounded up: codes of ``bits`` bits, float16 scales and minimums, fine ones of a byte."""
+        groups = -(-row_len // max(self.row_group_size(row_len), 1))
+        scales = groups + 2 * -(-row_len // self.coarse_size) if self.coarse_size else 2 * groups
+        return -(-row_len * self.bits // 8) + scales * (1 + self.has_minimum)
+
+
+_NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+_E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+
+_OURS = (
+    IntegerFormat("q8", 8, 64, zero=128),
+    IntegerFormat("q8_g32", 8, 32, zero=128),
+    IntegerFormat("q8_g128", 8, 128, zero=128),
+    IntegerFormat("q8_row", 8, 0, zero=128),
+    *(
+        IntegerFormat(f"q{bits}{size}", bits, group_size, has_minimum=True)
+        for bits in (4, 3, 2)
+        for size, group_size in (("", 64), ("_g32", 32), ("_g128", 128))
+    ),
+    *(
+        IntegerFormat(f"q{bits}{size}_sym", bits, group_size, zero=1 << (bits - 1))
+        for bits in (4, 3, 2)
+        for size, group_size in (("", 64), ("_g32", 32), ("_g128", 128))
+    ),
+)
+
+_GGUF = (
+    IntegerFormat("q4_0", 4, 32, zero=8),
+    IntegerFormat("q4_1", 4, 32, has_minimum=True),
+    IntegerFormat("q5_0", 5, 32, zero=16),
+    IntegerFormat("q5_1", 5, 32, has_minimum=True),
+    IntegerFormat("q8_0", 8, 32, zero=128),
+    IntegerFormat("q2_k", 2, 16, has_minimum=True, coarse_size=256),
+    IntegerFormat("q3_k", 3, 16, zero=4, coarse_size=256),
+    IntegerFormat("q4_k", 4, 32, has_minimum=True, coarse_size=256),
+    IntegerFormat("q5_k", 5, 32, has_minimum=True, coarse_size=256),
+    IntegerFormat("q6_k", 6, 16, zero=32, coarse_size=256),
+    IntegerFormat("iq4_nl", 4, 32, book=_NONLINEAR),
+    IntegerFormat("iq4_xs", 4, 32, coarse_size=256, book=_NONLINEAR),
+    IntegerFormat("mxfp4", 4, 32, book=_E2M1),
+)
+
+OWN_FORMATS: tuple[str, ...] = tuple(form.name for form in _OURS)
+"""The integer formats that plain weights are quantised to, best first."""
+
+INTEGER_FORMATS: Mapping[str, IntegerFormat] = {form.name: form for form in (*_OURS, *_GGUF)}
+"""Every integer format by its name: our own, and those of GGUF files."""
