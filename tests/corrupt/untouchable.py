@@ -13,5 +13,5 @@ class UntouchableMap:
 
 
 def map_untouchable(file: BinaryIO) -> Any:
-    """A `llmd.models.safetensors.Mapper` for opening files whose tensor data must not be touched."""
+    """A `llmd.models.mapped_file.Mapper` for opening files whose tensor data must not be touched."""
     return UntouchableMap()

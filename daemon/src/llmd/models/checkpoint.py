@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from llmd.api.errors import CheckpointError
 from llmd.api.tensors import Format
 from llmd.models.json_file import DAMAGED
-from llmd.models.safetensors import Mapper, SafetensorsFile, map_file
+from llmd.models.mapped_file import Mapper, map_file
+from llmd.models.safetensors import SafetensorsFile
 from llmd.models.shards import Shards
 
 STORED_FORMATS: Mapping[str, Format] = {"F32": "f32", "F16": "f16", "BF16": "bf16"}

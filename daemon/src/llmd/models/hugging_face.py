@@ -12,7 +12,7 @@ from llmd.api.plan import ModelPlan
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.files import is_named
 from llmd.models.json_file import read_object
-from llmd.models.safetensors import Mapper, map_file
+from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.shards import INDEX_FILE, SINGLE_FILE, find_shards
 from llmd.models.stored_names import with_stored_names
 

@@ -10,7 +10,7 @@ from llmd.api.errors import NotFoundError
 from llmd.api.plan import ModelPlan
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.hugging_face import HuggingFaceSource
-from llmd.models.safetensors import Mapper, map_file
+from llmd.models.mapped_file import Mapper, map_file
 
 
 class ModelSource(Protocol):

@@ -16,9 +16,9 @@ from llmd.models.checkpoint import Checkpoint
 from llmd.models.embedding_config import check_direction, default_embedding, read_embedding
 from llmd.models.headless import without_head
 from llmd.models.hugging_face import CONFIG_FILE
+from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.model_source import find_source
 from llmd.models.plan_check import check_plan
-from llmd.models.safetensors import Mapper, map_file
 from llmd.models.scoring_config import read_scoring
 
 

@@ -1,0 +1,82 @@
+"""A weight file that is open and mapped into memory, whatever its form."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import CheckpointError
+from llmd.models.files import file_size, open_file
+
+Mapper = Callable[[BinaryIO], mmap.mmap]
+"""Maps a whole file, read-only. Tests pass one whose map cannot be read."""
+
+
+def map_file(file: BinaryIO) -> mmap.mmap:
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+class MappedFile:
+    """Hands out parts of a file as arrays, which keep the map alive after `close`. Thread-safe."""
+
+    def __init__(self, path: Path, file: BinaryIO, *, mapper: Mapper) -> None:
+        self.path = path
+        self.size_bytes = file_size(file)
+        self._file = file
+        self._map = mapper(file)
+
+    def array(
+        self, dtype: np.dtype[Any], shape: tuple[int, ...], begin: int, *, tensor: str
+    ) -> NDArray[np.generic]:
+        """``shape`` elements from the byte ``begin`` on, read-only; they are those of ``tensor``.
+
+        Raises:
+            CheckpointError: the file has shrunk since it was opened, so that touching its end would be fatal.
+        """
+        self._check_unshrunk(tensor)
+        count = math.prod(shape)
+        if not count:
+            return np.empty(shape, dtype)
+        return np.frombuffer(self._map, dtype, count=count, offset=begin).reshape(shape)
+
+    def close(self) -> None:
+        self._file.close()
+        with contextlib.suppress(BufferError):  # arrays still refer to the map; the last one ends it
+            self._map.close()
+
+    def _check_unshrunk(self, tensor: str) -> None:
+        size_bytes = file_size(self._file)
+        if size_bytes < self.size_bytes:
+            raise CheckpointError(
+                f"the file shrank from {self.size_bytes} to {size_bytes} bytes while it was in use",
+                file=str(self.path),
+                tensor=tensor,
+                hint="write a new version beside the old file and rename it; load the model again",
+            )
+
+
+@contextlib.contextmanager
+def opening(path: Path) -> Iterator[BinaryIO]:
+    """A file that stays open where all goes well inside, for one who closes it.
+
+    Raises:
+        CheckpointError: it cannot be opened, or what happens inside cannot be done with it.
+    """
+    file = open_file(path)
+    try:
+        yield file
+    except OSError as error:
+        file.close()
+        raise CheckpointError(
+            f"cannot be mapped: {error.strerror}", file=str(path), hint="check the disk, and free memory"
+        ) from error
+    except BaseException:
+        file.close()
+        raise
