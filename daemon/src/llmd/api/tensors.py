@@ -65,6 +65,10 @@ class GroupScales(msgspec.Struct, frozen=True):
         values: NDArray[np.float32] = np.repeat(coarse, per_coarse, axis=1)[:, :num_groups] * self.fine
         return values
 
+    def rows(self, rows: slice) -> GroupScales:
+        """Those of some rows, without a copy."""
+        return GroupScales(self.coarse[rows], None if self.fine is None else self.fine[rows])
+
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """The arrays that are there."""
@@ -94,6 +98,13 @@ class WeightData(msgspec.Struct, frozen=True):
         if form.book:
             return np.array(form.book, np.int8)[self.data.view(np.uint8)]
         return (self.data.view(np.uint8) - np.uint8(form.zero)).view(np.int8)
+
+    def rows(self, rows: slice) -> WeightData:
+        """Some rows of it, without a copy."""
+        scales, minimums = (
+            None if group is None else group.rows(rows) for group in (self.scales, self.minimums)
+        )
+        return WeightData(self.format, self.data[rows], scales, minimums, self.group_size)
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:

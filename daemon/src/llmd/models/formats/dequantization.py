@@ -1,0 +1,34 @@
+"""The plain numbers that a quantised weight stands for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llmd.api.tensors import GroupScales, WeightData
+from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.plain_formats import Float32
+
+
+def dequantize(weight: WeightData) -> Float32:
+    """The float32 weight ``[out, in]`` that one in an integer format stands for, to the last bit.
+
+    Where scales are not finite, or too large, so are the numbers.
+    """
+    num_rows, row_len = weight.data.shape
+    out = np.empty((num_rows, row_len), np.float32)
+
+    def of_rows(rows: slice) -> None:
+        part = weight.rows(rows)
+        assert part.scales is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.multiply(part.integers(), _by_input(part.scales, weight.group_size, row_len), out=out[rows])
+            if part.minimums is not None:
+                out[rows] += _by_input(part.minimums, weight.group_size, row_len)
+
+    for_row_chunks(num_rows, row_len, of_rows)
+    return out
+
+
+def _by_input(scales: GroupScales, group_size: int, row_len: int) -> Float32:
+    """The scale of each input, ``[out, in]``."""
+    return np.repeat(scales.values(), group_size, axis=1)[:, :row_len]

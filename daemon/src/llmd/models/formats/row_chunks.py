@@ -1,0 +1,27 @@
+"""Work on the rows of a matrix, on all cores: NumPy lets go of the interpreter while it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from llmd.api.machine import num_threads
+
+CHUNK_ELEMENTS = 1 << 17
+"""Elements of a chunk: a few float32 copies of them stay in the second-level cache."""
+
+
+def for_row_chunks(num_rows: int, row_len: int, work: Callable[[slice], None]) -> None:
+    """Call ``work`` with slices of rows that together are all of them, in any order, from several threads.
+
+    The first exception that a call raises is raised here, after all have ended.
+    """
+    step = max(1, CHUNK_ELEMENTS // max(row_len, 1))
+    chunks = [slice(first, min(first + step, num_rows)) for first in range(0, num_rows, step)]
+    if len(chunks) < 2:
+        for chunk in chunks:
+            work(chunk)
+        return
+    with ThreadPoolExecutor(min(num_threads(), len(chunks))) as pool:
+        for _ in pool.map(work, chunks):
+            pass
