@@ -34,7 +34,7 @@ def write_checkpoint(case: TinyModel, directory: Path) -> Path:
     if case.num_shards == 1:
         write_safetensors(directory / "model.safetensors", tensors, {"format": "pt"})
     else:
-        _write_shards(directory, tensors, case.num_shards)
+        write_shards(directory, tensors, case.num_shards)
     return directory
 
 
@@ -73,13 +73,13 @@ def read_safetensors(path: Path) -> tuple[dict[str, NDArray[np.generic]], dict[s
     return tensors, metadata
 
 
-def _write_shards(directory: Path, tensors: Tensors, num_shards: int) -> None:
+def write_shards(directory: Path, tensors: Tensors, num_shards: int, *, stem: str = "model") -> None:
     """Spread tensors over shards in turn, so that each layer lies in several files."""
-    files = [f"model-{i + 1:05}-of-{num_shards:05}.safetensors" for i in range(num_shards)]
+    files = [f"{stem}-{i + 1:05}-of-{num_shards:05}.safetensors" for i in range(num_shards)]
     weight_map = {name: files[i % num_shards] for i, name in enumerate(tensors)}
     for file in files:
         shard = {name: array for name, array in tensors.items() if weight_map[name] == file}
         write_safetensors(directory / file, shard, {"format": "pt"})
     total = sum(array.nbytes for array in tensors.values())
     index = {"metadata": {"total_size": total}, "weight_map": weight_map}
-    (directory / "model.safetensors.index.json").write_text(json.dumps(index, indent=2))
+    (directory / f"{stem}.safetensors.index.json").write_text(json.dumps(index, indent=2))

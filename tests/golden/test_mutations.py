@@ -11,7 +11,7 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, expected_rows
 from tests.golden.expected import nmse, read_expected
 from tests.golden.models.catalog import tiny_model
-from tests.golden.models.llama import LLAMA3_ROPE, YARN_ROPE
+from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mutations import (
     Mutation,
@@ -52,6 +52,7 @@ ROPES = [
         "trained length",
         {"rope_scaling": LLAMA3_ROPE | {"original_max_position_embeddings": 49}},
     ),
+    Mutation("llama32-tied", "factor", {"rope_scaling": LLAMA32_ROPE | {"factor": 8.0}}),
     Mutation("llama-yarn-rope", "factor", {"rope_scaling": YARN_ROPE | {"factor": 4.1}}),
     Mutation("llama-yarn-rope", "attention factor", {"rope_scaling": YARN_ROPE | {"attention_factor": 1.0}}),
     Mutation("llama-yarn-rope", "truncation", {"rope_scaling": YARN_ROPE | {"truncate": False}}),

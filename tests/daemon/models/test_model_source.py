@@ -6,11 +6,25 @@ import pytest
 
 from llmd.api.errors import NotFoundError
 from llmd.models.hugging_face import HuggingFaceSource
+from llmd.models.meta.source import MetaSource
 from llmd.models.model_source import find_source
+from tests.corrupt.small_model import SINGLE
 
 
 def test_a_directory_is_read_in_the_form_it_has(model_directory: Path) -> None:
     assert find_source(model_directory) == HuggingFaceSource(model_directory)
+
+
+def test_of_two_forms_the_one_with_weights_counts(model_directory: Path) -> None:
+    (model_directory / "params.json").touch()
+    (model_directory / "consolidated.safetensors").touch()
+    assert find_source(model_directory) == HuggingFaceSource(model_directory)
+    (model_directory / SINGLE).unlink()
+    assert find_source(model_directory) == MetaSource(model_directory)
+    (model_directory / "consolidated.safetensors").unlink()
+    assert find_source(model_directory) == HuggingFaceSource(model_directory)
+    (model_directory / "config.json").unlink()
+    assert find_source(model_directory) == MetaSource(model_directory)
 
 
 def test_an_empty_directory_is_taken_for_one_of_transformers(tmp_path: Path) -> None:

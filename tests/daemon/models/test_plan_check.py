@@ -46,7 +46,7 @@ def test_another_shape_is_shown_beside_the_expected_one(tmp_path: Path, plan: Mo
     content = small_model.tensors()
     content["model.layers.0.self_attn.k_proj.weight"] = np.zeros((4, 16), np.float32)
     with pytest.raises(
-        CheckpointError, match=r"has shape \[4, 16\], config.json asks for \[8, 16\]"
+        CheckpointError, match=r"has shape \[4, 16\], the configuration asks for \[8, 16\]"
     ) as caught:
         check(tmp_path, plan, content)
     assert caught.value.tensor == "model.layers.0.self_attn.k_proj.weight"
@@ -72,7 +72,7 @@ def test_rows_must_lie_inside(tmp_path: Path, rows: tuple[int, int]) -> None:
     small_model.write_weights(tmp_path, {"w": np.zeros((8, 2), np.float32)})
     with (
         Checkpoint.open(find_shards(tmp_path)) as checkpoint,
-        pytest.raises(CheckpointError, match="has 8 rows, config"),
+        pytest.raises(CheckpointError, match="has 8 rows, the configuration"),
     ):
         find_tensor(TensorRef("w", (8, 2), rows), checkpoint)
 
@@ -129,5 +129,5 @@ def test_a_head_beside_a_tied_embedding_is_noticed(tmp_path: Path, plan: ModelPl
     )
     tied = msgspec.structs.replace(plan, parts=(*plan.parts[:-1], tied_head))
     assert check(tmp_path, tied, small_model.tensors()) == (
-        "lm_head.weight is not used: config.json ties the head to the embedding",
+        "lm_head.weight is not used: the configuration ties the head to the embedding",
     )

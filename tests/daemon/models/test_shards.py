@@ -97,6 +97,20 @@ def test_one_file_of_another_name_is_pointed_at(tmp_path: Path) -> None:
         find_shards(tmp_path)
 
 
+def test_a_file_of_another_layout_is_not_to_be_renamed(tmp_path: Path) -> None:
+    touch(tmp_path, "consolidated.safetensors")
+    with pytest.raises(
+        CheckpointError, match=r"consolidated.safetensors, which is in another layout"
+    ) as caught:
+        find_shards(tmp_path)
+    assert "params.json" in caught.value.hint
+
+
+def test_files_of_another_stem_are_found_alike(tmp_path: Path) -> None:
+    touch(tmp_path, SINGLE, "consolidated.safetensors")
+    assert find_shards(tmp_path, stem="consolidated").paths == (tmp_path / "consolidated.safetensors",)
+
+
 @pytest.mark.parametrize(
     ("name", "mend"),
     [

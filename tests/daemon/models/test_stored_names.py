@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.models.stored_names import with_stored_names
+from llmd.models.stored_names import renamed, with_stored_names
 from tests.golden.models.catalog import tiny_model
 from tests.golden.tensors import tensor_shapes
 
@@ -25,6 +25,10 @@ def test_the_prefix_of_the_model_below_the_head_is_left_out_where_the_checkpoint
     assert [op.reads for part in renamed.parts for op in part.ops] == [
         op.reads for part in PLAN.parts for op in part.ops
     ]
+
+
+def test_every_tensor_gets_its_other_name() -> None:
+    assert names(renamed(PLAN, str.upper)) == {name.upper() for name in names(PLAN)}
 
 
 def test_a_checkpoint_of_something_else_changes_nothing() -> None:

@@ -33,6 +33,14 @@ YARN_ROPE = {
     "beta_fast": 4.0,
     "beta_slow": 0.25,
 }
+LLAMA32_ROPE = {
+    "rope_type": "llama3",
+    "factor": 32.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+"""That of the small models of Llama 3.2, as it is."""
 DYNAMIC_ROPE = {"type": "dynamic", "factor": 3.0}
 
 CASES = (
@@ -41,6 +49,11 @@ CASES = (
         "llama3-gqa-tied",
         llama(vocab_size=257, rope_theta=500000.0, rope_scaling=LLAMA3_ROPE, tie_word_embeddings=True),
         seed=16,
+    ),
+    TinyModel(
+        "llama32-tied",
+        llama(vocab_size=258, rope_theta=500000.0, rope_scaling=LLAMA32_ROPE, tie_word_embeddings=True),
+        dtype="bf16",
     ),
     TinyModel(
         "llama-mqa-biases",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from llmd.api.tensors import Format
 from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.safetensors import SafetensorsFile
+from llmd.models.safetensors_header import Header
 from llmd.models.shards import Shards
 
 STORED_FORMATS: Mapping[str, Format] = {"F32": "f32", "F16": "f16", "BF16": "bf16"}
@@ -37,6 +38,17 @@ class TensorInfo(msgspec.Struct, frozen=True):
         return STORED_FORMATS.get(self.dtype)
 
 
+class WeightFile(Protocol):
+    """A file of tensors, or what is handed out as one. See `SafetensorsFile`."""
+
+    path: Path
+    header: Header
+
+    def view(self, name: str) -> NDArray[np.generic]: ...
+
+    def close(self) -> None: ...
+
+
 class Checkpoint:
     """All tensors of a model. Opening reads headers only; `view` maps. Thread-safe.
 
@@ -44,7 +56,7 @@ class Checkpoint:
     what is odd but harmless.
     """
 
-    def __init__(self, shards: Shards, files: Mapping[str, SafetensorsFile]) -> None:
+    def __init__(self, shards: Shards, files: Mapping[str, WeightFile]) -> None:
         owners = _owners(shards, files)
         self.file = shards.main
         self.tensors: Mapping[str, TensorInfo] = {name: _info(name, owners[name]) for name in owners}
@@ -96,19 +108,19 @@ class Checkpoint:
         self.close()
 
 
-def _close(files: Iterable[SafetensorsFile]) -> None:
+def _close(files: Iterable[WeightFile]) -> None:
     for file in files:
         file.close()
 
 
-def _info(name: str, file: SafetensorsFile) -> TensorInfo:
+def _info(name: str, file: WeightFile) -> TensorInfo:
     entry = file.header.entries[name]
     return TensorInfo(name, entry.dtype, entry.shape, file.path, entry.end - entry.begin)
 
 
-def _owners(shards: Shards, files: Mapping[str, SafetensorsFile]) -> Mapping[str, SafetensorsFile]:
+def _owners(shards: Shards, files: Mapping[str, WeightFile]) -> Mapping[str, WeightFile]:
     """The file of each tensor; an index must name the one file that has it."""
-    owners: dict[str, SafetensorsFile] = {}
+    owners: dict[str, WeightFile] = {}
     for file in files.values():
         for name in file.header.entries:
             if name in owners:
@@ -130,7 +142,7 @@ def _owners(shards: Shards, files: Mapping[str, SafetensorsFile]) -> Mapping[str
 
 
 def _notices(
-    shards: Shards, files: Mapping[str, SafetensorsFile], tensors: Mapping[str, TensorInfo]
+    shards: Shards, files: Mapping[str, WeightFile], tensors: Mapping[str, TensorInfo]
 ) -> tuple[str, ...]:
     found: list[str] = []
     unlisted = [name for file in files.values() for name in file.header.entries if name not in tensors]

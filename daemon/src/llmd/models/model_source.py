@@ -11,6 +11,7 @@ from llmd.api.plan import ModelPlan
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.hugging_face import HuggingFaceSource
 from llmd.models.mapped_file import Mapper, map_file
+from llmd.models.meta.source import MetaSource
 
 
 class ModelSource(Protocol):
@@ -48,7 +49,7 @@ class ModelSource(Protocol):
         ...
 
 
-KINDS: Sequence[Callable[[Path], ModelSource | None]] = (HuggingFaceSource.find,)
+KINDS: Sequence[Callable[[Path], ModelSource | None]] = (HuggingFaceSource.find, MetaSource.find)
 """Each finds the configuration of its kind in a directory; where there are several, the first with weights counts."""
 
 

@@ -12,12 +12,10 @@ from llmd.api.plan import ModelPlan
 from llmd.api.tensors import TensorRef
 from llmd.models.checkpoint import STORED_FORMATS, Checkpoint, TensorInfo
 
-OF_ONE_MODEL = (
-    "config.json and the weights are of different models or versions; copy both again from one place"
-)
+OF_ONE_MODEL = "configuration and weights are of different models or versions; copy both again from one place"
 
 HARMLESS = re.compile(
-    r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|\.masked_bias$|\.[kv]_scale$"
+    r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|\.masked_bias$|\.[kv]_scale$"
     r"|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
 """Tensors that some writers store although they follow from the configuration, that only scale a KV cache, or that BERT was
@@ -53,7 +51,9 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
         raise _missing([ref.name], checkpoint)
     if tensor.shape != ref.shape:
         raise _contradiction(
-            tensor, f"has shape {list(tensor.shape)}, config.json asks for {list(ref.shape)}", OF_ONE_MODEL
+            tensor,
+            f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
+            OF_ONE_MODEL,
         )
     if tensor.format is None:
         raise _contradiction(
@@ -63,7 +63,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
         )
     if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= ref.shape[0]:
         raise _contradiction(
-            tensor, f"has {ref.shape[0]} rows, config.json asks for rows {ref.rows}", OF_ONE_MODEL
+            tensor, f"has {ref.shape[0]} rows, the configuration asks for rows {ref.rows}", OF_ONE_MODEL
         )
     return tensor
 
@@ -73,7 +73,7 @@ def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointErr
 
 
 def _missing(names: Sequence[str], checkpoint: Checkpoint) -> CheckpointError:
-    others = f", like {len(names) - 1} more that config.json asks for" if len(names) > 1 else ""
+    others = f", like {len(names) - 1} more that the configuration asks for" if len(names) > 1 else ""
     last_part = names[0].rpartition(".")[2]
     candidates = [name for name in checkpoint.tensors if name.endswith(last_part)]
     close = difflib.get_close_matches(names[0], candidates[:1000], n=1)
@@ -93,13 +93,13 @@ def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> 
         if name.startswith(stacks) and LAYER_NUMBER.search(name):
             raise _contradiction(
                 checkpoint.tensors[name],
-                "belongs to the layers, but config.json describes a model without it: answers would be wrong",
+                "belongs to the layers, but the configuration describes a model without it: answers would be wrong",
                 OF_ONE_MODEL,
             )
     notices: list[str] = []
     if _is_tied(plan) and "lm_head.weight" in unused:
         unused.remove("lm_head.weight")
-        notices.append("lm_head.weight is not used: config.json ties the head to the embedding")
+        notices.append("lm_head.weight is not used: the configuration ties the head to the embedding")
     if unused:
         notices.append(f"{len(unused)} tensors are not used: {_first_few(unused)}")
     return tuple(notices)

@@ -14,8 +14,15 @@ from llmd.api.errors import CheckpointError
 from llmd.models.files import is_named, list_names
 from llmd.models.json_file import DAMAGED, read_object
 
-SINGLE_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
+STEM = "model"
+
+
+def shard_files(stem: str) -> tuple[str, str]:
+    """The names of a single file and of an index of shards."""
+    return f"{stem}.safetensors", f"{stem}.safetensors.index.json"
+
+
+SINGLE_FILE, INDEX_FILE = shard_files(STEM)
 MAX_INDEX_BYTES = 100_000_000
 SHARD_NAME = re.compile(r"[\w.+ -]{1,200}\.safetensors", re.ASCII)
 """No separators: a shard lies beside its index."""
@@ -34,16 +41,15 @@ class Shards(msgspec.Struct, frozen=True):
     total_bytes: int | None = None
 
 
-def find_shards(directory: Path) -> Shards:
+def find_shards(directory: Path, *, stem: str = STEM) -> Shards:
     """Find the weight files; of a single file and an index, the single file is taken.
 
     Raises:
         CheckpointError: there are none, they are of another kind, or the index cannot be followed.
     """
-    single = directory / SINGLE_FILE
+    single, index = (directory / name for name in shard_files(stem))
     if is_named(single):
         return Shards(single, (single,))
-    index = directory / INDEX_FILE
     if is_named(index):
         return _read_index(index)
     raise _no_weights(directory)
@@ -93,6 +99,12 @@ def _no_weights(directory: Path) -> CheckpointError:
             f"{INDEX_FILE} is missing, but there are {len(shards)} shards such as {shards[0]}",
             file=str(directory),
             hint=f"copy {INDEX_FILE} from where the model came from",
+        )
+    if shards and shards[0].startswith("consolidated"):
+        return CheckpointError(
+            f"{SINGLE_FILE} is missing, but there is {shards[0]}, which is in another layout",
+            file=str(directory),
+            hint="copy params.json, which describes that layout, from where the model came from",
         )
     if shards:
         return CheckpointError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -10,6 +10,8 @@ import msgspec
 from llmd.api.ops import Op
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import TensorRef
+
+Rename = Callable[[str], str]
 
 
 def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
@@ -22,23 +24,26 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
     prefix = first.partition(".")[0] + "."
     if first in stored or first.removeprefix(prefix) not in stored:
         return plan
+    return renamed(plan, lambda name: name.removeprefix(prefix))
+
+
+def renamed(plan: ModelPlan, name_of: Rename) -> ModelPlan:
+    """The plan with ``name_of(name)`` in the place of each tensor's name."""
     parts = (
-        msgspec.structs.replace(part, ops=tuple(_renamed(op, prefix) for op in part.ops))
+        msgspec.structs.replace(part, ops=tuple(_renamed(op, name_of) for op in part.ops))
         for part in plan.parts
     )
     return msgspec.structs.replace(plan, parts=tuple(parts))
 
 
-def _renamed(op: Op, prefix: str) -> Op:
-    return msgspec.structs.replace(
-        op, **{field: _without(getattr(op, field), prefix) for field in op.__struct_fields__}
-    )
+def _renamed(op: Op, name_of: Rename) -> Op:
+    fields = {field: _field_renamed(getattr(op, field), name_of) for field in op.__struct_fields__}
+    return msgspec.structs.replace(op, **fields)
 
 
-def _without(value: Any, prefix: str) -> Any:
-    """A field of an op, tensors in it without the prefix."""
+def _field_renamed(value: Any, name_of: Rename) -> Any:
     if isinstance(value, TensorRef):
-        return msgspec.structs.replace(value, name=value.name.removeprefix(prefix))
+        return msgspec.structs.replace(value, name=name_of(value.name))
     if isinstance(value, tuple):
-        return tuple(_without(item, prefix) for item in value)
+        return tuple(_field_renamed(item, name_of) for item in value)
     return value

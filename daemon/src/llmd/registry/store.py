@@ -16,13 +16,14 @@ import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.models.hugging_face import CONFIG_FILE
+from llmd.models.meta.params_file import PARAMS_FILE
 from llmd.registry.derived import DerivedModels
 from llmd.registry.library import Library
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
 DERIVED = ".derived"
-MODEL_FILES = (CONFIG_FILE, "*.safetensors", "*.gguf")
+MODEL_FILES = (CONFIG_FILE, PARAMS_FILE, "*.safetensors", "*.gguf")
 """A directory with any of these is meant to be a model, complete or not."""
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import CheckpointError, Linear, UnsupportedModelError
+from llmd.api import CheckpointError, Linear, Rope, UnsupportedModelError
 from llmd.builtin.architectures.llama import plan
 from tests.golden.models.catalog import tiny_model
 
@@ -31,3 +31,11 @@ def test_a_missing_field_is_named(name: str) -> None:
 def test_an_unknown_activation_is_unsupported() -> None:
     with pytest.raises(UnsupportedModelError, match="hidden_act"):
         plan({**CONFIG, "hidden_act": "tanhshrink"}, None)
+
+
+def test_neighbours_are_rotated_where_the_configuration_says_so() -> None:
+    rotations = [
+        op for op in plan({**CONFIG, "rope_interleave": True}, None).parts[1].ops if isinstance(op, Rope)
+    ]
+    assert [op.interleaved for op in rotations] == [True, True]
+    assert plan({**CONFIG, "rope_interleave": False}, None) == plan(CONFIG, None)

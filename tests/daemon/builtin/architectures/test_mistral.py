@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from llmd.api import Rope
 from llmd.builtin.architectures.mistral import plan
 from tests.golden.models.catalog import tiny_model
 
@@ -23,3 +24,10 @@ def test_layer_types_are_heeded() -> None:
     types = ["full_attention", "sliding_attention", "full_attention"]
     groups = plan({**CONFIG, "layer_types": types}, None).groups
     assert [(group.window, group.layers) for group in groups] == [(None, (0, 2)), (11, (1,))]
+
+
+def test_neighbours_are_rotated_where_the_configuration_says_so() -> None:
+    rotations = [
+        op for op in plan({**CONFIG, "rope_interleave": True}, None).parts[1].ops if isinstance(op, Rope)
+    ]
+    assert [op.interleaved for op in rotations] == [True, True]

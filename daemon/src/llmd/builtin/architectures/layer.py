@@ -18,6 +18,7 @@ class LayerStyle(msgspec.Struct, frozen=True):
     ``pre_norms`` and ``post_norms`` are the names of the norms before and after mixer and feed-forward network.
     ``qk_norm`` normalises queries and keys per head or over their whole width. ``fused`` checkpoints keep q, k and v
     in one tensor, gate and up in another. ``scale`` multiplies attention scores, ``residual_scale`` what a part adds.
+    ``rope_interleave`` rotates neighbouring elements of a head, where others rotate those half a head apart.
     """
 
     eps: float
@@ -32,6 +33,7 @@ class LayerStyle(msgspec.Struct, frozen=True):
     mlp_bias: bool = False
     fused: bool = False
     softcap: float | None = None
+    rope_interleave: bool = False
     residual_scale: float = 1.0
 
 
@@ -43,8 +45,8 @@ def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: Rop
         *build.pre_norm(0),
         build.qkv(),
         *build.qk_norms(),
-        Rope("q", "q", shape.heads, dim, rope),
-        Rope("k", "k", shape.kv_heads, dim, rope),
+        Rope("q", "q", shape.heads, dim, rope, style.rope_interleave),
+        Rope("k", "k", shape.kv_heads, dim, rope, style.rope_interleave),
         Attention(
             "q", "k", "v", "y", group, layer, shape.heads, shape.kv_heads, dim, style.scale, style.softcap
         ),

@@ -23,6 +23,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         qkv_bias=attention_bias,
         out_bias=attention_bias,
         mlp_bias=fields.flag("mlp_bias", default=False),
+        rope_interleave=fields.flag("rope_interleave", default=False),
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     family = Family("llama", shape, style, ends, (None,) * shape.num_layers)

@@ -18,7 +18,10 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     shape = read_shape(fields)
     window = read_window(fields)
     style = LayerStyle(
-        eps=fields.positive("rms_norm_eps"), activation=read_activation(fields), scale=shape.head_dim**-0.5
+        eps=fields.positive("rms_norm_eps"),
+        activation=read_activation(fields),
+        scale=shape.head_dim**-0.5,
+        rope_interleave=fields.flag("rope_interleave", default=False),
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     windows = layer_windows(fields, shape.num_layers, window, [window is not None] * shape.num_layers)

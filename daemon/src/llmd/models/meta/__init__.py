@@ -1,0 +1,1 @@
+"""Models in the layout in which Meta published Llama, and Mistral its models: ``params.json`` and ``consolidated`` files."""

@@ -1,0 +1,66 @@
+"""The ``consolidated`` files of a model in Meta's layout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from llmd.api.errors import CheckpointError
+from llmd.models.files import is_named, list_names
+from llmd.models.shards import Shards, find_shards, shard_files
+
+STEM = "consolidated"
+WEIGHT_NAME = re.compile(r"consolidated\.\d{2}\.(safetensors|pth)", re.ASCII)
+
+
+def has_weights(directory: Path) -> bool:
+    """Whether there are files that `find_weights` follows, or refuses as pickled."""
+    names = list_names(directory)
+    return any(name in shard_files(STEM) or WEIGHT_NAME.fullmatch(name) for name in names)
+
+
+def find_weights(directory: Path) -> tuple[Shards, bool]:
+    """The weight files, and whether each holds a piece of every matrix.
+
+    Such is ``consolidated.NN.safetensors``, one for each device that computed in parallel. Mistral's single
+    file has no number; its shards have an index as those of transformers.
+
+    Raises:
+        CheckpointError: there are none, one is missing, or they are pickled.
+    """
+    if any(is_named(directory / name) for name in shard_files(STEM)):
+        return find_shards(directory, stem=STEM), False
+    names = _numbered(directory, ".safetensors")
+    if not names:
+        raise _no_weights(directory)
+    expected = [f"{STEM}.{number:02}.safetensors" for number in range(len(names))]
+    missing = sorted(set(expected) - set(names))
+    if missing:
+        raise CheckpointError(
+            f"{missing[0]} is missing, but there is {names[-1]}",
+            file=str(directory),
+            hint=f"copy {missing[0]} from where the model came from",
+        )
+    paths = tuple(directory / name for name in names)
+    return Shards(paths[0], paths), len(paths) > 1
+
+
+def _numbered(directory: Path, ending: str) -> list[str]:
+    return [name for name in list_names(directory) if WEIGHT_NAME.fullmatch(name) and name.endswith(ending)]
+
+
+def _no_weights(directory: Path) -> CheckpointError:
+    pickled = _numbered(directory, ".pth")
+    if not pickled:
+        return CheckpointError(
+            f"holds neither {STEM}.safetensors nor {STEM}.00.safetensors",
+            file=str(directory),
+            hint="copy the weights from where the model came from",
+        )
+    return CheckpointError(
+        "pickled weights could run code and are not read",
+        file=str(directory / pickled[0]),
+        hint="write each .pth as safetensors under the same name, its tensors as they are, with torch: "
+        'save_file({k: v.clone() for k, v in torch.load("consolidated.00.pth", weights_only=True).items()}, '
+        '"consolidated.00.safetensors")',
+    )

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import CheckpointError
+from llmd.builtin.architectures.plugin import llmd_architectures
+from llmd.models.meta.source import MetaSource
+from llmd.models.open_model import open_model
+from tests.corrupt.untouchable import map_untouchable
+from tests.golden.checkpoint import read_safetensors, write_safetensors
+from tests.golden.meta_layout import write_meta, write_mistral
+from tests.golden.models.catalog import tiny_model
+
+ARCHITECTURES = {name: known for known in llmd_architectures() for name in known.names}
+LLAMA = tiny_model("llama2-mha")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return write_meta(LLAMA, tmp_path / "llama")
+
+
+def change(directory: Path, **fields: Any) -> None:
+    path = directory / "params.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def test_a_directory_with_parameters_is_found(directory: Path, tmp_path: Path) -> None:
+    source = MetaSource.find(directory)
+    assert source is not None
+    assert source.config_file == directory / "params.json"
+    assert source.has_weights
+    assert MetaSource.find(tmp_path) is None
+
+
+def test_an_open_vocabulary_has_the_size_of_the_embedding(directory: Path) -> None:
+    assert MetaSource(directory).read_config()["vocab_size"] == LLAMA.config["vocab_size"]
+    change(directory, vocab_size=77)
+    assert MetaSource(directory).read_config()["vocab_size"] == 77
+
+
+def test_an_open_vocabulary_without_an_embedding_is_refused(directory: Path) -> None:
+    path = directory / "consolidated.00.safetensors"
+    tensors, _ = read_safetensors(path)
+    write_safetensors(path, {"norm.weight": tensors["norm.weight"]}, {})
+    with pytest.raises(CheckpointError, match="vocab_size is open") as caught:
+        MetaSource(directory).read_config()
+    assert caught.value.file == str(directory / "params.json")
+
+
+@pytest.mark.parametrize("write", [write_meta, write_mistral])
+def test_a_model_is_opened_without_reading_a_weight(write: Any, tmp_path: Path) -> None:
+    opened = open_model(write(LLAMA, tmp_path / "model"), ARCHITECTURES, mapper=map_untouchable)
+    with opened.checkpoint:
+        assert opened.notices == ()
+        assert opened.plan.tensor_refs()[0].name == "tok_embeddings.weight"
+        assert opened.plan.max_context_len == LLAMA.config["max_position_embeddings"]
+
+
+def test_weights_of_another_width_are_named_as_they_are_stored(directory: Path) -> None:
+    change(directory, ffn_dim_multiplier=2.0)
+    with pytest.raises(CheckpointError, match="the configuration asks for") as caught:
+        open_model(directory, ARCHITECTURES)
+    assert caught.value.tensor == "layers.0.feed_forward.w1.weight"
+    assert caught.value.file == str(directory / "consolidated.00.safetensors")
