@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from llmd.testing.case_files import write_case
-from llmd.testing.conformance import all_cases
+from llmd.testing.conformance import cases_for
+from llmd_backend_cpu.device import describe
 from tests.conformance.native_build import build_runner, compile_unit
 
 pytestmark = pytest.mark.timeout(600)  # compiles the kernels anew, once for each state of their sources
@@ -35,7 +36,7 @@ EMULATED = pytest.mark.skipif(
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("cases")
     paths = []
-    for case in all_cases():
+    for case in cases_for(describe()):
         paths.append(folder / case.name.replace("/", "-"))
         write_case(case, paths[-1])
     return paths

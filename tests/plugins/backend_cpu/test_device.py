@@ -26,9 +26,9 @@ from llmd.api import (
 from llmd.builtin.reference.kv_formats import KV_FORMATS
 from llmd.models.lowering import lower
 from llmd.models.quantization import quantize_q8
-from llmd.testing.conformance import all_cases, check_device
+from llmd.testing.conformance import cases_for, check_device
 from llmd_backend_cpu import _ext
-from llmd_backend_cpu.device import CpuDevice
+from llmd_backend_cpu.device import CpuDevice, describe
 from tests.plugins.backend_cpu.workbench import (
     attention,
     head_program,
@@ -42,7 +42,7 @@ from tests.plugins.backend_cpu.workbench import (
     select,
 )
 
-CASES = {case.name: case for case in all_cases()}
+CASES = {case.name: case for case in cases_for(describe())}
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
@@ -255,9 +255,9 @@ def test_refuses_an_instruction_set_that_the_machine_lacks() -> None:
 
 
 def test_refuses_formats_and_quantised_tables_by_name(device: CpuDevice) -> None:
-    program = middle_program([linear(64, bias=True)], 64, {"w": "q3", "b": "q8"}, None)
+    program = middle_program([linear(64, bias=True)], 64, {"w": "q7", "b": "q8"}, None)
     refusals = {refusal.what for refusal in device.check(program)}
-    assert refusals == {"format q3", "format q8 of b"}
+    assert refusals == {"format q7", "format q8 of b"}
     assert device.check(middle_program([linear(64)], 64, {"w": "q8"}, None)) == []
 
 

@@ -118,6 +118,8 @@ if TYPE_CHECKING:
         Transport,
     )
     from llmd.api.program import (
+        ACTIVATION_DTYPES,
+        ActivationDtype,
         Instruction,
         Pattern,
         Program,
@@ -150,6 +152,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACTIVATION_DTYPES",
     "API_VERSION",
     "BLOCK_LEN",
     "ENTRY_POINT_GROUP",
@@ -163,6 +166,7 @@ __all__ = [
     "OWN_FORMATS",
     "PLAIN_FORMATS",
     "Activate",
+    "ActivationDtype",
     "Add",
     "AnswerPart",
     "Architecture",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.kv import KVDtype
-from llmd.api.program import Pattern, Program
+from llmd.api.program import ActivationDtype, Pattern, Program
 from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
@@ -33,7 +33,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
     ``kv_layout`` names how keys and values are computed and laid out: a block's bytes may be moved between stages of equal
     programs and KV dtypes on devices that say the same, in other processes, too. (optional) Empty: `Stage.read_blocks`
-    and `Stage.write_blocks` are not there.
+    and `Stage.write_blocks` are not there. ``activations``: how rows may be held that integer formats multiply.
     """
 
     name: str
@@ -49,6 +49,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     description: str = ""
     reason: str = ""
     kv_layout: str = ""
+    activations: tuple[ActivationDtype, ...] = ("int8",)
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import msgspec
 
 from llmd.api.ops import EmbedTokenType, Op, RopeTable
@@ -10,6 +12,12 @@ from llmd.api.tensors import Weight
 
 Pattern = tuple[str, ...]
 """Op kinds in sequence that a device runs as one kernel, for example ``("norm", "linear")``."""
+
+
+ActivationDtype = Literal["int8", "f32"]
+"""How the rows are held that weights in integer formats multiply: rounded to int8 in groups, or as they are."""
+
+ACTIVATION_DTYPES: tuple[ActivationDtype, ...] = get_args(ActivationDtype)
 
 
 class SlottedOp(msgspec.Struct, frozen=True):
@@ -50,7 +58,7 @@ class Program(msgspec.Struct, frozen=True):
     writes a slot that it reads. ``hidden_in`` is the slot that receives the previous stage's rows (None where
     the program begins with the embedding); ``hidden_out`` the slot that the next stage reads, or whoever embeds with a
     model without a head (None where the program ends with the head). ``groups`` are all groups of the plan, with ``layers`` cut to this range:
-    a group that has no layer here has an empty tuple and needs no pool.
+    a group that has no layer here has an empty tuple and needs no pool. ``activations`` matters to weights in integer formats alone.
     """
 
     first_part: int
@@ -65,6 +73,7 @@ class Program(msgspec.Struct, frozen=True):
     ropes: tuple[RopeTable, ...]
     hidden_in: int | None
     hidden_out: int | None
+    activations: ActivationDtype = "int8"
 
     @property
     def output_size(self) -> int:

@@ -25,7 +25,7 @@ from llmd.api.ops import (
     RopeTable,
 )
 from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
-from llmd.api.program import Instruction, Pattern, Program, SlottedOp
+from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
 
 FormatOf = Callable[[str, TensorRef], Format]
@@ -50,6 +50,7 @@ def lower(
     *,
     format_of: FormatOf,
     patterns: Sequence[Pattern] = (),
+    activations: ActivationDtype = "int8",
 ) -> Program:
     """Lower the parts ``[first_part, last_part)``.
 
@@ -76,6 +77,7 @@ def lower(
         ropes=ropes,
         hidden_in=None if hidden_in is None else slots[hidden_in],
         hidden_out=None if hidden_out is None else slots[hidden_out],
+        activations=activations,
     )
 
 

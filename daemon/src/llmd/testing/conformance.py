@@ -10,10 +10,11 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from llmd.api import Device
+from llmd.api import INTEGER_FORMATS, Device, DeviceInfo
 from llmd.api.checks import missing_ops
 from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
 from llmd.testing.workload import (
@@ -43,12 +44,22 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite."""
-    return (*op_cases(), *part_cases(), *program_cases())
+    return (*op_cases(), *part_cases(), *program_cases(), *format_cases())
+
+
+def cases_for(info: DeviceInfo) -> tuple[Workload, ...]:
+    """Return the workloads that a device must pass: all but those of integer formats that it does not claim to have."""
+    return tuple(
+        case
+        for case in all_cases()
+        if case.format not in INTEGER_FORMATS
+        or (case.format in info.formats and case.activations in info.activations)
+    )
 
 
 def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> Iterator[CaseResult]:
-    """Yield the result of each case: accuracy first, then, where the device claims it, row exactness."""
-    for workload in all_cases() if cases is None else cases:
+    """Yield the result of each case, by default of all that it must pass: accuracy first, then, where the device claims it, row exactness."""
+    for workload in cases_for(device.info) if cases is None else cases:
         missing = _unsupported(device, workload)
         if missing:
             yield CaseResult(workload.name, None, missing)
@@ -110,6 +121,8 @@ def _unsupported(device: Device, workload: Workload) -> str:
         return f"the device has no format {workload.format}"
     if workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device keeps no KV as {workload.kv_dtype}"
+    if workload.activations not in device.info.activations:
+        return f"the device has no {workload.activations} activations"
     program = lower_range(device, workload, workload.first_part, workload.last_part)
     refusals = [*missing_ops(device.info, program), *device.check(program)]
     return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals)

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import (
+    INTEGER_FORMATS,
     KV_DTYPES,
     OP_KINDS,
+    PLAIN_FORMATS,
     DeviceError,
     DeviceInfo,
     DeviceProfile,
@@ -61,7 +63,7 @@ class NullDevice:
             kind="null",
             score=1,
             memory_bytes=memory_bytes,
-            formats=("f32", "f16", "bf16", "q8"),
+            formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             row_exact=True,

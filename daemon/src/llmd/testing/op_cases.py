@@ -72,27 +72,27 @@ def _embed_and_norm() -> Iterator[Workload]:
         "layer-bias": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer", bias=bias),
     }
     for name, op in norms.items():
-        yield _part_case(f"norm/{name}", (op,))
-    yield _part_case("add", (Norm(HIDDEN, "x", None, 1e-6), Add(HIDDEN, "x", HIDDEN, scale=0.3)))
+        yield part_case(f"norm/{name}", (op,))
+    yield part_case("add", (Norm(HIDDEN, "x", None, 1e-6), Add(HIDDEN, "x", HIDDEN, scale=0.3)))
 
 
 def _linear() -> Iterator[Workload]:
-    for fmt in ("f32", "f16", "bf16", "q8"):
+    for fmt in ("f32", "f16", "bf16"):
         wide = TensorRef("wide", (100, _WIDTH))
         back = TensorRef("back", (_WIDTH, 100))
         ops = (
             Linear(HIDDEN, ("a",), (wide,), (TensorRef("wide.bias", (100,)),)),
             Linear("a", (HIDDEN,), (back,), (None,)),
         )
-        yield _part_case(f"linear/{fmt}", ops, fmt, max_nmse=1e-9)
+        yield part_case(f"linear/{fmt}", ops, fmt, max_nmse=1e-9)
         square = TensorRef("square", (3 * _WIDTH, _WIDTH))
         cuts = tuple(
             TensorRef(square.name, square.shape, rows=(i * _WIDTH, (i + 1) * _WIDTH)) for i in range(2)
         )
         fused = (Linear(HIDDEN, ("a", "b"), cuts, (None, _vector("b.bias"))), Add("a", "b", HIDDEN))
-        yield _part_case(f"linear/{fmt}-rows", fused, fmt, max_nmse=1e-9)
+        yield part_case(f"linear/{fmt}-rows", fused, fmt, max_nmse=1e-9)
         big = TensorRef("big", (320, 320))
-        yield _part_case(
+        yield part_case(
             f"linear/{fmt}-320", (Linear(HIDDEN, (HIDDEN,), (big,), (None,)),), fmt, max_nmse=1e-9, width=320
         )
 
@@ -105,12 +105,12 @@ def _rope_and_glu() -> Iterator[Workload]:
         ("factor", 12, False, 1.19),
     ):
         table = RopeTable(tuple(10.0 ** (-i / 3) for i in range(dim // 2)), factor)
-        yield _part_case(f"rope/{name}", (Rope(HIDDEN, HIDDEN, 4, 12, table, interleaved),))
+        yield part_case(f"rope/{name}", (Rope(HIDDEN, HIDDEN, 4, 12, table, interleaved),))
     for activation in ACTIVATIONS:
-        yield _part_case(
+        yield part_case(
             f"glu/{activation}", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, activation))
         )
-        yield _part_case(f"activate/{activation}", (Activate(HIDDEN, HIDDEN, activation),))
+        yield part_case(f"activate/{activation}", (Activate(HIDDEN, HIDDEN, activation),))
 
 
 def _attention() -> Iterator[Workload]:
@@ -130,7 +130,7 @@ def _attention() -> Iterator[Workload]:
                 Linear(HIDDEN, ("k", "v"), kv, (None, None)),
                 Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 4, kv_heads, head_dim, 0.4, softcap),
             )
-            case = _part_case(
+            case = part_case(
                 f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=bound, width=width
             )
             yield msgspec.structs.replace(case, kv_dtype=kv_dtype)
@@ -144,7 +144,7 @@ def _encoder_attention() -> Iterator[Workload]:
             Linear(HIDDEN, ("k", "v"), kv, (None, None)),
             EncoderAttention(HIDDEN, "k", "v", HIDDEN, heads, head_dim, 0.4),
         )
-        yield _part_case(f"encoder_attention/{heads}x{head_dim}", ops, max_nmse=1e-9, width=width)
+        yield part_case(f"encoder_attention/{heads}x{head_dim}", ops, max_nmse=1e-9, width=width)
 
 
 def _head() -> Iterator[Workload]:
@@ -156,15 +156,16 @@ def _head() -> Iterator[Workload]:
     for name, op in heads.items():
         for edits, masks in ((False, False), (True, False), (True, True)):
             label = f"head/{name}{'-edits' if edits else ''}{'-masks' if masks else ''}"
-            yield _head_case(label, op, edits=edits, masks=masks)
-    for fmt in ("f16", "bf16", "q8"):
-        yield _head_case(f"head/{fmt}", heads["plain"], fmt)
+            yield head_case(label, op, edits=edits, masks=masks)
+    for fmt in ("f16", "bf16"):
+        yield head_case(f"head/{fmt}", heads["plain"], fmt)
 
 
-def _head_case(
-    name: str, op: Head, fmt: str = "f32", *, edits: bool = False, masks: bool = False
+def head_case(
+    name: str, op: Head, fmt: str = "f32", *, edits: bool = False, masks: bool = False, width: int = _WIDTH
 ) -> Workload:
-    plan = _plan((Part("other", "ffn", 0, ()), Part("head", "head", None, (op,))), ())
+    """Return a case of a head alone, over hidden states of ``width``."""
+    plan = _plan((Part("other", "ffn", 0, ()), Part("head", "head", None, (op,))), (), width)
     return Workload(name, plan, 1, 2, _tokens(), fmt, edits=edits, masks=masks, max_nmse=1e-9)
 
 
@@ -173,7 +174,7 @@ def _embed_case(name: str, op: Embed | EmbedPosition | EmbedTokenType, fmt: str)
     return Workload(name, plan, 0, 1, _tokens(), fmt)
 
 
-def _part_case(
+def part_case(
     name: str,
     ops: tuple[Op, ...],
     fmt: str = "f32",
@@ -182,6 +183,7 @@ def _part_case(
     max_nmse: float = 1e-10,
     width: int = _WIDTH,
 ) -> Workload:
+    """Return a case of ops between hidden states of ``width``."""
     parts = (Part("other", "ffn", 0, ()), Part("tested", "mixer", 0, ops), Part("after", "ffn", 0, ()))
     return Workload(name, _plan(parts, groups, width), 1, 2, _tokens(), fmt, max_nmse=max_nmse)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import (
+    INTEGER_FORMATS,
     KV_DTYPES,
     OP_KINDS,
     PLAIN_FORMATS,
@@ -52,7 +53,7 @@ class Recorder:
             kind="recorder",
             score=0,
             memory_bytes=1 << 40,
-            formats=(*PLAIN_FORMATS, "q8"),
+            formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             reason="it only records",

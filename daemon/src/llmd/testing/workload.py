@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from llmd.api import (
     BLOCK_LEN,
+    INTEGER_FORMATS,
+    ActivationDtype,
     Device,
     EncoderAttention,
     Format,
@@ -53,6 +55,7 @@ class Workload(msgspec.Struct, frozen=True):
     tokens: tuple[tuple[int, ...], ...]
     format: Format = "f32"
     kv_dtype: KVDtype = "f32"
+    activations: ActivationDtype = "int8"
     edits: bool = False
     masks: bool = False
     token_types: bool = False
@@ -70,8 +73,8 @@ class Workload(msgspec.Struct, frozen=True):
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Quantised and 16-bit formats are for matrices; vectors stay f32."""
-        if self.format == "q8":
-            return "q8" if kind in {"linear", "head"} and len(ref.shape) == 2 else "f32"
+        if self.format in INTEGER_FORMATS:
+            return self.format if kind in {"linear", "head"} and len(ref.shape) == 2 else "f32"
         return self.format if len(ref.shape) == 2 else "f32"
 
 
@@ -135,6 +138,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         last_part,
         format_of=workload.format_of,
         patterns=device.info.patterns,
+        activations=workload.activations,
     )
 
 

@@ -21,9 +21,9 @@ def test_probe_finds_one_usable_device_that_others_are_preferred_to() -> None:
 
 
 def test_a_format_that_it_lacks_is_refused_by_name() -> None:
-    weights = (*PROGRAM.weights, Weight(PROGRAM.weights[0].ref, "q3"))
+    weights = (*PROGRAM.weights, Weight(PROGRAM.weights[0].ref, "q7"))
     refusals = ReferenceDevice().check(msgspec.structs.replace(PROGRAM, weights=weights))
-    assert [refusal.what for refusal in refusals] == ["format q3"]
+    assert [refusal.what for refusal in refusals] == ["format q7"]
     assert ReferenceDevice().check(PROGRAM) == []
 
 

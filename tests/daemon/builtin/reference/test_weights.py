@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import WeightData
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, WeightData
 from llmd.builtin.reference.weights import make_matrix, quantize_row, to_float64
-from llmd.models.quantization import dequantize_q8, quantize_q8
+from llmd.models.formats.dequantization import dequantize
+from llmd.testing.integer_weights import random_integers
 
 
 def test_bf16_bits_are_widened_exactly() -> None:
@@ -25,14 +26,26 @@ def test_rows_are_quantised_by_group_with_ties_to_even() -> None:
     assert scales.tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("width", [64, 40, 200])
-def test_q8_is_the_integer_product_of_codes(width: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *((name, width) for name in OWN_FORMATS for width in (64, 40, 200, 384)),
+        *((name, 512) for name in INTEGER_FORMATS if name not in OWN_FORMATS),
+    ],
+)
+def test_an_integer_matrix_multiplies_the_rounded_row(name: str, width: int) -> None:
     draw = np.random.default_rng(width)
-    weight = quantize_q8(draw.standard_normal((5, width)).astype(np.float32))
+    weight = random_integers(name, (5, width), 0.1, draw)
     x = draw.standard_normal(width).astype(np.float32)
-    size = weight.group_size
-    groups = np.pad(x, (0, -width % size)).reshape(-1, size)
-    codes, scales = quantize_row(groups)
+    size = INTEGER_FORMATS[name].activation_group(width)
+    codes, scales = quantize_row(np.pad(x, (0, -width % size)).reshape(-1, size))
     rounded = (codes * scales[:, None]).reshape(-1)[:width].astype(np.float64)
-    expected = dequantize_q8(weight).astype(np.float64) @ rounded
-    assert make_matrix(weight).multiply(x) == pytest.approx(expected, rel=1e-6)
+    expected = dequantize(weight).astype(np.float64) @ rounded
+    assert make_matrix(weight).multiply(x) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+    exact = dequantize(weight).astype(np.float64) @ x.astype(np.float64)
+    assert make_matrix(weight, "f32").multiply(x).tolist() == exact.tolist()
+
+
+def test_a_matrix_in_an_integer_format_is_looked_up_by_its_numbers() -> None:
+    weight = random_integers("q4_k", (3, 256), 0.1, np.random.default_rng(3))
+    assert to_float64(weight).tolist() == dequantize(weight).tolist()

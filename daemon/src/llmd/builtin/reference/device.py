@@ -9,10 +9,11 @@ import numpy as np
 
 from llmd.api.device import DeviceInfo, DeviceProfile, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import OP_KINDS
-from llmd.api.program import Program
+from llmd.api.program import ACTIVATION_DTYPES, Program
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
@@ -30,12 +31,13 @@ def describe() -> DeviceInfo:
         kind="reference",
         score=1,
         memory_bytes=available_bytes(),
-        formats=(*PLAIN_FORMATS, "q8"),
+        formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
         kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
         description=f"NumPy {np.__version__}, float64, one row at a time",
         kv_layout=f"reference, NumPy {np.__version__}",
+        activations=ACTIVATION_DTYPES,
     )
 
 
@@ -99,7 +101,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -
     for index, weight in enumerate(program.weights):
         data = tensors.read(weight)
         if index in factors:
-            matrices[index] = make_matrix(data)
+            matrices[index] = make_matrix(data, program.activations)
         if (index, False) in _uses(program):
             arrays[index] = to_float64(data)
         progress(index + 1, len(program.weights))

@@ -1,4 +1,4 @@
-"""Weights as the reference backend holds them: float64, or int8 codes with scales."""
+"""Weights as the reference backend holds them: float64, or integers with scales."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.integer_formats import INTEGER_FORMATS
+from llmd.api.program import ActivationDtype
 from llmd.api.tensors import WeightData
+from llmd.models.formats.dequantization import dequantize
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
 
 def to_float64(data: WeightData) -> Float64:
-    """Return a plain weight as float64, exactly."""
+    """Return the numbers of a weight, which all fit float32, as float64."""
+    if data.format in INTEGER_FORMATS:
+        return dequantize(data).astype(np.float64)
     if data.format == "bf16":
         return (data.data.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     return data.data.astype(np.float64)
@@ -31,10 +36,10 @@ class Matrix(Protocol):
 
 
 class PlainMatrix:
-    """A weight in a plain format."""
+    """A weight times a row as it is."""
 
-    def __init__(self, data: WeightData) -> None:
-        self._matrix = to_float64(data)
+    def __init__(self, matrix: Float64) -> None:
+        self._matrix = matrix
         self.nbytes = self._matrix.nbytes
 
     def multiply(self, row: Float32) -> Float64:
@@ -42,31 +47,45 @@ class PlainMatrix:
         return product
 
 
-class Q8Matrix:
-    """A ``q8`` weight times a row that is itself quantised for each group of the weight.
+class IntegerMatrix:
+    """A weight in an integer format times a row that is itself rounded to int8, for each activation group of it.
 
-    Per group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127`` (all float32, ties
-    to even; a group of zeros has scale 0). The dot products of codes are exact integers; they are scaled and
-    added over the groups in float64.
+    Per activation group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127`` (all float32,
+    ties to even; a group of zeros has scale 0). The dot products of integers are exact; they and the sums of codes are
+    scaled and added over the groups in float64.
     """
 
     def __init__(self, data: WeightData) -> None:
-        assert data.scales is not None, "q8 weights come with scales"
-        self._group_size = data.group_size
-        self._codes = self._grouped(data.integers().astype(np.float32))
-        self._scales = data.scales.values().astype(np.float64)
-        self.nbytes = self._codes.nbytes + self._scales.nbytes
+        assert data.scales is not None, "integers come with scales"
+        form = INTEGER_FORMATS[data.format]
+        self._activation_group = form.activation_group(data.data.shape[1])
+        self._group_size = data.group_size if form.group_size else self._activation_group
+        self._integers = self._grouped(data.integers().astype(np.float32), self._group_size)
+        # Where a whole row shares a scale, each of its activation groups has it.
+        groups = np.arange(self._integers.shape[1]) * self._group_size // data.group_size
+        self._scales = data.scales.values().astype(np.float64)[:, groups]
+        self._minimums: Float64 | None = None
+        if data.minimums is not None:
+            self._minimums = data.minimums.values().astype(np.float64)[:, groups]
+        self.nbytes = self._integers.nbytes + self._scales.nbytes
 
     def multiply(self, row: Float32) -> Float64:
-        codes, scales = quantize_row(self._grouped(row[None])[0])
-        dots = np.einsum("ogk,gk->og", self._codes, codes)
-        total: Float64 = np.sum(dots.astype(np.float64) * (self._scales * scales.astype(np.float64)), axis=1)
+        rounded, row_scales = quantize_row(self._grouped(row[None], self._activation_group)[0])
+        codes = rounded.reshape(-1, self._group_size)[: self._integers.shape[1]]
+        per_group = self._activation_group // self._group_size
+        scales = np.repeat(row_scales.astype(np.float64), per_group)[: len(codes)]
+        dots = np.einsum("ogk,gk->og", self._integers, codes).astype(np.float64)
+        products = dots * self._scales
+        if self._minimums is not None:
+            products += self._minimums * codes.sum(axis=1, dtype=np.float64)
+        total: Float64 = np.sum(products * scales, axis=1)
         return total
 
-    def _grouped(self, matrix: Float32) -> Float32:
-        """``[out, in]`` → ``[out, groups, group_size]``, a short last group filled with zeros."""
-        missing = -matrix.shape[1] % self._group_size
-        return np.pad(matrix, ((0, 0), (0, missing))).reshape(matrix.shape[0], -1, self._group_size)
+    @staticmethod
+    def _grouped(matrix: Float32, size: int) -> Float32:
+        """``[out, in]`` → ``[out, groups, size]``, a short last group filled with zeros."""
+        missing = -matrix.shape[1] % size
+        return np.pad(matrix, ((0, 0), (0, missing))).reshape(matrix.shape[0], -1, size)
 
 
 def quantize_row(groups: Float32) -> tuple[Float32, Float32]:
@@ -78,6 +97,8 @@ def quantize_row(groups: Float32) -> tuple[Float32, Float32]:
     return codes.astype(np.float32), (largest / np.float32(127)).astype(np.float32)
 
 
-def make_matrix(data: WeightData) -> Matrix:
+def make_matrix(data: WeightData, activations: ActivationDtype = "int8") -> Matrix:
     """Return the weight ready to multiply."""
-    return Q8Matrix(data) if data.format == "q8" else PlainMatrix(data)
+    if data.format in INTEGER_FORMATS and activations == "int8":
+        return IntegerMatrix(data)
+    return PlainMatrix(to_float64(data))

@@ -1,0 +1,54 @@
+"""Random weights in every integer format: all codes and fine scales that the format has, about as large as plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, WeightData
+
+_FINE: Mapping[Format, tuple[int, int]] = {
+    "q2_k": (0, 15),
+    "q3_k": (-32, 31),
+    "q4_k": (0, 63),
+    "q5_k": (0, 63),
+    "q6_k": (-128, 127),
+    "iq4_xs": (-32, 31),
+}
+"""Least and largest fine scale of the formats that have them."""
+
+
+def random_integers(
+    name: Format, shape: tuple[int, ...], spread: float, draw: np.random.Generator
+) -> WeightData:
+    """Return a weight ``[out, in]`` in an integer format, whose numbers have about this standard deviation."""
+    form = INTEGER_FORMATS[name]
+    rows, row_len = shape
+    least = 1 if name in OWN_FORMATS and form.zero == 128 else 0  # ours have no -128
+    codes = draw.integers(least, 1 << form.bits, (rows, row_len), dtype=np.uint8)
+    size = form.row_group_size(row_len)
+    typical = float(np.std(WeightData(name, codes).integers())) or 1.0
+    scales = _random_scales(form, rows, row_len, spread / typical, draw)
+    if not form.has_minimum:
+        return WeightData(name, codes, scales, group_size=size)
+    middle = -spread / typical * ((1 << form.bits) - 1) / 2
+    return WeightData(name, codes, scales, _random_scales(form, rows, row_len, middle, draw), size)
+
+
+def _random_scales(
+    form: IntegerFormat, rows: int, row_len: int, typical: float, draw: np.random.Generator
+) -> GroupScales:
+    """Scales from half to one and a half of what is typical; fine ones over all their range."""
+    groups = -(-row_len // form.row_group_size(row_len))
+    if not form.coarse_size:
+        factors = draw.uniform(0.5, 1.5, (rows, groups))
+        if form.name == "mxfp4":
+            return GroupScales(np.exp2(np.rint(np.log2(typical * factors))).astype(np.float32))
+        return GroupScales((typical * factors).astype(np.float16))
+    least, most = _FINE[form.name]
+    dtype = np.int8 if least < 0 else np.uint8
+    fine = draw.integers(least, most + 1, (rows, groups)).astype(dtype)
+    factors = draw.uniform(0.5, 1.5, (rows, -(-row_len // form.coarse_size)))
+    coarse = typical * factors / float(np.sqrt(np.mean(fine.astype(np.float64) ** 2)) or 1.0)
+    return GroupScales(coarse.astype(np.float16), fine)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format
+from llmd.testing.format_cases import format_cases
+
+
+@pytest.mark.parametrize("activations", ["int8", "f32"])
+def test_every_integer_format_has_a_case_with_either_kind_of_activations(activations: str) -> None:
+    cases = [case for case in format_cases() if case.activations == activations]
+    assert {case.format for case in cases} == set(INTEGER_FORMATS)
+
+
+@pytest.mark.parametrize("name", OWN_FORMATS)
+def test_our_formats_have_rows_with_short_last_groups_and_without(name: Format) -> None:
+    (case,) = (case for case in format_cases() if case.name == f"linear/{name}")
+    lengths = {ref.shape[1] for ref in case.plan.tensor_refs() if len(ref.shape) == 2}
+    size = INTEGER_FORMATS[name].group_size or 1
+    assert any(length % 32 for length in lengths)
+    assert any(length % size == 0 for length in lengths)
+
+
+def test_whole_programs_run_a_format_of_every_kind() -> None:
+    forms = [INTEGER_FORMATS[case.format] for case in format_cases() if case.name.startswith("program/")]
+    assert {form.bits for form in forms} >= {2, 3, 4, 6, 8}
+    assert {form.has_minimum for form in forms} == {bool(form.coarse_size) for form in forms} == {True, False}
+    assert {bool(form.book) for form in forms} == {True, False}
