@@ -46,6 +46,7 @@ bench-serve: setup .bench-llama-server/.made  ## measure the daemon beside llama
 
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
+	@.venv-oracle/bin/python -m tests.golden.oracle.check_multimodal
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_beams
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_sentences
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_ranking

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import CheckpointError, ModelPlan, TensorRef
+from llmd.api import CheckpointError, LeftOut, ModelPlan, TensorRef
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.plan_check import check_plan, find_tensor
 from llmd.models.shards import find_shards
@@ -83,6 +83,7 @@ def test_rows_must_lie_inside(tmp_path: Path, rows: tuple[int, int]) -> None:
         "model.layers.2.mlp.up_proj.weight",
         "model.layers.0.self_attn.q_proj.bias",
         "model.layers.1.self_attn.q_norm.weight",
+        "model.layers.1.self_attn.q_proj.lora_A.default.weight",
     ],
 )
 def test_a_tensor_of_the_layers_that_the_plan_ignores_is_an_error(
@@ -115,6 +116,18 @@ def test_other_unused_tensors_are_noticed(tmp_path: Path, plan: ModelPlan) -> No
     notices = check(tmp_path, plan, small_model.tensors() | extra)
     assert len(notices) == 1
     assert notices[0].startswith("5 tensors are not used: vision.layers.0.weight, ")
+
+
+def test_what_a_plan_leaves_out_is_counted_and_said_even_among_the_layers(
+    tmp_path: Path, plan: ModelPlan
+) -> None:
+    plan = msgspec.structs.replace(plan, left_out=(LeftOut("vision", ("tower.", ".lora_A.")),))
+    names = ("tower.0.weight", "model.layers.0.mlp.up_proj.lora_A.vision.weight", "other.weight")
+    notices = check(tmp_path, plan, small_model.tensors() | {name: np.zeros(2, np.float32) for name in names})
+    assert notices == (
+        "2 tensors for vision are left out: llmd runs the text model alone",
+        "1 tensors are not used: other.weight",
+    )
 
 
 def test_a_head_beside_a_tied_embedding_is_noticed(tmp_path: Path, plan: ModelPlan) -> None:

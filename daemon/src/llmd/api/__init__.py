@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from llmd.api.plan import (
         HIDDEN,
         KVGroup,
+        LeftOut,
         ModelPlan,
         Part,
     )
@@ -205,6 +206,7 @@ __all__ = [
     "IntegerFormat",
     "KVDtype",
     "KVGroup",
+    "LeftOut",
     "Linear",
     "Link",
     "LinkClosedError",

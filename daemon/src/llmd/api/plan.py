@@ -45,6 +45,16 @@ class Part(msgspec.Struct, frozen=True):
     ops: tuple[Op, ...]
 
 
+class LeftOut(msgspec.Struct, frozen=True):
+    """Tensors of a checkpoint that a plan does without on purpose, and what ``what`` says they are for.
+
+    Those are meant whose names contain one of ``marks``. Other tensors beside those of the layers make a model be refused.
+    """
+
+    what: str
+    marks: tuple[str, ...]
+
+
 class ModelPlan(msgspec.Struct, frozen=True):
     """Everything that runs a model, without its weights.
 
@@ -52,7 +62,8 @@ class ModelPlan(msgspec.Struct, frozen=True):
     every row, as stages do that are not the last.
 
     ``context_len`` is the window in tokens that this plan is made for (length-dependent RoPE is resolved
-    from it); ``max_context_len`` is the longest the checkpoint states.
+    from it); ``max_context_len`` is the longest the checkpoint states. ``left_out`` are parts of the checkpoint that text
+    does not need, of a model that also sees or hears.
     """
 
     architecture: str
@@ -62,6 +73,7 @@ class ModelPlan(msgspec.Struct, frozen=True):
     max_context_len: int
     groups: tuple[KVGroup, ...]
     parts: tuple[Part, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def has_head(self) -> bool:

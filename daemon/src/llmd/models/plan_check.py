@@ -21,6 +21,7 @@ HARMLESS = re.compile(
 """Tensors that some writers store although they follow from the configuration, that only scale a KV cache, or that BERT was
 trained with and its embeddings are made without."""
 
+HEAD = "lm_head.weight"
 LAYER_NUMBER = re.compile(r"\.\d+\.")
 
 
@@ -88,6 +89,24 @@ def _missing(names: Sequence[str], checkpoint: Checkpoint) -> CheckpointError:
 
 def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> tuple[str, ...]:
     unused = [name for name in checkpoint.tensors if name not in used and not HARMLESS.search(name)]
+    notices: list[str] = []
+    for left_out in plan.left_out:
+        meant = {name for name in unused if any(mark in name for mark in left_out.marks)}
+        unused = [name for name in unused if name not in meant]
+        if meant:
+            notices.append(
+                f"{len(meant)} tensors for {left_out.what} are left out: llmd runs the text model alone"
+            )
+    _refuse_parts_of_layers(unused, used, checkpoint)
+    if _is_tied(plan) and (head := next((name for name in unused if name.endswith(HEAD)), None)):
+        unused.remove(head)
+        notices.append(f"{head} is not used: the configuration ties the head to the embedding")
+    if unused:
+        notices.append(f"{len(unused)} tensors are not used: {_first_few(unused)}")
+    return tuple(notices)
+
+
+def _refuse_parts_of_layers(unused: Iterable[str], used: Iterable[str], checkpoint: Checkpoint) -> None:
     stacks = _stack_prefixes(used)
     for name in unused:
         if name.startswith(stacks) and LAYER_NUMBER.search(name):
@@ -96,13 +115,6 @@ def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> 
                 "belongs to the layers, but the configuration describes a model without it: answers would be wrong",
                 OF_ONE_MODEL,
             )
-    notices: list[str] = []
-    if _is_tied(plan) and "lm_head.weight" in unused:
-        unused.remove("lm_head.weight")
-        notices.append("lm_head.weight is not used: the configuration ties the head to the embedding")
-    if unused:
-        notices.append(f"{len(unused)} tensors are not used: {_first_few(unused)}")
-    return tuple(notices)
 
 
 def _stack_prefixes(used: Iterable[str]) -> tuple[str, ...]:

@@ -18,13 +18,26 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
     """The plan with the names of the checkpoint that has the tensors ``stored``.
 
     Classes of transformers with a head put a prefix (``model.``, ``bert.``) before the names of the model below; where
-    that model was saved by itself, as those that embed often are, the prefix is missing.
+    that model was saved by itself, as those that embed often are, the prefix is missing. In one that also sees or hears, it is
+    the ``language_model``. A matrix beside which an adapter is stored is the adapter's ``base_layer``.
     """
     first = next(iter(plan.tensor_refs())).name
     prefix = first.partition(".")[0] + "."
-    if first in stored or first.removeprefix(prefix) not in stored:
-        return plan
-    return renamed(plan, lambda name: name.removeprefix(prefix))
+    spellings: tuple[Rename, ...] = (
+        str,
+        lambda name: name.removeprefix(prefix),
+        lambda name: f"language_model.{name}",
+        lambda name: name.replace("model.", "model.language_model.", 1),
+    )
+    spelled = next((spelling for spelling in spellings if spelling(first) in stored), str)
+    changed = renamed(plan, lambda name: _below_adapter(spelled(name), stored))
+    return plan if changed == plan else changed
+
+
+def _below_adapter(name: str, stored: Container[str]) -> str:
+    module, _, kind = name.rpartition(".")
+    below = f"{module}.base_layer.{kind}"
+    return below if below in stored and name not in stored else name
 
 
 def renamed(plan: ModelPlan, name_of: Rename) -> ModelPlan:

@@ -24,6 +24,10 @@ FAMILIES = (
     "olmo2",
 )
 CONFIGS: dict[str, Mapping[str, Any]] = {
+    "gemma3 that sees": {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "text_config": dict(tiny_model("gemma3").config),
+    },
     **{name: tiny_model(name).config for name in FAMILIES},
     "bert": encoders.bert("BertForSequenceClassification"),
     "xlm-roberta": encoders.roberta("XLMRobertaForSequenceClassification"),

@@ -1,0 +1,17 @@
+"""Phi-4-multimodal: Phi-4-mini below what sees and hears, which adds adapters to it where there is something to see or hear."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api import LeftOut, ModelPlan
+from llmd.api.plugins import Config
+from llmd.builtin.architectures import phi3
+
+SENSES = LeftOut("vision and speech", ("model.embed_tokens_extend.", ".lora_A.", ".lora_B."))
+"""Encoders, and the adapters of the layers, which text alone goes through without."""
+
+
+def plan(config: Config, context_len: int | None) -> ModelPlan:
+    """The model of text alone. Source: Abouelenin et al. 2025, "Phi-4-Mini Technical Report"."""
+    return msgspec.structs.replace(phi3.plan(config, context_len), left_out=(SENSES,))

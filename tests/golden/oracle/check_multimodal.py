@@ -1,0 +1,86 @@
+"""Asks transformers' models that see or hear for text alone; compares what they say with the goldens of their text models.
+
+    python -m tests.golden.oracle.check_multimodal
+
+Exit status 1 where they differ by more than the arithmetic of another machine. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedModel
+
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import tiny_model
+from tests.golden.models.tiny import TinyModel
+from tests.golden.oracle.make_oracle import SAME_NMSE
+from tests.golden.oracle.transformers_model import fix_rope, logits
+from tests.golden.tensors import as_float32, draw_tensors
+
+TOWER = {
+    "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "image_size": 28, "patch_size": 14,
+}  # fmt: skip
+EARS = {
+    "hidden_size": 16, "intermediate_size": 16, "num_blocks": 1, "num_attention_heads": 2,
+    "ext_pw_out_channel": 16, "depthwise_seperable_out_channel": 16, "nemo_conv_channels": 16,
+}  # fmt: skip
+
+
+def phi4_multimodal(case: TinyModel) -> PreTrainedModel:
+    fields = {key: value for key, value in case.config.items() if key not in ("model_type", "architectures")}
+    config = AutoConfig.for_model(
+        "phi4_multimodal", vision_config={**TOWER, "crop_size": 28}, audio_config=EARS, **fields
+    )
+    return AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+
+
+def vision_language(model_type: str, tower_type: str, case: TinyModel) -> PreTrainedModel:
+    tower = {**TOWER, "model_type": tower_type}
+    config = AutoConfig.for_model(
+        model_type, text_config=dict(case.config), vision_config=tower, mm_tokens_per_image=1
+    )
+    return AutoModelForImageTextToText.from_config(config, attn_implementation="eager", dtype=torch.float32)
+
+
+def fill(model: PreTrainedModel, case: TinyModel) -> None:
+    """Give the text part the weights of the case; each must find its place, and no other may be of the layers."""
+    nested = any("language_model" in name for name in model.state_dict())
+    weights: dict[str, Any] = {}
+    for name, stored in draw_tensors(case):
+        below = name.replace("model.", "model.language_model.", 1) if nested else name
+        weights[below] = torch.from_numpy(as_float32(stored))
+    if case.config["tie_word_embeddings"]:
+        weights["lm_head.weight"] = next(iter(weights.values()))
+    found = model.load_state_dict(weights, strict=False)
+    senses = ("embed_tokens_extend", "vision_tower", "multi_modal_projector")
+    assert not found.unexpected_keys, found.unexpected_keys
+    assert all(any(sense in name for sense in senses) for name in found.missing_keys), found.missing_keys
+    fix_rope(model, case.context_len)
+
+
+def main() -> int:
+    torch.set_num_threads(1)
+    good = True
+    for name, build in (
+        ("phi4-mini-short", phi4_multimodal),
+        ("phi4-mini-long", phi4_multimodal),
+        ("gemma3", lambda case: vision_language("gemma3", "siglip_vision_model", case)),
+        ("gemma3-linear-rope", lambda case: vision_language("gemma3", "siglip_vision_model", case)),
+        ("mistral-no-window", lambda case: vision_language("mistral3", "pixtral", case)),
+    ):
+        case, expected = tiny_model(name), read_expected(name)
+        model = build(case)
+        fill(model, case)
+        ids = [*case.prompt, *expected.tokens.tolist()]
+        error = nmse(logits(model.eval(), ids)[expected.positions], expected.logits)
+        print(f"{type(model).__name__:36} {name:20} NMSE {error:.1e}")
+        good &= error <= SAME_NMSE
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

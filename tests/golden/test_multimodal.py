@@ -1,0 +1,79 @@
+"""The text part of models that also see or hear answers as the text model, of which transformers made the golden.
+
+`tests.golden.oracle.check_multimodal` shows that transformers' own classes of such models answer that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from llmd.engine.loading import OpenDevice
+from llmd.models.open_model import open_model
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import tiny_model
+from tests.golden.models.tiny import TinyModel
+from tests.golden.multimodal import (
+    as_published,
+    as_written_now,
+    write_phi4_multimodal,
+    write_phi4_of_transformers,
+    write_vision_language,
+)
+
+BOUND = 1e-9
+Write = Callable[[TinyModel, Path], Path]
+
+
+def seeing(architecture: str, *, now: bool) -> Write:
+    return partial(
+        write_vision_language,
+        architecture=f"{architecture}ForConditionalGeneration",
+        below=as_written_now if now else as_published,
+        tower=(lambda name: f"model.{name}") if now else str,
+    )
+
+
+MODELS: dict[str, tuple[str, Write, str]] = {
+    "phi4 short": ("phi4-mini-short", write_phi4_multimodal, "33 tensors for vision and speech"),
+    "phi4 long": ("phi4-mini-long", write_phi4_multimodal, "33 tensors for vision and speech"),
+    "phi4 of transformers": ("phi4-mini-long", write_phi4_of_transformers, "1 tensors for vision and speech"),
+    "gemma3": ("gemma3", seeing("Gemma3", now=False), "2 tensors for vision"),
+    "gemma3 written now": ("gemma3-linear-rope", seeing("Gemma3", now=True), "2 tensors for vision"),
+    "mistral3": ("mistral-no-window", seeing("Mistral3", now=False), "2 tensors for vision"),
+    "mistral3 written now": ("mistral-no-window", seeing("Mistral3", now=True), "2 tensors for vision"),
+}
+each_model = pytest.mark.parametrize(("name", "write", "left_out"), MODELS.values(), ids=MODELS)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@each_model
+def test_text_is_answered_as_by_the_text_model(
+    name: str,
+    write: Write,
+    left_out: str,
+    device: str,
+    tmp_path: Path,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case = tiny_model(name)
+    expected = read_expected(name)
+    directory = write(case, tmp_path / "model")
+    with engine(case, directory, architectures, open_device, device=device) as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+    with engine(case, directory, architectures, open_device, device=device) as core:
+        assert greedy_tokens(core, case) == expected.tokens.tolist()
+
+
+@each_model
+def test_what_is_left_out_is_counted_and_said(
+    name: str, write: Write, left_out: str, tmp_path: Path, architectures: Architectures
+) -> None:
+    opened = open_model(write(tiny_model(name), tmp_path / "model"), architectures)
+    with opened.checkpoint:
+        assert opened.notices == (f"{left_out} are left out: llmd runs the text model alone",)
