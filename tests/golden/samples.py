@@ -1,0 +1,16 @@
+"""Samples of real models that `make setup` fetches: vocabularies with the tokens expected of them, and chat templates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / ".llama-cpp-samples"
+TEMPLATES = FOLDER / "templates"
+VOCABULARIES = FOLDER / "vocabularies"
+MEND = f"remove {FOLDER} and run `make setup`, which fetches it anew"
+
+
+def named(path: Path) -> Path:
+    """A sample, which must be there."""
+    assert path.is_file(), f"{path} is missing: {MEND}"
+    return path

@@ -1,0 +1,86 @@
+"""Set-up takes the samples that tests read out of a source package, once, and never half of them."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tools.samples import Samples
+from tools.stamps import Stamps
+
+INSIDE = "llama_cpp_python-1/vendor/llama.cpp"
+FILES = {
+    f"{INSIDE}/models/ggml-vocab-x.gguf": b"GGUF",
+    f"{INSIDE}/models/ggml-vocab-x.gguf.inp": b"text",
+    f"{INSIDE}/models/templates/A.jinja": b"{{ a }}",
+    f"{INSIDE}/models/templates/README.md": b"not taken",
+    f"{INSIDE}/tests/ggml-vocab-y.gguf": b"not taken",
+}
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Samples:
+    """Samples that a pip of a line of shell fetches: it copies a package to the folder after --dest, and counts."""
+    with tarfile.open(tmp_path / "package.tar.gz", "w:gz") as archive:
+        for name, content in FILES.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    pip = tmp_path / "pip"
+    pip.write_text(
+        '#!/bin/sh\necho "$@" >> "$0.asked"\n'
+        'while [ "$1" != --dest ]; do shift; done\n'
+        'cp "${0%pip}package.tar.gz" "$2/"\n'
+    )
+    pip.chmod(0o755)
+    return Samples(tmp_path / "samples", tmp_path / "pinned.txt", pip, tmp_path / "python")
+
+
+def test_vocabularies_and_templates_are_taken_and_nothing_else(samples: Samples) -> None:
+    samples.fetch()
+    found = {
+        str(path.relative_to(samples.folder)): path.read_bytes()
+        for path in samples.folder.rglob("*")
+        if path.is_file()
+    }
+    assert found == {
+        "vocabularies/ggml-vocab-x.gguf": b"GGUF",
+        "vocabularies/ggml-vocab-x.gguf.inp": b"text",
+        "templates/A.jinja": b"{{ a }}",
+    }
+
+
+def test_the_package_is_checked_against_its_hash_and_not_built_with_tools_from_elsewhere(
+    samples: Samples,
+) -> None:
+    samples.fetch()
+    asked = samples.pip.with_name("pip.asked").read_text()
+    assert asked.startswith(f"--python {samples.python} download ")
+    for option in (
+        "--require-hashes",
+        "--no-deps",
+        "--no-build-isolation",
+        f"--requirement {samples.pinned}",
+    ):
+        assert option in asked
+
+
+def test_a_second_run_fetches_nothing_and_a_new_version_replaces_the_old(samples: Samples) -> None:
+    samples.pinned.write_text("==1")
+    stamps = Stamps(samples.folder)
+    for version in ("==1", "==1", "==2"):
+        samples.pinned.write_text(version)
+        stamps.run("samples", [samples.pinned], samples.fetch)
+    assert len(samples.pip.with_name("pip.asked").read_text().splitlines()) == 2
+
+
+def test_a_download_that_fails_leaves_what_was_there(samples: Samples) -> None:
+    samples.fetch()
+    samples.pip.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        samples.fetch()
+    assert (samples.folder / "templates/A.jinja").exists()
