@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import Device
+from llmd.api import Device, DeviceOptions
 from llmd.builtin.reference import device as reference
 from llmd.engine.composition import device_opener, make_host
 from llmd.testing.conformance import all_cases, cases_for, check_device
@@ -18,7 +18,7 @@ CHOSEN = [(device, case.name) for device, info in INFOS.items() for case in case
 @pytest.fixture(scope="module")
 def devices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Device]:
     host = make_host(tmp_path_factory.mktemp("probes"))
-    return {name: device_opener(host)(name) for name in INFOS}
+    return {name: device_opener(host, DeviceOptions())(name) for name in INFOS}
 
 
 @pytest.mark.parametrize(("device", "case"), CHOSEN)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_threads
+from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_processors, num_threads
 
 GIB = 1 << 30
 
@@ -55,6 +55,29 @@ def test_the_narrowest_quota_decides(
     assert num_threads(make_root(tmp_path, files)) == threads
 
 
+@pytest.mark.parametrize(("quota", "processors"), [("-1", 4), ("150000", 2), ("50000", 1)])
+def test_version_1_of_control_groups_grants_processors_too(
+    four_cpus: None, tmp_path: Path, quota: str, processors: int
+) -> None:
+    files = {
+        "proc/self/cgroup": "5:memory:/\n4:cpu,cpuacct:/outer\n1:name=systemd:/\n0::/\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/cpu,cpuacct/outer/cpu.cfs_quota_us": f"{quota}\n",
+        "sys/fs/cgroup/cpu,cpuacct/outer/cpu.cfs_period_us": "100000\n",
+    }
+    assert num_processors(make_root(tmp_path, files)) == processors
+
+
+def test_a_container_sees_its_own_limits_at_the_top_of_the_hierarchy(four_cpus: None, tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "4:cpu:/docker/0123456789ab\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "300000\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+    }
+    assert num_processors(make_root(tmp_path, files)) == 3
+
+
 def test_last_level_caches_count_once_for_all_that_share_them(four_cpus: None, tmp_path: Path) -> None:
     assert cache_bytes(tmp_path) == 0
     files: dict[str, str] = {}
@@ -86,6 +109,19 @@ def test_memory_is_cut_to_what_a_control_group_has_left(tmp_path: Path) -> None:
         "sys/fs/cgroup/outer/inner/memory.current": str(GIB),
     }
     assert available_bytes(make_root(tmp_path, files)) == GIB + GIB // 2
+
+
+def test_version_1_of_control_groups_limits_memory_too(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": "MemAvailable: 99999999 kB\n",
+        "proc/self/cgroup": "4:memory:/inner\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        "sys/fs/cgroup/memory/memory.usage_in_bytes": str(5 * GIB),
+        "sys/fs/cgroup/memory/inner/memory.limit_in_bytes": str(4 * GIB),
+        "sys/fs/cgroup/memory/inner/memory.usage_in_bytes": str(3 * GIB),
+        "sys/fs/cgroup/memory/inner/memory.stat": f"inactive_file 7\ntotal_inactive_file {GIB // 4}\n",
+    }
+    assert available_bytes(make_root(tmp_path, files)) == GIB + GIB // 4
 
 
 def test_a_group_beyond_its_limit_has_nothing_left(tmp_path: Path) -> None:

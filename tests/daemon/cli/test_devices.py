@@ -31,7 +31,7 @@ def probe():
     ]
 
 class Device:
-    def __init__(self, name):
+    def __init__(self, name, options):
         pass
 
     def benchmark(self, budget_s):

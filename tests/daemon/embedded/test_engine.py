@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmd.api.errors import LlmdError, MemoryBudgetError, NotFoundError, RequestError
+from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, RequestError
 from llmd.embedded.engine import Engine
 from llmd.embedded.generated import Generated
 from tests.serving.model import write_model
@@ -122,6 +122,17 @@ def test_loading_takes_a_window_a_device_a_format_and_a_budget(directory: Path) 
         assert "q8" not in engine.loaded.formats
     with pytest.raises(MemoryBudgetError):
         Engine.load(directory, "cpu", kv_memory=64)
+
+
+def test_the_processors_threads_are_the_callers_to_choose(directory: Path) -> None:
+    with (
+        Engine.load(directory, "cpu", max_ctx=64, threads=1) as one,
+        Engine.load(directory, "cpu", max_ctx=64, threads=3) as three,
+    ):
+        answers = [engine.generate(QUESTION, max_tokens=4, temperature=0) for engine in (one, three)]
+    assert answers[0].token_ids == answers[1].token_ids
+    with pytest.raises(ConfigError, match="--threads -1"):
+        Engine.load(directory, "cpu", threads=-1)
 
 
 def test_a_stored_name_is_enough(user: Path) -> None:

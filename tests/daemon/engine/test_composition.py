@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api import NotFoundError
+from llmd.api import DeviceOptions, NotFoundError
 from llmd.engine.composition import device_opener, make_host
 from llmd.host.names import DEVICE_TRIAL
 from llmd.testing import trial
@@ -17,7 +17,7 @@ def test_built_in_plugins_are_found_through_their_entry_points(tmp_path: Path) -
 
 
 def test_devices_are_opened_by_name(tmp_path: Path) -> None:
-    open_device = device_opener(make_host(tmp_path))
+    open_device = device_opener(make_host(tmp_path), DeviceOptions())
     assert open_device("reference").info.name == "reference"
     with pytest.raises(NotFoundError, match="nowhere"):
         open_device("nowhere")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from llmd.api import ConfigError, Device, MemoryBudgetError, UnsupportedModelError
+from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loading, StageSpec
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice
@@ -126,6 +127,7 @@ def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel)
     [
         ({"quant": "q3"}, "--quant q3: weights are not quantised to that"),
         ({"quant": "f16"}, "--quant f16"),
+        ({"threads": 0}, "--threads 0: nothing computes on less than one thread"),
         ({"context_len": 0}, "--max-ctx 0: a window holds at least one token"),
     ],
 )
@@ -134,6 +136,16 @@ def test_options_that_mean_nothing_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         load(**options)
+
+
+def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> None:
+    processors = num_processors()
+    cpu = ReferenceDevice()
+    cpu.info = msgspec.structs.replace(cpu.info, kind="cpu")
+    (notice,) = load(cpu, threads=processors + 1).loaded.notices
+    assert notice.startswith(f"--threads {processors + 1}: on the {processors} processors")
+    assert load(cpu, threads=processors).loaded.notices == ()
+    assert load(threads=processors + 1).loaded.notices == ()
 
 
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:

@@ -27,7 +27,7 @@ def llmd_backends():
     return [Backend("made", list, Device)]
 
 class Device:
-    def __init__(self, name):
+    def __init__(self, name, options):
         pass
 
     def benchmark(self, budget_s):

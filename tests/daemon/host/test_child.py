@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.api.device import Device, DeviceInfo, DeviceProfile
+from llmd.api.device import Device, DeviceInfo, DeviceOptions, DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.plugins import Backend
 from llmd.host.child import answers_to, checked_infos, checked_profile, tried
@@ -35,7 +35,7 @@ class Toy:
         self.closed = True
 
 
-def backend(opener: Callable[[str], Any]) -> Backend:
+def backend(opener: Callable[[str, DeviceOptions], Any]) -> Backend:
     return Backend("toy", lambda: [INFO], opener)
 
 
@@ -93,19 +93,19 @@ def test_a_profile_of_another_type_is_refused() -> None:
 
 def test_a_device_that_passes_its_trial_is_ok_and_closed() -> None:
     toy = Toy()
-    state = tried(TASK, backend(lambda _: toy), INFO, lambda _: [])
+    state = tried(TASK, backend(lambda *_: toy), INFO, lambda _: [])
     assert (state.ok, state.reason, toy.closed) == (True, "", True)
 
 
 def test_a_device_that_fails_its_trial_says_where() -> None:
     toy = Toy()
-    state = tried(TASK, backend(lambda _: toy), INFO, lambda _: ["linear/f32: wrong", "attention: wrong"])
+    state = tried(TASK, backend(lambda *_: toy), INFO, lambda _: ["linear/f32: wrong", "attention: wrong"])
     assert (state.ok, state.reason, toy.closed) == (False, "linear/f32: wrong; attention: wrong", True)
     assert state.mend
 
 
 def test_a_device_that_cannot_be_opened_does_not_take_the_others_with_it() -> None:
-    def refuse(name: str) -> Device:
+    def refuse(name: str, _options: DeviceOptions) -> Device:
         raise OSError(f"{name} is in use")
 
     state = tried(TASK, backend(refuse), INFO, None)
@@ -115,5 +115,5 @@ def test_a_device_that_cannot_be_opened_does_not_take_the_others_with_it() -> No
 
 def test_a_device_that_says_it_is_unusable_is_not_opened() -> None:
     opened: list[str] = []
-    state = tried(TASK, backend(opened.append), UNUSABLE, None)
+    state = tried(TASK, backend(lambda name, _options: opened.append(name)), UNUSABLE, None)
     assert (state.ok, state.reason, opened) == (False, "its driver is too old", [])

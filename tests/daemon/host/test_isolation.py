@@ -22,7 +22,7 @@ LLMD_API = 1
 def llmd_backends():
     return [Backend("made", probe, open_device)]
 
-def open_device(name):
+def open_device(name, options):
     raise RuntimeError("not opened")
 """
 

@@ -57,7 +57,7 @@ def llmd_backends():
 def probe():
     return [DeviceInfo("made", "toy", 0, 1, ("f32",), ("f32",), (), reason="it is unplugged")]
 
-def open_device(name):
+def open_device(name, options):
     raise {error}
 """
 SLEEPS = """
@@ -74,7 +74,7 @@ def probe():
     return [DeviceInfo("made", "toy", int(awake), 1, ("f32",), ("f32",), ())]
 
 class Device:
-    def __init__(self, name):
+    def __init__(self, name, options):
         pass
 
     def close(self):

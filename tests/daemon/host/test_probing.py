@@ -34,7 +34,7 @@ class Device:
     def close(self):
         pass
 
-def open_device(name):
+def open_device(name, options):
     return Device()
 """
 PASSES = 'return [DeviceInfo("counting", "toy", 1, 1, ("f32",), ("f32",), ())]'

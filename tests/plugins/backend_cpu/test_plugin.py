@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import NotFoundError
+from llmd.api import DeviceOptions, NotFoundError
 from llmd_backend_cpu.plugin import LLMD_API, llmd_backends
 
 
@@ -13,12 +13,19 @@ def test_offers_one_backend_with_the_device_cpu() -> None:
     (info,) = backend.probe()
     assert LLMD_API == 1
     assert (backend.name, info.name) == ("cpu", "cpu")
-    device = backend.open("cpu")
+    device = backend.open("cpu", DeviceOptions())
     assert device.info.name == "cpu"
+    device.close()
+
+
+def test_computes_on_as_many_threads_as_it_is_told() -> None:
+    (backend,) = llmd_backends()
+    device = backend.open("cpu", DeviceOptions(threads=3))
+    assert device.info.description.endswith(", 3 threads")
     device.close()
 
 
 def test_refuses_a_device_that_it_does_not_have() -> None:
     (backend,) = llmd_backends()
     with pytest.raises(NotFoundError, match="no device 'cpu:1'"):
-        backend.open("cpu:1")
+        backend.open("cpu:1", DeviceOptions())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from llmd.api.device import (
         Device,
         DeviceInfo,
+        DeviceOptions,
         DeviceProfile,
         HiddenRef,
         HostHidden,
@@ -187,6 +188,7 @@ __all__ = [
     "Device",
     "DeviceError",
     "DeviceInfo",
+    "DeviceOptions",
     "DeviceProfile",
     "Dialect",
     "Embed",

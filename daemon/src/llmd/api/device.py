@@ -72,6 +72,16 @@ class DeviceProfile(msgspec.Struct, frozen=True):
     prefill_flops_per_s: float
 
 
+class DeviceOptions(msgspec.Struct, frozen=True):
+    """What users may ask of a device when it is opened. A device for which an option means nothing passes it over.
+
+    ``threads``: how many threads of this machine's processors compute, None for as many as the device finds best. More
+    than there are processors is allowed: they take turns.
+    """
+
+    threads: int | None = None
+
+
 class StageLimits(msgspec.Struct, frozen=True):
     """Sizes that a stage allocates for, once.
 

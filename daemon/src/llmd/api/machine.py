@@ -12,17 +12,29 @@ from pathlib import Path
 
 ROOT = Path("/")
 
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Of control groups of version 2 and 1: the limit, what is used, and what of that can be dropped."""
+
+
+def num_processors(root: Path = ROOT) -> int:
+    """Logical processors that the process may use, cut to the processor time that its control groups grant."""
+    quotas = [_quota(folder) for folder in _control_groups(root, "cpu")]
+    granted = (int(quota + 0.5) for quota in quotas if quota is not None)
+    return max(1, min(len(os.sched_getaffinity(0)), *granted, 1 << 16))
+
 
 def num_threads(root: Path = ROOT) -> int:
-    """Physical cores that the process may use, cut to the processor time that its control groups grant."""
+    """Physical cores among `num_processors`."""
     cores = {_core(root, cpu) for cpu in os.sched_getaffinity(0)}
-    quotas = [_quota(folder) for folder in _control_groups(root)]
-    return max(1, min(len(cores), *(int(quota + 0.5) for quota in quotas if quota is not None), 1 << 16))
+    return min(len(cores), num_processors(root))
 
 
 def available_bytes(root: Path = ROOT) -> int:
     """Memory that can still be had: what the machine has available, cut to what is left of each control group."""
-    left = [_bytes_left(folder) for folder in _control_groups(root)]
+    left = [_bytes_left(folder) for folder in _control_groups(root, "memory")]
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
 
@@ -57,30 +69,39 @@ def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
     return _word(last / "shared_cpu_list"), int(_word(last / "size").rstrip("K") or 0) * 1024
 
 
-def _control_groups(root: Path) -> Iterator[Path]:
-    """The folders of the process's control group and of all above it (version 2)."""
-    top = root / "sys/fs/cgroup"
+def _control_groups(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of the process's control groups and of all above them, of version 2 and of the controller's version 1."""
+    mounts = root / "sys/fs/cgroup"
     for line in _lines(root / "proc/self/cgroup"):
-        if line.startswith("0::"):
-            folder = top / line[3:].lstrip("/")
+        number, controllers, path = line.split(":", 2)
+        top = mounts if number == "0" else mounts / controllers
+        if number == "0" or controller in controllers.split(","):
+            folder = top / path.lstrip("/")
             yield from (place for place in (folder, *folder.parents) if place.is_relative_to(top))
 
 
 def _quota(folder: Path) -> float | None:
     """Processors' worth of time that a control group grants."""
+    quota, period = _cpu_limit(folder)
+    return int(quota) / int(period) if quota.isdigit() else None
+
+
+def _cpu_limit(folder: Path) -> tuple[str, str]:
+    """Microseconds of processor time in each period of so many microseconds; ``max``, -1 or nothing for no limit."""
     for line in _lines(folder / "cpu.max"):
         quota, period = line.split()
-        return None if quota == "max" else int(quota) / int(period)
-    return None
+        return quota, period
+    return _word(folder / "cpu.cfs_quota_us"), _word(folder / "cpu.cfs_period_us")
 
 
 def _bytes_left(folder: Path) -> int | None:
     """Bytes between a control group's use and its limit; file pages that can be dropped count as unused."""
-    limit, used = (next(iter(_lines(folder / name)), "max") for name in ("memory.max", "memory.current"))
-    if "max" in (limit, used):
-        return None
-    pages = dict(line.split() for line in _lines(folder / "memory.stat"))
-    return int(limit) - int(used) + int(pages.get("inactive_file", 0))
+    for limit_name, used_name, unused_name in _MEMORY_FILES:
+        limit, used = _word(folder / limit_name), _word(folder / used_name)
+        if limit.isdigit() and used.isdigit():
+            pages = dict(line.split() for line in _lines(folder / "memory.stat"))
+            return int(limit) - int(used) + int(pages.get(unused_name, 0))
+    return None
 
 
 def _machine_bytes(root: Path) -> int:

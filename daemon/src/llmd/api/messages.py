@@ -114,7 +114,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
     longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
     checkpoint's formats. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share;
-    ``kv_spool`` bounds what of the prefix cache is kept on disk while the model is unloaded, 0 for nothing.
+    ``kv_spool`` bounds what of the prefix cache is kept on disk while the model is unloaded, 0 for nothing. ``threads`` is
+    `DeviceOptions.threads`.
     """
 
     directory: str
@@ -127,6 +128,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     kv_dtype: KVDtype = "f16"
     kv_memory: int | None = None
     kv_spool: int = 0
+    threads: int | None = None
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):

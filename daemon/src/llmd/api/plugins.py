@@ -14,7 +14,7 @@ import msgspec
 from llmd.api.problem import ErrorShape
 
 if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
-    from llmd.api.device import Device, DeviceInfo
+    from llmd.api.device import Device, DeviceInfo, DeviceOptions
     from llmd.api.parsing import CallFormat, ReasoningMarks
     from llmd.api.plan import ModelPlan
     from llmd.api.transport import Link, Listener
@@ -32,13 +32,13 @@ class Backend(msgspec.Struct, frozen=True):
     """A kind of device.
 
     ``probe()`` returns the devices of this machine. It imports its toolkit inside, raises for nothing that is
-    merely absent, and runs in a child process with a time limit. ``open(name)`` returns the device of that
+    merely absent, and runs in a child process with a time limit. ``open(name, options)`` returns the device of that
     `DeviceInfo.name`; it runs in the engine process and may raise `DeviceError`.
     """
 
     name: str
     probe: Callable[[], Sequence[DeviceInfo]]
-    open: Callable[[str], Device]
+    open: Callable[[str, DeviceOptions], Device]
 
 
 class Architecture(msgspec.Struct, frozen=True):

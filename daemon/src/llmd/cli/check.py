@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import click
 import msgspec
 
+from llmd.api.device import DeviceOptions
 from llmd.cli.composition import build_host
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
-from llmd.cli.settings import JSON
+from llmd.cli.settings import JSON, THREADS, read_settings
 
 EXIT_CHECK_FAILED = 8
 
@@ -26,15 +27,17 @@ class CheckedCase(msgspec.Struct, frozen=True):
 
 @click.command(epilog=examples("llmd check cpu", "llmd check reference --json"))
 @click.argument("device")
+@THREADS
 @JSON
 @click.pass_context
-def command(ctx: click.Context, /, *, device: str, as_json: bool) -> None:
+def command(ctx: click.Context, /, *, device: str, threads: int | None, as_json: bool) -> None:
     """Run the conformance suite on a device: every op, every part, whole models, and row exactness.
 
     DEVICE is a name that `llmd devices` shows. Ends with 8 where a case failed.
     """
     cases = []
-    for case in run_suite(device):
+    options = DeviceOptions(read_settings(None, threads=threads).config.engine.threads)
+    for case in run_suite(device, options):
         cases.append(case)
         if not as_json:
             click.echo(line_of(case))
@@ -46,7 +49,7 @@ def command(ctx: click.Context, /, *, device: str, as_json: bool) -> None:
     ctx.exit(EXIT_CHECK_FAILED if failed else 0)
 
 
-def run_suite(device: str) -> Iterable[CheckedCase]:
+def run_suite(device: str, options: DeviceOptions) -> Iterable[CheckedCase]:
     """Open the device and yield each case when it has been run.
 
     Raises:
@@ -56,7 +59,7 @@ def run_suite(device: str) -> Iterable[CheckedCase]:
     from llmd.testing.conformance import check_device
 
     host = build_host()
-    opened = host.open_device(host.find_device(device))
+    opened = host.open_device(host.find_device(device), options)
     try:
         for result in check_device(opened):
             yield CheckedCase(result.name, not result.problem, result.nmse, result.problem)

@@ -30,12 +30,17 @@ TIMEOUT = click.option(
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
+THREADS = click.option(
+    "--threads", type=int, metavar="N", help="Threads of the CPU that compute; the best is found by itself."
+)
+
 # No defaults here: they stand in the schema, and a flag that was not typed is no source.
 ENGINE = (
     click.option("--device", metavar="auto|NAME", help="The device that runs models; see `llmd devices`."),
     click.option(
         "--split", metavar="0-3=NAME,4-7=NAME", help="Layers on several devices, last one included."
     ),
+    THREADS,
     click.option("-c", "--max-ctx", type=int, metavar="N", help="Context window in tokens."),
     click.option("--slots", type=int, metavar="N", help="Requests that run at once; reserves no memory."),
     click.option(

@@ -74,11 +74,12 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
     the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing.
     ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt tokens a step
-    carries at most.
+    carries at most. ``threads`` is how many threads compute on this machine's processors, None for what the device finds best.
     """
 
     device: str = "auto"
     split: str | None = None
+    threads: Count | None = None
     max_ctx: Count | None = None
     slots: Count = 8
     prefill_chunk: Count = 256

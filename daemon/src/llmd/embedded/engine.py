@@ -71,6 +71,7 @@ class Engine:
         kv_memory: int | None = None,
         quant: Format | None = None,
         kv_dtype: KVDtype = "f16",
+        threads: int | None = None,
     ) -> Self:
         """Load a model.
 
@@ -81,6 +82,7 @@ class Engine:
             kv_memory: bytes for keys and values; None takes half of what is free after loading.
             quant: ``q8`` quantises the weights while loading; None keeps the checkpoint's formats.
             kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``int8`` (half of their memory) or ``f32``.
+            threads: threads of the CPU that compute; None for as many as are found best.
 
         Raises:
             NotFoundError: there is no such model or device.
@@ -96,6 +98,7 @@ class Engine:
             quant=quant,
             kv_dtype=kv_dtype,
             kv_memory=kv_memory,
+            threads=threads,
         )
         with ExitStack() as stack:
             text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))

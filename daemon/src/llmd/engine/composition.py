@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from llmd.api.device import Device
+from llmd.api.device import Device, DeviceOptions
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
@@ -25,15 +25,16 @@ def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], Loade
     host, spools = make_host(cache), Spools(cache)
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
-        return load_model(message, host.architectures(), device_opener(host), report, spools)
+        open_device = device_opener(host, DeviceOptions(message.threads))
+        return load_model(message, host.architectures(), open_device, report, spools)
 
     return load
 
 
-def device_opener(host: PluginHost) -> OpenDevice:
+def device_opener(host: PluginHost, options: DeviceOptions) -> OpenDevice:
     """Return a function that opens ``auto`` or a named device."""
-    return partial(_open, host)
+    return partial(_open, host, options)
 
 
-def _open(host: PluginHost, name: str) -> Device:
-    return host.open_device(host.choose_device(name))
+def _open(host: PluginHost, options: DeviceOptions, name: str) -> Device:
+    return host.open_device(host.choose_device(name), options)

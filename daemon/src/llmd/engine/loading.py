@@ -13,6 +13,7 @@ import msgspec
 from llmd.api.checks import missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
@@ -160,6 +161,11 @@ def _check_options(load: Load) -> None:
             f"--quant {load.quant}: weights are not quantised to that",
             hint=f"choose {' or '.join(QUANT_FORMATS)}, or leave it out to keep the checkpoint's formats",
         )
+    if load.threads is not None and load.threads < 1:
+        raise ConfigError(
+            f"--threads {load.threads}: nothing computes on less than one thread",
+            hint="leave it out for as many as the device finds best",
+        )
     if load.context_len is not None and load.context_len < 1:
         raise ConfigError(
             f"--max-ctx {load.context_len}: a window holds at least one token",
@@ -285,7 +291,7 @@ def _build_chain(
 def _describe(
     load: Load, model: OpenModel, placed: Sequence[_Placed], budget: KVBudget, load_s: float
 ) -> Loaded:
-    notices = dict.fromkeys(model.notices)
+    notices = dict.fromkeys([*model.notices, *_threads_notices(load, placed)])
     for one in placed:
         name, formats = one.device.info.name, one.device.info.formats
         notices.update(dict.fromkeys(conversion_notices(model.checkpoint, formats, load.quant, device=name)))
@@ -302,6 +308,14 @@ def _describe(
         notices=tuple(notices),
         embedding=model.embedding,
     )
+
+
+def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
+    """That threads take turns on the processors, where more were asked for than there are."""
+    processors = num_processors()
+    if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
+        return []
+    return [f"--threads {load.threads}: on the {processors} processors there are for it, threads take turns"]
 
 
 def most_rows(load: Load, model: OpenModel) -> int:

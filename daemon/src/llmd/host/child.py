@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from llmd.api.device import Device, DeviceInfo, DeviceProfile
+from llmd.api.device import Device, DeviceInfo, DeviceOptions, DeviceProfile
 from llmd.api.errors import LlmdError, PluginError
 from llmd.api.plugins import Backend
 from llmd.host.description import describe
@@ -115,7 +115,7 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
 def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:
     """What is wrong with a device: one device that fails does not take the others with it."""
     try:
-        device = backend.open(info.name)
+        device = backend.open(info.name, DeviceOptions())
         try:
             return trial(device) if trial else []
         finally:
@@ -130,7 +130,7 @@ def measure(task: Measure) -> Iterator[Answer]:
     yield Began(IMPORTED)
     backends = {backend.name: backend for backend in describe(task.plugin).backend}
     yield Began(f"opened device {task.device!r}")
-    device = backends[task.backend].open(task.device)
+    device = backends[task.backend].open(task.device, DeviceOptions())
     yield Began(f"measured device {task.device!r}")
     yield Measured(checked_profile(device.benchmark(task.budget_s)))
     device.close()

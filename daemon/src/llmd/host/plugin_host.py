@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from llmd.api.device import Device
+from llmd.api.device import Device, DeviceOptions
 from llmd.api.errors import LlmdError, NotFoundError, PluginError
 from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import click
 
 PROBE_LIMIT_S = 10.0
+AS_IT_FINDS_BEST = DeviceOptions()
 log = logging.getLogger(__name__)
 
 
@@ -117,7 +118,7 @@ class PluginHost:
             )
         return chosen
 
-    def open_device(self, device: DeviceState) -> Device:
+    def open_device(self, device: DeviceState, options: DeviceOptions = AS_IT_FINDS_BEST) -> Device:
         """The last grain, *open*: only in the process that computes on the device.
 
         Raises:
@@ -127,7 +128,7 @@ class PluginHost:
         backends: Sequence[Backend] = self._catalog.description(device.plugin).backend
         backend = next(one for one in backends if one.name == device.backend)
         try:
-            return backend.open(device.info.name)
+            return backend.open(device.info.name, options)
         except LlmdError:
             raise
         except Exception as error:  # the door of plugins

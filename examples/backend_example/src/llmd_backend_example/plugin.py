@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from llmd.api import Backend, NotFoundError, hookimpl
 
 if TYPE_CHECKING:
-    from llmd.api import Device, DeviceInfo
+    from llmd.api import Device, DeviceInfo, DeviceOptions
 
 LLMD_API = 1
 
@@ -25,8 +25,8 @@ def probe() -> Sequence[DeviceInfo]:
     return [describe()]
 
 
-def open_device(name: str) -> Device:
-    """The device of that name, ready to load weights."""
+def open_device(name: str, _options: DeviceOptions) -> Device:
+    """The device of that name, ready to load weights. Its options are what users asked for, such as `--threads`."""
     from llmd_backend_example.device import ExampleDevice
 
     if name != "example":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from llmd.api import Backend, NotFoundError, hookimpl
 
 if TYPE_CHECKING:
-    from llmd.api import Device, DeviceInfo
+    from llmd.api import Device, DeviceInfo, DeviceOptions
 
 LLMD_API = 1
 
@@ -24,9 +24,9 @@ def _probe() -> Sequence[DeviceInfo]:
     return [describe()]
 
 
-def _open(name: str) -> Device:
+def _open(name: str, options: DeviceOptions) -> Device:
     from llmd_backend_cpu.device import CpuDevice
 
     if name != "cpu":
         raise NotFoundError(f"the CPU backend has no device {name!r}", hint="its device is `cpu`")
-    return CpuDevice()
+    return CpuDevice(threads=options.threads)

@@ -21,6 +21,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         kv_dtype="f32",
         kv_memory=5,
         kv_spool=6,
+        threads=2,
     )
     assert load_message(Path("/m"), config) == Load(
         directory="/m",
@@ -33,6 +34,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         kv_dtype="f32",
         kv_memory=5,
         kv_spool=6,
+        threads=2,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from llmd.api import Backend, NotFoundError, hookimpl
 
 if TYPE_CHECKING:
-    from llmd.api import Device, DeviceInfo
+    from llmd.api import Device, DeviceInfo, DeviceOptions
 
 LLMD_API = 1
 
@@ -24,7 +24,7 @@ def _probe() -> Sequence[DeviceInfo]:
     return probe()
 
 
-def _open(name: str) -> Device:
+def _open(name: str, _options: DeviceOptions) -> Device:
     from llmd.builtin.reference.device import ReferenceDevice
 
     if name != "reference":

@@ -29,6 +29,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         kv_dtype=config.kv_dtype,
         kv_memory=config.kv_memory,
         kv_spool=config.kv_spool,
+        threads=config.threads,
     )
 
 

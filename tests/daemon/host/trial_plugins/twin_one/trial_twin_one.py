@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmd.api import Backend, Device, DeviceInfo, hookimpl
+from llmd.api import Backend, Device, DeviceInfo, DeviceOptions, hookimpl
 
 LLMD_API = 1
 
@@ -18,5 +18,5 @@ def probe() -> Sequence[DeviceInfo]:
     return []
 
 
-def open_device(name: str) -> Device:
+def open_device(name: str, options: DeviceOptions) -> Device:
     raise AssertionError(f"no device {name} was announced")
