@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConflictError, DiskSpaceError, HubError, NotFoundError, UnsupportedModelError
+from llmd.models.shards import INDEX_FILE
 from llmd.registry.download import Downloader
 from llmd.registry.hub import Hub
 from llmd.registry.library import Library
 from llmd.registry.names import parse_hub_name
 from llmd.registry.pull import SPARE_BYTES, PullStep, pull
-from llmd.registry.selection import INDEX_FILE
 from llmd.registry.store import Store
 from tests.corrupt import small_model
 from tests.serving import hub as hubs

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.registry.selection import INDEX_FILE, SINGLE_FILE, small_files, weight_files, weight_index
+from llmd.models.shards import INDEX_FILE, SINGLE_FILE
+from llmd.registry.selection import small_files, weight_files, weight_index
 
 NEEDED = [
     "config.json",
@@ -29,6 +30,8 @@ NOT_NEEDED = [
     "onnx/config.json",
     "additional_chat_templates/deep/er.jinja",
     "model.gguf",
+    "params.json",
+    "tekken.json",
     "flax_model.msgpack",
     SINGLE_FILE,
 ]
@@ -40,13 +43,41 @@ def test_only_what_a_model_needs_is_fetched() -> None:
 
 def test_a_single_file_wins_over_an_index() -> None:
     assert weight_index([SINGLE_FILE, INDEX_FILE]) is None
-    assert weight_files(None) == [SINGLE_FILE]
+    assert weight_files([SINGLE_FILE, INDEX_FILE], None) == [SINGLE_FILE]
+
+
+MISTRAL = ["config.json", "params.json", "tekken.json", "tokenizer.model.v7"]
+
+
+def test_mistrals_files_are_fetched_where_there_are_no_others() -> None:
+    assert small_files([*MISTRAL, "consolidated.safetensors"]) == MISTRAL
+    assert small_files([*MISTRAL, INDEX_FILE]) == ["config.json", "tekken.json", "tokenizer.model.v7"]
+    assert small_files([*MISTRAL, "tokenizer.json"]) == ["config.json", "params.json", "tokenizer.json"]
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [["consolidated.safetensors"], ["consolidated.00.safetensors", "consolidated.01.safetensors"]],
+)
+def test_weights_in_metas_layout_are_those_where_it_is_described(weights: list[str]) -> None:
+    paths = [*weights, "params.json", "consolidated.00.pth"]
+    assert weight_index(paths) is None
+    assert weight_files(paths, None) == weights
+    with pytest.raises(UnsupportedModelError, match="has neither"):
+        weight_index(weights)
+    assert weight_files([*paths, SINGLE_FILE], None) == [SINGLE_FILE]
+
+
+def test_an_index_in_metas_layout_is_read() -> None:
+    index = "consolidated.safetensors.index.json"
+    assert weight_index([index, "params.json"]) == index
+    assert weight_index([index, "params.json", INDEX_FILE]) == INDEX_FILE
 
 
 def test_an_index_says_which_weights_there_are() -> None:
     assert weight_index([INDEX_FILE, "a.safetensors"]) == INDEX_FILE
     index = {"weight_map": {"x": "b.safetensors", "y": "a.safetensors", "z": "a.safetensors"}}
-    assert weight_files(json.dumps(index).encode()) == ["a.safetensors", "b.safetensors"]
+    assert weight_files([], json.dumps(index).encode()) == ["a.safetensors", "b.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +95,7 @@ def test_an_index_says_which_weights_there_are() -> None:
 )
 def test_an_index_that_leads_nowhere_is_refused(index: bytes) -> None:
     with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
-        weight_files(index)
+        weight_files([], index)
 
 
 @pytest.mark.parametrize(

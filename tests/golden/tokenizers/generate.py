@@ -1,10 +1,10 @@
 """Makes a small tokenizer of each kind and what transformers encodes with it.
 
-    python tests/golden/tokenizers/generate.py            compute anew and compare with the committed files
-    python tests/golden/tokenizers/generate.py --write    write them
+    python -m tests.golden.tokenizers.generate            compute anew and compare with the committed files
+    python -m tests.golden.tokenizers.generate --write    write them
 
-Runs in the oracle environment: transformers 4.57.6, tokenizers 0.22.2, sentencepiece 0.2.3, tiktoken 0.14.0. Training is
-deterministic; the corpus below is all it sees.
+Runs in the oracle environment: transformers 4.57.6, tokenizers 0.22.2, sentencepiece 0.2.3, tiktoken 0.14.0,
+mistral-common 1.8.5. Training is deterministic; the corpus below is all it sees.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from tokenizers import (
     trainers,
 )
 from transformers.convert_slow_tokenizer import TikTokenConverter
+
+from tests.golden.tokenizers.tekken import Tekken, write_tekken
 
 PLACE = Path(__file__).parent
 CORPUS = [
@@ -147,15 +149,7 @@ def sentencepiece_gemma(place: Path) -> Any:
 
 def tiktoken_llama3(place: Path) -> Any:
     """Llama 3 as published: lines of base64 and rank, no configuration."""
-    ranks = [bytes([byte]) for byte in range(256)]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(False)
-    train(tokenizer, 360)
-    alphabet = {sign: byte for byte, sign in enumerate(byte_alphabet())}
-    for piece, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
-        token = bytes(alphabet[sign] for sign in piece)
-        ranks += [token] if token not in ranks else []
-    lines = [base64.b64encode(token) + b" %d" % rank for rank, token in enumerate(ranks)]
+    lines = [base64.b64encode(token) + b" %d" % rank for rank, token in enumerate(train_ranks(360))]
     (place / "tokenizer.model").write_bytes(b"\n".join(lines) + b"\n")
     specials = ["<|begin_of_text|>", "<|end_of_text|>"]
     converted = TikTokenConverter(
@@ -164,6 +158,12 @@ def tiktoken_llama3(place: Path) -> Any:
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=converted, bos_token=specials[0], eos_token=specials[1]
     )
+
+
+def tekken_mistral(place: Path) -> Any:
+    """Mistral's own, by mistral-common: ranks as tiktoken's, special tokens before them."""
+    write_tekken(place / "tekken.json", train_ranks(360))
+    return Tekken(place / "tekken.json")
 
 
 def encoder_bert(place: Path) -> Any:
@@ -201,7 +201,7 @@ def encoder_xlm_roberta(place: Path) -> Any:
 
 KINDS = [
     byte_level_json, metaspace_json, prepended_json, vocab_merges_gpt2, vocab_merges_qwen2, sentencepiece_llama, sentencepiece_legacy,
-    sentencepiece_gemma, tiktoken_llama3,
+    sentencepiece_gemma, tiktoken_llama3, tekken_mistral,
 ]  # fmt: skip
 
 
@@ -218,6 +218,19 @@ def train(tokenizer: Tokenizer, vocab_size: int) -> None:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(CORPUS * 4, trainer)
+
+
+def train_ranks(num_tokens: int) -> list[bytes]:
+    """Tokens in the order of their ranks, single bytes first."""
+    ranks = [bytes([byte]) for byte in range(256)]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(False)
+    train(tokenizer, num_tokens)
+    alphabet = {sign: byte for byte, sign in enumerate(byte_alphabet())}
+    for piece, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+        token = bytes(alphabet[sign] for sign in piece)
+        ranks += [token] if token not in ranks else []
+    return ranks
 
 
 def save_vocab_and_merges(place: Path) -> None:
@@ -284,7 +297,7 @@ PLAIN = {
 }
 KEPT = {
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json", "merges.txt", "vocab.txt",
+    "vocab.json", "merges.txt", "vocab.txt", "tekken.json",
 }  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def _fetch_all(
     if index is not None:
         fetched[index] = yield from _fetch(by_path[index], downloader)
         content = library.blobs.path(fetched[index].sha256).read_bytes()
-    paths = [*small_files(by_path), *weight_files(content)]
+    paths = [*small_files(by_path), *weight_files(by_path, content)]
     if missing := [path for path in paths if path not in by_path]:
         raise UnsupportedModelError(
             f"the repository lacks {missing[0]}, which its index names",

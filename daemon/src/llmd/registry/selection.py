@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable
 
 from llmd.api.errors import UnsupportedModelError
+from llmd.models.meta.params_file import PARAMS_FILE
+from llmd.models.meta.weight_files import PIECE_NAME
+from llmd.models.meta.weight_files import STEM as META_STEM
+from llmd.models.shards import INDEX_FILE, SINGLE_FILE, STEM, shard_files
 
 CONFIGS = (
     "config.json",
@@ -30,13 +34,21 @@ TOKENIZERS = (
 TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates/*.jinja")
 LICENCES = ("LICENSE*", "LICENCE*", "NOTICE*")
 ALLOWED = (*CONFIGS, *TOKENIZERS, *TEMPLATES, *LICENCES)
-SINGLE_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
+
+MISTRAL_TOKENIZERS = ("tekken.json", "tokenizer.model.v*")
+COMMON_TOKENIZERS = frozenset({"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"})
+"""Where one of these is, Mistral's own is not needed."""
 
 
 def small_files(paths: Iterable[str]) -> list[str]:
     """Everything but the weights: configuration, tokenizer, templates, licence. A pattern never crosses a folder."""
-    return [path for path in paths if any(_matches(path, pattern) for pattern in ALLOWED)]
+    known = list(paths)
+    allowed = list(ALLOWED)
+    if not COMMON_TOKENIZERS.intersection(known):
+        allowed += MISTRAL_TOKENIZERS
+    if not any(name in known for name in shard_files(STEM)):
+        allowed.append(PARAMS_FILE)
+    return [path for path in known if any(_matches(path, pattern) for pattern in allowed)]
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -44,16 +56,20 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def weight_index(paths: Iterable[str]) -> str | None:
-    """The index that must be read to know the weight files; None where there is a single file.
+    """The index that must be read to know the weight files; None where their names say it.
 
     Raises:
         UnsupportedModelError: there are no weights that llmd loads; the message names those that there are.
     """
     known = set(paths)
-    if SINGLE_FILE in known:
+    for stem in _stems(known):
+        single, index = shard_files(stem)
+        if single in known:
+            return None
+        if index in known:
+            return index
+    if _pieces(known):
         return None
-    if INDEX_FILE in known:
-        return INDEX_FILE
     others = sorted(
         path
         for path in known
@@ -66,14 +82,16 @@ def weight_index(paths: Iterable[str]) -> str | None:
     )
 
 
-def weight_files(index: bytes | None) -> list[str]:
-    """The weight files: the single one, or those that an index names.
+def weight_files(paths: Iterable[str], index: bytes | None) -> list[str]:
+    """The weight files: those that an index names, else the single one, else the pieces of Meta's layout.
 
     Raises:
         UnsupportedModelError: the index cannot be followed.
     """
     if index is None:
-        return [SINGLE_FILE]
+        known = set(paths)
+        singles = [shard_files(stem)[0] for stem in _stems(known)]
+        return [single for single in singles if single in known][:1] or _pieces(known)
     try:
         names = set(json.loads(index)["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -82,6 +100,15 @@ def weight_files(index: bytes | None) -> list[str]:
         isinstance(name, str) and name.endswith(".safetensors") and "/" not in name for name in names
     ):
         raise UnsupportedModelError(
-            f"{INDEX_FILE} names no safetensors files", hint="the repository is damaged"
+            "the index of the weights names no safetensors files", hint="the repository is damaged"
         )
     return sorted(names)
+
+
+def _stems(known: Container[str]) -> list[str]:
+    """How the names of weights begin, what is preferred first. Those of Meta's layout need its configuration."""
+    return [STEM, META_STEM] if PARAMS_FILE in known else [STEM]
+
+
+def _pieces(known: Collection[str]) -> list[str]:
+    return sorted(filter(PIECE_NAME.fullmatch, known)) if PARAMS_FILE in known else []

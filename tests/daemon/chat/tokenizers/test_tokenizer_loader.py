@@ -57,6 +57,14 @@ def test_tokenizer_model_is_told_apart_by_its_content(load: Any) -> None:
     assert isinstance(load("sentencepiece_llama"), SentencePieceTokenizer)
 
 
+def test_mistrals_files_are_read_where_there_is_no_other(copy: Callable[[str], Path], load: Any) -> None:
+    directory = copy("sentencepiece_legacy")
+    (directory / "tokenizer.model").rename(directory / "tokenizer.model.v3")
+    assert load_tokenizer(directory).vocabulary == load("sentencepiece_legacy").vocabulary
+    (directory / "tekken.json").write_bytes((GOLDEN / "tekken_mistral/tekken.json").read_bytes())
+    assert load_tokenizer(directory).vocabulary == load("tekken_mistral").vocabulary
+
+
 def test_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="has no tokenizer"):
         load_tokenizer(tmp_path)

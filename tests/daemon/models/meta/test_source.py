@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmd.api.errors import CheckpointError
@@ -59,6 +60,16 @@ def test_a_model_is_opened_without_reading_a_weight(write: Any, tmp_path: Path) 
         assert opened.notices == ()
         assert opened.plan.tensor_refs()[0].name == "tok_embeddings.weight"
         assert opened.plan.max_context_len == LLAMA.config["max_position_embeddings"]
+
+
+def test_what_mistrals_models_see_with_is_left_out_and_said(directory: Path) -> None:
+    change(directory, vision_encoder={"hidden_size": 8})
+    path = directory / "consolidated.00.safetensors"
+    tower = {"vision_encoder.transformer.layers.0.attention.wq.weight": np.zeros((2, 2), np.float32)}
+    write_safetensors(path, read_safetensors(path)[0] | tower, {})
+    opened = open_model(directory, ARCHITECTURES)
+    with opened.checkpoint:
+        assert opened.notices == ("1 tensors for vision are left out: llmd runs the text model alone",)
 
 
 def test_weights_of_another_width_are_named_as_they_are_stored(directory: Path) -> None:

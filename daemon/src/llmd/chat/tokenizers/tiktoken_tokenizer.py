@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 import tiktoken
@@ -34,14 +34,23 @@ _NUM_LLAMA3_SPECIALS = 256
 
 
 class TiktokenTokenizer(Tokenizer):
-    """Byte-level BPE by rank, run by tiktoken."""
+    """Byte-level BPE by rank, run by tiktoken. ``pattern`` says how text is cut before merging.
 
-    def __init__(self, vocabulary: Vocabulary, ranks: dict[bytes, int]) -> None:
+    Raises:
+        TokenizerError: the pattern is none.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, ranks: dict[bytes, int], path: Path, pattern: str) -> None:
         super().__init__(vocabulary)
         specials = {token.text: token.token_id for token in vocabulary.specials}
-        self._encoding = tiktoken.Encoding(
-            "model", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens=specials
-        )
+        try:
+            self._encoding = tiktoken.Encoding(
+                "model", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials
+            )
+        except ValueError as exc:
+            raise TokenizerError(
+                f"{path}: the pattern cannot be used: {exc}", hint="copy the file again from its model"
+            ) from exc
         self._specials = specials
         self._special_texts = frozenset(specials)
         self._ranks = ranks
@@ -78,11 +87,30 @@ def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> Tiktok
     """
     ranks = _read_ranks(path, content)
     specials = _specials(ranks, config)
+    check_ids(path, ranks, {token.text: token.token_id for token in specials})
+    vocabulary = describe(path, ranks, specials, config, bos="<|begin_of_text|>", eos="<|end_of_text|>")
+    return TiktokenTokenizer(vocabulary, ranks, path, PATTERN)
+
+
+def describe(
+    path: Path,
+    ranks: Mapping[bytes, int],
+    specials: tuple[SpecialToken, ...],
+    config: TokenizerConfig,
+    *,
+    bos: str,
+    eos: str,
+) -> Vocabulary:
+    """The vocabulary of ``ranks`` and ``specials``; ``bos`` and ``eos`` are the tokens of these roles unless ``config`` names
+    others.
+
+    Raises:
+        TokenizerError: ``config`` names a token that there is not.
+    """
     ids = {token.text: token.token_id for token in specials}
-    _check_ids(path, ranks, ids)
-    bos_id = _role_id(path, config, "bos_token", "<|begin_of_text|>", ids)
-    eos_id = _role_id(path, config, "eos_token", "<|end_of_text|>", ids)
-    vocabulary = Vocabulary(
+    bos_id = _role_id(path, config, "bos_token", bos, ids)
+    eos_id = _role_id(path, config, "eos_token", eos, ids)
+    return Vocabulary(
         size=max([*ranks.values(), *ids.values()]) + 1,
         bos_id=bos_id,
         eos_ids=() if eos_id is None else (eos_id,),
@@ -90,7 +118,6 @@ def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> Tiktok
         suffix_ids=(eos_id,) if config.add_eos and eos_id is not None else (),
         specials=specials,
     )
-    return TiktokenTokenizer(vocabulary, ranks)
 
 
 def _read_ranks(path: Path, content: bytes) -> dict[bytes, int]:
@@ -110,12 +137,17 @@ def _read_ranks(path: Path, content: bytes) -> dict[bytes, int]:
             ) from exc
         if len(ranks) == number_of_others:
             raise TokenizerError(f"{path}, line {number}: the token occurs twice", hint="copy the file again")
+    check_ranks(path, ranks)
+    return ranks
+
+
+def check_ranks(path: Path, ranks: Container[bytes]) -> None:
+    """Refuse ranks of which a byte has none, by `TokenizerError`."""
     missing = next((byte for byte in range(256) if bytes([byte]) not in ranks), None)
     if missing is not None:
         raise TokenizerError(
             f"{path} has no token for byte {missing:#04x}", hint="the file is truncated; copy it again"
         )
-    return ranks
 
 
 def _specials(ranks: dict[bytes, int], config: TokenizerConfig) -> tuple[SpecialToken, ...]:
@@ -129,7 +161,8 @@ def _specials(ranks: dict[bytes, int], config: TokenizerConfig) -> tuple[Special
     return tuple(SpecialToken(f"<|{name}|>", first_id + place) for place, name in enumerate(names))
 
 
-def _check_ids(path: Path, ranks: dict[bytes, int], specials: dict[str, int]) -> None:
+def check_ids(path: Path, ranks: Mapping[bytes, int], specials: Mapping[str, int]) -> None:
+    """Refuse tokens that share an id, or have one outside int32, by `TokenizerError`."""
     ids = [*ranks.values(), *specials.values()]
     if len(set(ids)) != len(ids) or min(ids) < 0 or max(ids) >= 1 << 31:
         raise TokenizerError(

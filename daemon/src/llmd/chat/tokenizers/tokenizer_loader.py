@@ -9,6 +9,7 @@ from llmd.chat.json_file import read_file
 from llmd.chat.tokenizers.byte_level_bpe import load_vocab_and_merges
 from llmd.chat.tokenizers.panics import panics_refused
 from llmd.chat.tokenizers.sentencepiece_tokenizer import load_sentencepiece
+from llmd.chat.tokenizers.tekken_tokenizer import load_tekken
 from llmd.chat.tokenizers.tiktoken_tokenizer import load_tiktoken, looks_like_tiktoken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig, read_tokenizer_config
@@ -19,7 +20,7 @@ from llmd.models.files import is_named
 
 def load_tokenizer(directory: Path) -> Tokenizer:
     """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``, else
-    ``vocab.txt``.
+    Mistral's ``tekken.json`` or ``tokenizer.model.vN``, else ``vocab.txt``.
 
     A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
 
@@ -38,11 +39,15 @@ def _load(directory: Path) -> Tokenizer:
         return load_vocab_and_merges(directory / "vocab.json", directory / "merges.txt", config)
     if is_named(directory / "tokenizer.model"):
         return _load_model_file(directory / "tokenizer.model", config)
+    if is_named(directory / "tekken.json"):
+        return load_tekken(directory / "tekken.json", config)
+    if versions := sorted(directory.glob("tokenizer.model.v*")):
+        return _load_model_file(versions[-1], config)
     if is_named(directory / "vocab.txt"):
         return load_word_piece(directory / "vocab.txt", config)
     raise TokenizerError(
         f"{directory} has no tokenizer",
-        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, or vocab.txt from the model",
+        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, tekken.json, or vocab.txt from the model",
     )
 
 

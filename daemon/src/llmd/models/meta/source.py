@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from llmd.api.errors import CheckpointError
-from llmd.api.plan import ModelPlan
+from llmd.api.plan import LeftOut, ModelPlan
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.files import is_named
 from llmd.models.mapped_file import Mapper, map_file
@@ -19,6 +19,10 @@ from llmd.models.meta.params_file import PARAMS_FILE, read_params
 from llmd.models.meta.tensor_names import meta_name
 from llmd.models.meta.weight_files import find_weights, has_weights
 from llmd.models.stored_names import renamed
+
+VISION = LeftOut(
+    "vision", ("vision_encoder.", "vision_language_adapter.", "pre_mm_projector_norm.", "patch_merger.")
+)
 
 
 class MetaSource(msgspec.Struct, frozen=True):
@@ -63,5 +67,5 @@ class MetaSource(msgspec.Struct, frozen=True):
         return open_joined(shards, mapper=mapper) if parallel else Checkpoint.open(shards, mapper=mapper)
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-        """The plan with Meta's names."""
-        return renamed(plan, meta_name)
+        """The plan with Meta's names, without what Mistral's models see with."""
+        return msgspec.structs.replace(renamed(plan, meta_name), left_out=(VISION,))

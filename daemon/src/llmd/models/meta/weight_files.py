@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from llmd.api.errors import CheckpointError
@@ -10,13 +11,18 @@ from llmd.models.files import is_named, list_names
 from llmd.models.shards import Shards, find_shards, shard_files
 
 STEM = "consolidated"
-WEIGHT_NAME = re.compile(r"consolidated\.\d{2}\.(safetensors|pth)", re.ASCII)
+PIECE_NAME = re.compile(r"consolidated\.\d{2}\.safetensors", re.ASCII)
+PICKLED_NAME = re.compile(r"consolidated\.\d{2}\.pth", re.ASCII)
 
 
 def has_weights(directory: Path) -> bool:
     """Whether there are files that `find_weights` follows, or refuses as pickled."""
     names = list_names(directory)
-    return any(name in shard_files(STEM) or WEIGHT_NAME.fullmatch(name) for name in names)
+    return bool(
+        {*names}.intersection(shard_files(STEM))
+        or _matching(names, PIECE_NAME)
+        or _matching(names, PICKLED_NAME)
+    )
 
 
 def find_weights(directory: Path) -> tuple[Shards, bool]:
@@ -30,7 +36,7 @@ def find_weights(directory: Path) -> tuple[Shards, bool]:
     """
     if any(is_named(directory / name) for name in shard_files(STEM)):
         return find_shards(directory, stem=STEM), False
-    names = _numbered(directory, ".safetensors")
+    names = _matching(list_names(directory), PIECE_NAME)
     if not names:
         raise _no_weights(directory)
     expected = [f"{STEM}.{number:02}.safetensors" for number in range(len(names))]
@@ -45,12 +51,12 @@ def find_weights(directory: Path) -> tuple[Shards, bool]:
     return Shards(paths[0], paths), len(paths) > 1
 
 
-def _numbered(directory: Path, ending: str) -> list[str]:
-    return [name for name in list_names(directory) if WEIGHT_NAME.fullmatch(name) and name.endswith(ending)]
+def _matching(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
+    return [name for name in names if pattern.fullmatch(name)]
 
 
 def _no_weights(directory: Path) -> CheckpointError:
-    pickled = _numbered(directory, ".pth")
+    pickled = _matching(list_names(directory), PICKLED_NAME)
     if not pickled:
         return CheckpointError(
             f"holds neither {STEM}.safetensors nor {STEM}.00.safetensors",
