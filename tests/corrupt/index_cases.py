@@ -92,7 +92,7 @@ INDEX_CASES = (
 
 KIND_CASES = (
     rename_case("pytorch_model.bin", "convert them to safetensors"),
-    rename_case("model-q4_k_m.gguf", "GGUF comes with a later version"),
+    rename_case("model-q4_k_m.gguf", "does not begin with GGUF"),
     rename_case("weights.safetensors", "rename it"),
 )
 

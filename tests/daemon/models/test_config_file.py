@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import CheckpointError, NotFoundError
-from llmd.models.config_file import named_class, read_config
+from llmd.models.config_file import read_config
 from llmd.models.hugging_face import MAX_CONFIG_BYTES
 from tests.corrupt import small_model
 
@@ -21,7 +21,7 @@ def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="is not a directory"):
+    with pytest.raises(NotFoundError, match="neither a directory nor a GGUF file"):
         read_config(tmp_path / "absent")
 
 
@@ -29,9 +29,3 @@ def test_a_file_that_is_too_large_for_a_configuration_is_not_parsed(tmp_path: Pa
     (tmp_path / "config.json").write_bytes(b" " * (MAX_CONFIG_BYTES + 1))
     with pytest.raises(CheckpointError, match="larger than"):
         read_config(tmp_path)
-
-
-def test_the_first_class_is_named_and_nothing_else_is() -> None:
-    assert named_class({"architectures": ["A", "B"], "model_type": "c"}) == "A"
-    assert named_class({"architectures": [], "model_type": "c"}) == ""
-    assert named_class({"architectures": "A"}) == ""

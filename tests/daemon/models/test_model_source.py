@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import NotFoundError
+from llmd.models.gguf.source import GgufSource
 from llmd.models.hugging_face import HuggingFaceSource
 from llmd.models.meta.source import MetaSource
 from llmd.models.model_source import find_source
@@ -31,6 +32,15 @@ def test_an_empty_directory_is_taken_for_one_of_transformers(tmp_path: Path) -> 
     assert find_source(tmp_path) == HuggingFaceSource(tmp_path)
 
 
-def test_a_missing_directory_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="is not a directory"):
-        find_source(tmp_path / "absent")
+def test_gguf_files_count_where_there_are_no_other_weights(model_directory: Path) -> None:
+    (model_directory / "m.gguf").touch()
+    assert find_source(model_directory) == HuggingFaceSource(model_directory)
+    (model_directory / SINGLE).unlink()
+    assert find_source(model_directory) == GgufSource(model_directory)
+    assert find_source(model_directory / "m.gguf") == GgufSource(model_directory / "m.gguf")
+
+
+@pytest.mark.parametrize("name", ["absent", "absent.gguf", "config.json"])
+def test_what_is_neither_a_directory_nor_a_gguf_file_is_not_found(model_directory: Path, name: str) -> None:
+    with pytest.raises(NotFoundError, match="neither a directory nor a GGUF file"):
+        find_source(model_directory / name)

@@ -10,7 +10,7 @@ import pytest
 from llmd.api import Architecture, CheckpointError, ModelError, NotFoundError, UnsupportedModelError
 from llmd.api.embedding import Embedding
 from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.models.open_model import architecture_names, find_architecture, open_model
+from llmd.models.open_model import find_architecture, open_model
 from tests.corrupt import small_model
 from tests.corrupt.untouchable import map_untouchable
 from tests.golden.models.embedding import SCORERS, write_pooling
@@ -105,12 +105,6 @@ def test_files_are_closed_when_plan_and_checkpoint_disagree(
     with pytest.raises(CheckpointError, match="has shape"):
         open_model(model_directory, architectures)
     gc.collect()  # an open file would warn here
-
-
-def test_the_class_comes_before_the_type() -> None:
-    assert architecture_names({"architectures": ["A", "B"], "model_type": "c"}) == ("A", "B")
-    assert architecture_names({"architectures": [], "model_type": "c"}) == ("c",)
-    assert architecture_names({"model_type": 3}) == ()
 
 
 def test_a_model_type_is_enough(architectures: Architectures) -> None:

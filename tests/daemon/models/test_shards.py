@@ -116,7 +116,6 @@ def test_files_of_another_stem_are_found_alike(tmp_path: Path) -> None:
     [
         ("pytorch_model.bin", "convert"),
         ("consolidated.00.pth", "convert"),
-        ("model.gguf", "GGUF comes"),
         ("m.h5", "take"),
     ],
 )

@@ -3,15 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 
-from llmd.api import PluginError, TensorRef, Weight
+from llmd.api import ConfigError, PluginError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.model_source import find_source
 from llmd.models.quantization import quantize_q8
 from llmd.models.shards import find_shards
 from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format, weight_bytes
 from tests.golden.checkpoint import Tensors, write_safetensors
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 
 ALL = ("f32", "f16", "bf16", "q8")
 MATRIX = TensorRef("matrix", (4, 4))
@@ -72,6 +76,34 @@ def test_nothing_is_said_of_a_device_that_has_all(checkpoint: Checkpoint) -> Non
 )
 def test_the_nearest_format_keeps_most(stored: str, device_formats: tuple[str, ...], expected: str) -> None:
     assert nearest_format(stored, device_formats) == expected
+
+
+@pytest.fixture
+def quantized(tmp_path: Path) -> Iterator[Checkpoint]:
+    path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
+    with find_source(path).open_checkpoint() as opened:
+        yield opened
+
+
+BLOCKS = TensorRef("token_embd.weight", (131, 64))
+
+
+def test_stored_integers_stay_where_they_are_multiplied(quantized: Checkpoint) -> None:
+    format_of = format_policy(quantized, (*ALL, "q8_0"), None)
+    assert [format_of(kind, BLOCKS) for kind in ("head", "linear", "embed")] == ["q8_0", "q8_0", "f16"]
+    assert conversion_notices(quantized, (*ALL, "q8_0"), None, device="cpu") == ()
+
+
+def test_stored_integers_become_numbers_on_a_device_that_lacks_them(quantized: Checkpoint) -> None:
+    assert format_policy(quantized, ALL, None)("head", BLOCKS) == "f16"
+    (notice,) = conversion_notices(quantized, ALL, None, device="slow")
+    assert notice == "device slow does not compute with q8_0: weights are converted to f16"
+
+
+def test_what_is_quantised_is_not_quantised_again(quantized: Checkpoint) -> None:
+    with pytest.raises(ConfigError, match=r"m.gguf are stored quantised already, as q8_0") as caught:
+        format_policy(quantized, (*ALL, "q8_0"), "q8")
+    assert caught.value.hint
 
 
 def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:

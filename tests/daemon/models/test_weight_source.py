@@ -5,16 +5,22 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 
 from llmd.api import CheckpointError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.formats.dequantization import dequantize
+from llmd.models.gguf.gguf_file import GgufFile
+from llmd.models.model_source import find_source
 from llmd.models.quantization import quantize_q8
 from llmd.models.shards import find_shards
 from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import write_raw
 from tests.golden.checkpoint import write_safetensors
+from tests.golden.gguf_layout import gguf_tensors, write_gguf
+from tests.golden.models.catalog import tiny_model
 
 VALUES = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
 BITS = (VALUES.view(np.uint32) >> 16).astype(np.uint16)
@@ -116,3 +122,40 @@ def test_threads_read_the_same(source: CheckpointSource) -> None:
         reads = list(pool.map(source.read, [weight("b", "q8")] * 16))
     for read in reads:
         np.testing.assert_array_equal(read.data, reads[0].data)
+
+
+KINDS = [kind for kind in gguf.GGMLQuantizationType if kind.name in ("Q4_0", "Q5_1", "Q8_0")]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_blocks_of_a_gguf_file_are_integers_or_the_numbers_that_they_stand_for(
+    tmp_path: Path, kind: gguf.GGMLQuantizationType
+) -> None:
+    case = tiny_model("llama2-mha")
+    path, name, rows = write_gguf(case, tmp_path / "m.gguf", kind), "blk.1.ffn_down.weight", (8, 24)
+    blocks = gguf.quants.quantize(gguf_tensors(case)[name], kind)
+    expected = gguf.quants.dequantize(blocks, kind)[slice(*rows)]
+    ref = TensorRef(name, (64, 160), rows)
+    with find_source(path).open_checkpoint() as checkpoint:
+        source = CheckpointSource(checkpoint)
+        numbers = source.read(Weight(ref, "f32"))
+        integers = source.read(Weight(ref, kind.name.lower()))
+    np.testing.assert_array_equal(numbers.data, expected)
+    np.testing.assert_array_equal(dequantize(integers), expected)
+    assert not any(array.flags.writeable for array in (*integers.arrays, numbers.data))
+
+
+@pytest.mark.parametrize("wanted", ["q8_0", "f16"])
+def test_a_scale_that_is_no_number_names_its_tensor(tmp_path: Path, wanted: str) -> None:
+    path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
+    with find_source(path).open_checkpoint() as checkpoint:
+        tensor = checkpoint.tensors["blk.1.ffn_down.weight"]
+    with GgufFile.open(path) as file:
+        begin = file.tensors[tensor.name].begin
+    with path.open("r+b") as written:
+        written.seek(begin)
+        written.write(np.float16(np.nan).tobytes())
+    with find_source(path).open_checkpoint() as checkpoint, pytest.raises(CheckpointError) as caught:
+        CheckpointSource(checkpoint).read(Weight(TensorRef(tensor.name, tensor.shape), wanted))
+    assert caught.value.tensor == tensor.name
+    assert "not a number" in caught.value.message

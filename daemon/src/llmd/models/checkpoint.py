@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
-from llmd.api.tensors import Format
+from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
+from llmd.api.tensors import PLAIN_FORMATS, Format
 from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.safetensors import SafetensorsFile
-from llmd.models.safetensors_header import Header
 from llmd.models.shards import Shards
 
-STORED_FORMATS: Mapping[str, Format] = {"F32": "f32", "F16": "f16", "BF16": "bf16"}
-"""The formats of the dtypes that a model may compute with."""
+STORED_FORMATS: Mapping[str, Format] = {
+    **{name.upper(): name for name in PLAIN_FORMATS},
+    **{name.upper(): name for name in INTEGER_FORMATS if name not in OWN_FORMATS},
+}
+"""The formats of the dtypes that a model may compute with: plain ones, and the blocks of GGUF files."""
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
@@ -34,15 +37,37 @@ class TensorInfo(msgspec.Struct, frozen=True):
 
     @property
     def format(self) -> Format | None:
-        """The format, or None for integers and other dtypes that no plain weight has."""
+        """The format, or None for integers and other dtypes that no weight has."""
         return STORED_FORMATS.get(self.dtype)
 
 
+class Entry(Protocol):
+    """What a header says of a tensor: the name of its elements' or blocks' type, its shape, and where its bytes lie."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+class Header(Protocol):
+    """What stands before the tensors of a file."""
+
+    @property
+    def entries(self) -> Mapping[str, Entry]: ...
+
+
 class WeightFile(Protocol):
-    """A file of tensors, or what is handed out as one. See `SafetensorsFile`."""
+    """A file of tensors, or what is handed out as one. See `SafetensorsFile` and `llmd.models.gguf.gguf_file.GgufFile`."""
 
     path: Path
-    header: Header
+
+    @property
+    def header(self) -> Header: ...
 
     def view(self, name: str) -> NDArray[np.generic]: ...
 
@@ -89,7 +114,7 @@ class Checkpoint:
         return sum(tensor.size_bytes for tensor in self.tensors.values())
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """The tensor, as `SafetensorsFile.view` gives it.
+        """The tensor, as its file gives it: mapped where it lies there in one piece.
 
         Raises:
             CheckpointError: there is no such tensor, or its file has shrunk.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from llmd.api.plugins import Config
 from llmd.models.model_source import find_source
 
 
@@ -18,9 +17,3 @@ def read_config(directory: Path) -> dict[str, Any]:
         UnsupportedModelError: it cannot be said in those words.
     """
     return find_source(directory).read_config()
-
-
-def named_class(config: Config) -> str:
-    """The first class that a configuration names, empty where it names none."""
-    names = config.get("architectures")
-    return str(names[0]) if isinstance(names, list) and names else ""

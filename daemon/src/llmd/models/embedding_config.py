@@ -11,7 +11,7 @@ import msgspec
 from llmd.api.embedding import Embedding, Pooling
 from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.plugins import Config
-from llmd.models.config_file import named_class
+from llmd.models.class_names import named_class
 from llmd.models.files import is_named
 from llmd.models.json_file import DAMAGED, read_object
 from llmd.models.modules_file import MODULES_FILE, SCORE, Module, read_modules

@@ -8,8 +8,11 @@ from typing import Any, Self
 
 import msgspec
 
+from llmd.api.embedding import Embedding
 from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Config
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.embedding_config import read_embedding
 from llmd.models.files import is_named
 from llmd.models.json_file import read_object
 from llmd.models.mapped_file import Mapper, map_file
@@ -41,6 +44,10 @@ class HuggingFaceSource(msgspec.Struct, frozen=True):
     def read_config(self) -> dict[str, Any]:
         """The file as it is."""
         return read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
+
+    def read_embedding(self, config: Config) -> Embedding | None:
+        """What the files of sentence-transformers beside it say."""
+        return read_embedding(self.directory, config)
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
         """The single file, or the shards of an index."""

@@ -6,9 +6,12 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from llmd.api.embedding import Embedding
 from llmd.api.errors import NotFoundError
 from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Config
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.gguf.source import GgufSource
 from llmd.models.hugging_face import HuggingFaceSource
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.meta.source import MetaSource
@@ -36,6 +39,15 @@ class ModelSource(Protocol):
         """
         ...
 
+    def read_embedding(self, config: Config) -> Embedding | None:
+        """What is said beside the configuration about how rows become the vector of a text; None where nothing is.
+
+        Raises:
+            CheckpointError: it is damaged, or says nothing that could be meant.
+            UnsupportedModelError: it asks for what llmd does not compute.
+        """
+        ...
+
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
         """The tensors under the names that they are stored by. The caller closes it.
 
@@ -49,20 +61,34 @@ class ModelSource(Protocol):
         ...
 
 
-KINDS: Sequence[Callable[[Path], ModelSource | None]] = (HuggingFaceSource.find, MetaSource.find)
+KINDS: Sequence[Callable[[Path], ModelSource | None]] = (
+    HuggingFaceSource.find,
+    MetaSource.find,
+    GgufSource.find,
+)
 """Each finds the configuration of its kind in a directory; where there are several, the first with weights counts."""
 
 
-def find_source(directory: Path) -> ModelSource:
-    """The model in a directory. One that has none is answered with the kind whose errors say what is missing.
+def find_source(path: Path) -> ModelSource:
+    """The model in a directory, or in a file. A directory that has none is answered with the kind whose errors say what is
+    missing.
 
     Raises:
-        NotFoundError: there is no such directory.
+        NotFoundError: there is neither.
     """
-    if not directory.is_dir():
-        raise NotFoundError(
-            f"{directory} is not a directory", hint="give the directory that holds config.json"
-        )
-    found = [source for find in KINDS if (source := find(directory)) is not None]
+    if not path.is_dir():
+        return _in_file(path)
+    found = [source for find in KINDS if (source := find(path)) is not None]
     complete = [source for source in found if source.has_weights]
-    return next(iter(complete or found), HuggingFaceSource(directory))
+    return next(iter(complete or found), HuggingFaceSource(path))
+
+
+def _in_file(path: Path) -> ModelSource:
+    """The only files that are models by themselves are GGUF files."""
+    source = GgufSource.find(path) if path.is_file() else None
+    if source is None:
+        raise NotFoundError(
+            f"{path} is neither a directory nor a GGUF file",
+            hint="give the directory that holds config.json, or a file whose name ends in .gguf",
+        )
+    return source

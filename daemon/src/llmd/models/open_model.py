@@ -13,11 +13,12 @@ from llmd.api.errors import CheckpointError, ModelError, UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.checkpoint import Checkpoint
-from llmd.models.embedding_config import check_direction, default_embedding, read_embedding
+from llmd.models.class_names import architecture_names
+from llmd.models.embedding_config import check_direction, default_embedding
 from llmd.models.headless import without_head
 from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.mapped_file import Mapper, map_file
-from llmd.models.model_source import find_source
+from llmd.models.model_source import ModelSource, find_source
 from llmd.models.plan_check import check_plan
 from llmd.models.scoring_config import read_scoring
 
@@ -57,7 +58,7 @@ def open_model(
     architecture = find_architecture(config, architectures, file=str(file))
     _refuse_quantized(config, file)
     plan = _plan(architecture, config, context_len, file)
-    embedding = _embedding(directory, config, plan)
+    embedding = _embedding(source, config, plan)
     if embedding is not None:
         if plan.groups:
             check_direction(config, file)
@@ -72,11 +73,11 @@ def open_model(
     return OpenModel(directory, config, plan, checkpoint, notices, embedding)
 
 
-def _embedding(directory: Path, config: Config, plan: ModelPlan) -> Embedding | None:
+def _embedding(source: ModelSource, config: Config, plan: ModelPlan) -> Embedding | None:
     """What is made of the rows that leave; None for a model that generates."""
     if plan.parts[-1].kind == "score":
-        return read_scoring(config, str(directory / CONFIG_FILE))
-    embedding = read_embedding(directory, config)
+        return read_scoring(config, str(source.config_file))
+    embedding = source.read_embedding(config)
     if embedding is None and not plan.has_head:
         return default_embedding(config, causal=bool(plan.groups))
     return embedding
@@ -107,18 +108,6 @@ def find_architecture(
         f"{', '.join(near) or 'none'}",
         hint="`llmd plugins list` shows what is installed",
     )
-
-
-def architecture_names(config: Config) -> tuple[str, ...]:
-    """What a configuration calls its architecture.
-
-    A ``model_type`` counts only where no class is named: an unknown class may compute something else with it.
-    """
-    stated = config.get("architectures")
-    if isinstance(stated, list) and stated:
-        return tuple(name for name in stated if isinstance(name, str))
-    model_type = config.get("model_type")
-    return (model_type,) if isinstance(model_type, str) else ()
 
 
 def _plan(architecture: Architecture, config: Config, context_len: int | None, path: Path) -> ModelPlan:

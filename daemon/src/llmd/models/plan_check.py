@@ -15,8 +15,8 @@ from llmd.models.checkpoint import STORED_FORMATS, Checkpoint, TensorInfo
 OF_ONE_MODEL = "configuration and weights are of different models or versions; copy both again from one place"
 
 HARMLESS = re.compile(
-    r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|\.masked_bias$|\.[kv]_scale$"
-    r"|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
+    r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|^rope_(freqs|factors_(long|short))\.weight$"
+    r"|\.masked_bias$|\.[kv]_scale$|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
 """Tensors that some writers store although they follow from the configuration, that only scale a KV cache, or that BERT was
 trained with and its embeddings are made without."""

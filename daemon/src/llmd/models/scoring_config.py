@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from llmd.api.embedding import Embedding, ScoreFunction
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.plugins import Config
-from llmd.models.config_file import named_class
+from llmd.models.class_names import named_class
 
 SUFFIX = "ForSequenceClassification"
 

@@ -126,7 +126,6 @@ def _no_weights(directory: Path) -> CheckpointError:
 
 
 OTHER_KINDS: Mapping[tuple[str, ...], str] = {
-    (".gguf",): "GGUF comes with a later version of llmd; take the model's safetensors files",
     (".bin", ".pt", ".pth", ".ckpt"): (
         "pickled weights could run code; convert them to safetensors, for example with "
         "transformers: AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW_DIR)"

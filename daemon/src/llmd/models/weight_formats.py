@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from llmd.api.errors import PluginError
+from llmd.api.errors import ConfigError, PluginError
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
@@ -17,7 +17,10 @@ NEAREST: Mapping[Format, tuple[Format, ...]] = {
     "f32": ("f32", "bf16", "f16"),  # bf16 keeps the range
     "bf16": ("bf16", "f32", "f16"),
     "f16": ("f16", "f32", "bf16"),
+    # Numbers of ten bits at most, times a scale: what f16 rounds off is far below what the blocks have.
+    **dict.fromkeys(INTEGER_FORMATS, ("f16", "f32", "bf16")),
 }
+"""The plain formats that a stored one becomes, best first."""
 
 
 def format_policy(
@@ -25,27 +28,45 @@ def format_policy(
 ) -> Callable[[str, TensorRef], Format]:
     """A function ``(op kind, tensor) → format`` for lowering.
 
-    Matrices of linear and head ops become ``quant`` where the device has it; all other weights stay in their
-    stored format, or in the nearest that the device has.
+    Matrices of linear and head ops become ``quant`` where the device has it, and stay integers where they are stored so and
+    the device has that format; all other weights stay in their stored format, or in the nearest plain one of the device.
 
     Raises:
+        ConfigError: weights are to be quantised that are stored quantised.
         PluginError: the device has no plain format.
     """
+    _refuse_quantizing_again(checkpoint, quant)
     nearest = {stored: nearest_format(stored, device_formats) for stored in NEAREST}
 
     def format_of(op_kind: str, ref: TensorRef) -> Format:
-        if quant in device_formats and op_kind in QUANTIZED_OPS and len(ref.shape) == 2:
-            assert quant is not None
-            return quant
         stored = checkpoint.tensors[ref.name].format
         assert stored is not None, "check_plan refuses other dtypes"
+        if op_kind in QUANTIZED_OPS and len(ref.shape) == 2:
+            for wanted in (quant, stored):
+                if wanted in device_formats:
+                    assert wanted is not None
+                    return wanted
         return nearest[stored]
 
     return format_of
 
 
+def _refuse_quantizing_again(checkpoint: Checkpoint, quant: Format | None) -> None:
+    quantized = sorted(stored_formats(checkpoint) & INTEGER_FORMATS.keys())
+    if quant is not None and quantized:
+        raise ConfigError(
+            f"--quant {quant}: the weights of {checkpoint.file} are stored quantised already, as {', '.join(quantized)}",
+            hint="leave it out, or quantise the model in a plain format",
+        )
+
+
+def stored_formats(checkpoint: Checkpoint) -> set[Format]:
+    """Every format that a weight of the checkpoint is stored in."""
+    return {tensor.format for tensor in checkpoint.tensors.values() if tensor.format is not None}
+
+
 def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
-    """``stored``, or the plain format of the device that keeps most of it.
+    """The plain format of the device that keeps most of what is stored; ``stored`` itself where it is plain and there.
 
     Raises:
         PluginError: the device has no plain format.
@@ -66,11 +87,9 @@ def conversion_notices(
     notices: list[str] = []
     if quant is not None and quant not in device_formats:
         notices.append(f"device {device} does not compute with {quant}: weights stay as they are stored")
-    stored_formats = {tensor.format for tensor in checkpoint.tensors.values()} - {None}
-    for stored in sorted(filter(None, stored_formats)):
+    for stored in sorted(stored_formats(checkpoint) - set(device_formats)):
         used = nearest_format(stored, device_formats)
-        if used != stored:
-            notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")
+        notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")
     return tuple(notices)
 
 

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
 from llmd.api.tensors import PLAIN_FORMATS, Format, Weight, WeightData
-from llmd.models.checkpoint import Checkpoint
+from llmd.models.checkpoint import Checkpoint, TensorInfo
+from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.gguf_blocks import decode
 from llmd.models.plain_formats import convert
 from llmd.models.plan_check import find_tensor
 from llmd.models.quantization import QUANT_FORMATS, quantize_q8
@@ -20,7 +22,7 @@ class CheckpointSource:
         self._checkpoint = checkpoint
 
     def read(self, weight: Weight) -> WeightData:
-        """The weight: mapped where its stored format is asked for and aligned, else converted or quantised.
+        """The weight: mapped where its stored format is asked for, plain and aligned; else decoded, converted or quantised.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``, its file has shrunk, or its
@@ -32,7 +34,10 @@ class CheckpointSource:
         if weight.ref.rows is not None:
             data = data[slice(*weight.ref.rows)]
         try:
-            read = _in_format(data, tensor.format, weight.format)
+            if tensor.format in PLAIN_FORMATS:
+                read = _of_plain(data, tensor.format, weight.format)
+            else:
+                read = _of_blocks(data.astype(np.uint8, copy=False), tensor, weight.format)
         except ArithmeticError as error:
             raise CheckpointError(
                 f"cannot be stored as {weight.format}: {error}",
@@ -45,9 +50,27 @@ class CheckpointSource:
         return read
 
 
-def _in_format(data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
+def _of_plain(data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
     if wanted in PLAIN_FORMATS:
         # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
         return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
     assert wanted in QUANT_FORMATS, wanted
     return quantize_q8(data, stored)
+
+
+def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) -> WeightData:
+    """Blocks of a GGUF file: as integer groups, or as the numbers that they stand for."""
+    assert tensor.format is not None
+    row_len = tensor.shape[-1]
+    groups = decode(tensor.format, blocks.reshape(-1, blocks.shape[-1]), row_len)
+    _check_scales(groups)
+    if wanted == tensor.format:
+        return groups
+    numbers = dequantize(groups).reshape(*blocks.shape[:-1], row_len)
+    return WeightData(wanted, convert(numbers, "f32", wanted))
+
+
+def _check_scales(groups: WeightData) -> None:
+    for scales in (groups.scales, groups.minimums):
+        if scales is not None and not np.isfinite(scales.coarse).all():
+            raise ArithmeticError("a scale is infinite or not a number")

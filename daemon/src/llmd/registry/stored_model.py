@@ -10,8 +10,8 @@ import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
+from llmd.models.class_names import architecture_names
 from llmd.models.model_source import ModelSource, find_source
-from llmd.models.open_model import architecture_names
 
 
 class StoredModel(msgspec.Struct, frozen=True):

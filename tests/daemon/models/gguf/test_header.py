@@ -28,7 +28,7 @@ TWO = (StatedTensor("a", (4, 2)), StatedTensor("b", (32, 3), Q8_0, 32))
 @pytest.mark.parametrize("version", [2, 3])
 def test_gives_tensors_with_the_outermost_dimension_first(tmp_path: Path, version: int) -> None:
     header = parse(tmp_path, gguf([], TWO, version=version, data=bytes(32 + 3 * 34)))
-    first, second = header.tensors.values()
+    first, second = header.entries.values()
     assert (header.version, first.name, first.shape, first.type.name) == (version, "a", (2, 4), "F32")
     assert (second.shape, second.stored_shape, second.type.name) == ((3, 32), (3, 34), "Q8_0")
     assert second.begin == first.end
@@ -38,17 +38,17 @@ def test_gives_tensors_with_the_outermost_dimension_first(tmp_path: Path, versio
 def test_tensors_begin_at_multiples_of_the_alignment(tmp_path: Path) -> None:
     tensors = (StatedTensor("a", (4,), F16), StatedTensor("b", (4,), F16, 64))
     header = parse(tmp_path, gguf([aligned(64)], tensors, data=bytes(128), alignment=64))
-    assert header.tensors["a"].begin % 64 == 0
-    assert header.tensors["b"].begin == header.tensors["a"].begin + 64
+    assert header.entries["a"].begin % 64 == 0
+    assert header.entries["b"].begin == header.entries["a"].begin + 64
 
 
 def test_tensors_may_stand_in_another_order_than_their_data(tmp_path: Path) -> None:
     header = parse(tmp_path, gguf([], TWO[::-1], data=bytes(32 + 3 * 34)))
-    assert list(header.tensors) == ["a", "b"]
+    assert list(header.entries) == ["a", "b"]
 
 
 def test_a_file_may_hold_no_tensor(tmp_path: Path) -> None:
-    assert not parse(tmp_path, gguf([], (), data=b"")).tensors
+    assert not parse(tmp_path, gguf([], (), data=b"")).entries
 
 
 @pytest.mark.parametrize(

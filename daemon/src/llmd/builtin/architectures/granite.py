@@ -23,6 +23,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         qkv_bias=attention_bias,
         out_bias=attention_bias,
         mlp_bias=fields.flag("mlp_bias", default=False),
+        rope_interleave=fields.flag("rope_interleave", default=False),
         residual_scale=fields.positive("residual_multiplier", 1.0),
     )
     ends = Ends(

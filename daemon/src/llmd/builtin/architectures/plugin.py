@@ -67,7 +67,7 @@ def _plan(family: str, config: Config, context_len: int | None) -> ModelPlan:
 
 
 def _is_bare(config: Config) -> bool:
-    from llmd.models.config_file import named_class
+    from llmd.models.class_names import named_class
 
     return named_class(config).endswith("Model")
 

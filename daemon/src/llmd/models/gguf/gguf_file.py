@@ -47,7 +47,7 @@ class GgufFile:
 
     @property
     def tensors(self) -> Mapping[str, GgufTensor]:
-        return self.header.tensors
+        return self.header.entries
 
     def view(self, name: str) -> NDArray[np.generic]:
         """The tensor, read-only and mapped: its elements, bf16 as bits; or the bytes of its blocks.

@@ -47,6 +47,11 @@ class GgufTensor(msgspec.Struct, frozen=True):
     end: int
 
     @property
+    def dtype(self) -> str:
+        """The name of the type."""
+        return self.type.name
+
+    @property
     def stored_shape(self) -> tuple[int, ...]:
         """The shape of what is stored: of bytes where the type has blocks."""
         if self.type.block_len == 1:
@@ -59,7 +64,7 @@ class Header(msgspec.Struct, frozen=True):
 
     version: int
     metadata: Metadata
-    tensors: Mapping[str, GgufTensor]
+    entries: Mapping[str, GgufTensor]
 
 
 def read_header(file: BinaryIO, path: Path) -> Header:

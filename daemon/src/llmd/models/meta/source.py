@@ -8,8 +8,10 @@ from typing import Any, Self
 
 import msgspec
 
+from llmd.api.embedding import Embedding
 from llmd.api.errors import CheckpointError
 from llmd.api.plan import LeftOut, ModelPlan
+from llmd.api.plugins import Config
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.files import is_named
 from llmd.models.mapped_file import Mapper, map_file
@@ -60,6 +62,10 @@ class MetaSource(msgspec.Struct, frozen=True):
                 hint="copy the weights again from where the model came from",
             )
         return table.shape[0]
+
+    def read_embedding(self, config: Config) -> Embedding | None:
+        """Nothing: these models generate."""
+        return None
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
         """The single file, the shards of an index, or pieces that lay on several devices, joined."""

@@ -1,0 +1,107 @@
+"""The configuration of a GGUF file in the words of ``config.json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.models.gguf.families import FAMILIES, Family, head_dim
+from llmd.models.gguf.fields import GgufFields, token_ids
+from llmd.models.gguf.gguf_model import GgufModel
+from llmd.models.gguf.metadata import Metadata
+from llmd.models.gguf.rope import rope_config
+
+TYPE = "general.type"
+ENCODER = "bert"
+EMBEDDINGS, HEAD = "token_embd.weight", "output.weight"
+EOS_NAMES = ("eos", "eot", "eom")
+"""The tokens after which a file says that an answer ends: of a text, of a turn, of a message."""
+
+POOLINGS = {1: "mean", 2: "cls", 3: "last"}
+
+
+def read_config(model: GgufModel) -> dict[str, Any]:
+    """What ``config.json`` would say of the model.
+
+    Raises:
+        CheckpointError: a key or tensor is missing or ill-typed.
+        UnsupportedModelError: the architecture is unknown, or says something that nothing here computes.
+    """
+    fields = GgufFields(model.metadata, model.owners)
+    _refuse_others(fields, model)
+    if fields.architecture == ENCODER:
+        return _encoder(fields, model)
+    return _decoder(FAMILIES[fields.architecture], fields, model)
+
+
+def pooling(metadata: Metadata) -> str | None:
+    """How rows become the vector of a text, where the file says that the model is for that."""
+    return POOLINGS.get(GgufFields(metadata, ()).integer("pooling_type", 0))
+
+
+def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
+    kind = model.metadata.get(TYPE, "model")
+    if kind != "model":
+        raise UnsupportedModelError(
+            f"{model.path}: holds no model by itself but {kind}", hint="give the file of the model itself"
+        )
+    architecture, known = fields.architecture, (*FAMILIES, ENCODER)
+    is_mixture = "moe" in architecture or fields.integer("expert_count", 0)
+    if is_mixture or architecture not in known:
+        what = f"{architecture}, a mixture of experts," if is_mixture else architecture
+        raise UnsupportedModelError(
+            f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs {', '.join(known)}",
+            hint="take a model of one of these architectures",
+        )
+    if fields.integer("pooling_type", 0) not in {0, *POOLINGS}:
+        raise fields.refuse("pooling_type", fields.integer("pooling_type"), "0 none, 1 mean, 2 cls, 3 last")
+
+
+def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, Any]:
+    heads, width = fields.integer("attention.head_count"), head_dim(fields)
+    ending = family.bare if pooling(model.metadata) else "ForCausalLM"
+    return {
+        "architectures": [f"{family.name}{ending}"],
+        "model_type": family.model_type,
+        **_sizes(fields, model),
+        "num_key_value_heads": fields.integer("attention.head_count_kv", heads),
+        "head_dim": width,
+        "max_position_embeddings": fields.integer("context_length"),
+        "rms_norm_eps": fields.real("attention.layer_norm_rms_epsilon"),
+        "tie_word_embeddings": not fields.has_tensor(HEAD),
+        "rope_interleave": family.interleaved,
+        **rope_config(fields, model, width),
+        **family.read(fields),
+    }
+
+
+def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
+    """BERT, and RoBERTa, whose unused positions have been cut off: that leaves a BERT."""
+    return {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        **_sizes(fields, model),
+        "hidden_act": "gelu",
+        "layer_norm_eps": fields.real("attention.layer_norm_epsilon"),
+        "max_position_embeddings": _rows(model, "position_embd.weight"),
+        "type_vocab_size": _rows(model, "token_types.weight"),
+    }
+
+
+def _sizes(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
+    """What every model has. The vocabulary is as long as its table: files that state it do not always agree."""
+    return {
+        "hidden_size": fields.integer("embedding_length"),
+        "intermediate_size": fields.integer("feed_forward_length"),
+        "num_hidden_layers": fields.integer("block_count"),
+        "num_attention_heads": fields.integer("attention.head_count"),
+        "vocab_size": _rows(model, EMBEDDINGS),
+        "bos_token_id": next(iter(token_ids(model.metadata, "bos")), None),
+        "eos_token_id": token_ids(model.metadata, *EOS_NAMES) or None,
+        "pad_token_id": next(iter(token_ids(model.metadata, "padding")), None),
+    }
+
+
+def _rows(model: GgufModel, name: str) -> int:
+    shape = model.tensor(name).shape
+    return shape[0] if shape else 0

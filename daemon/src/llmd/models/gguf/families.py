@@ -1,0 +1,112 @@
+"""The architectures of GGUF files that llmd runs: what each says beside what all of them say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from llmd.models.gguf.fields import GgufFields
+
+WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
+
+Reader = Callable[[GgufFields], dict[str, Any]]
+
+
+class Family(msgspec.Struct, frozen=True):
+    """``name`` begins the names of its classes in transformers, ``bare`` ends that of the one without a head. ``read`` reads
+    what not every architecture has.
+
+    ``interleaved``: neighbouring elements of a head are rotated together; queries and keys have been written in that order.
+    """
+
+    name: str
+    model_type: str
+    read: Reader
+    interleaved: bool = False
+    bare: str = "Model"
+
+
+def _biases(fields: GgufFields) -> dict[str, Any]:
+    return {
+        "attention_bias": fields.has_tensor("blk.0.attn_q.bias"),
+        "mlp_bias": fields.has_tensor("blk.0.ffn_gate.bias"),
+    }
+
+
+def _granite(fields: GgufFields) -> dict[str, Any]:
+    return _biases(fields) | {
+        "attention_multiplier": fields.real(SCALE, head_dim(fields) ** -0.5),
+        "embedding_multiplier": fields.real("embedding_scale", 1.0),
+        "residual_multiplier": fields.real("residual_scale", 1.0),
+        "logits_scaling": fields.real("logit_scale", 1.0),
+    }
+
+
+def _phi3(fields: GgufFields) -> dict[str, Any]:
+    return {"sliding_window": fields.integer(WINDOW, 0) or None}
+
+
+def _olmo2(fields: GgufFields) -> dict[str, Any]:
+    if window := fields.integer(WINDOW, 0):
+        raise fields.refuse(WINDOW, window, "no window, as in OLMo 2")
+    return _biases(fields)
+
+
+def _gemma2(fields: GgufFields) -> dict[str, Any]:
+    return _gemma(fields, largest=46, period=2) | {
+        "attn_logit_softcapping": fields.real("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": fields.real("final_logit_softcapping", 30.0),
+        "sliding_window": fields.integer(WINDOW, 4096) or None,
+    }
+
+
+def _gemma3(fields: GgufFields) -> dict[str, Any]:
+    return _gemma(fields, largest=62, period=6) | {
+        "final_logit_softcapping": fields.real("final_logit_softcapping", None),
+        "sliding_window": fields.integer(WINDOW, 4096) or None,
+        "rope_theta": fields.real("rope.freq_base", 1000000.0),
+        "rope_local_base_freq": fields.real("rope.freq_base_swa", 10000.0),
+    }
+
+
+def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
+    """Most files do not state by what attention scores are scaled: it is the width of a head, but in the model with
+    ``largest`` layers the hidden size for each head. Nor do they state which layers have a window.
+    """
+    layers = fields.integer("block_count")
+    width = head_dim(fields)
+    if layers == largest:
+        width = fields.integer("embedding_length") // max(1, fields.integer("attention.head_count"))
+    sliding = fields.flags(PATTERN) or period
+    if isinstance(sliding, int):
+        sliding = [(layer + 1) % sliding != 0 for layer in range(min(layers, MAX_LAYERS))]
+    return {
+        "query_pre_attn_scalar": fields.real(SCALE, width**-0.5) ** -2,
+        "layer_types": ["sliding_attention" if slides else "full_attention" for slides in sliding],
+    }
+
+
+def head_dim(fields: GgufFields) -> int:
+    """The width of a head. That of values is the same, or nothing here computes the model."""
+    heads = max(1, fields.integer("attention.head_count"))
+    width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
+    if (values := fields.integer("attention.value_length", width)) != width:
+        raise fields.refuse("attention.value_length", values, f"{width}, the width of keys")
+    return width
+
+
+MAX_LAYERS = 4096
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family("Llama", "llama", _biases, interleaved=True),
+    "qwen2": Family("Qwen2", "qwen2", _biases),
+    "qwen3": Family("Qwen3", "qwen3", _biases),
+    "phi3": Family("Phi3", "phi3", _phi3),
+    "gemma2": Family("Gemma2", "gemma2", _gemma2),
+    "gemma3": Family("Gemma3", "gemma3_text", _gemma3, bare="TextModel"),
+    "granite": Family("Granite", "granite", _granite, interleaved=True),
+    "olmo2": Family("Olmo2", "olmo2", _olmo2),
+}
+"""The decoders by ``general.architecture``."""

@@ -1,0 +1,120 @@
+"""Typed reading of the metadata of a GGUF file."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Container, Mapping
+from typing import Any
+
+import numpy as np
+
+from llmd.api.errors import CheckpointError, UnsupportedModelError
+from llmd.models.gguf.metadata import Metadata
+from llmd.models.json_file import DAMAGED
+
+_MISSING: Any = object()
+
+
+ARCHITECTURE = "general.architecture"
+
+
+class GgufFields:
+    """The keys of a model's architecture, which stands before each of them in the file; and which ``tensors`` there are.
+
+    ``default`` is what an absent key means; without one it is required. Every method raises `CheckpointError` for a value of
+    the wrong type.
+    """
+
+    def __init__(self, metadata: Metadata, tensors: Container[str]) -> None:
+        self.architecture = architecture_name(metadata)
+        self._metadata = metadata
+        self._tensors = tensors
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._tensors
+
+    def full_key(self, key: str) -> str:
+        return f"{self.architecture}.{key}"
+
+    def integer(self, key: str, default: int | None = _MISSING) -> Any:
+        """An integer, or the one that a list has for every layer."""
+        value = self._get(key, default)
+        if isinstance(value, np.ndarray):
+            value = self._of_all_layers(key, value)
+        if value is not default and (isinstance(value, bool) or not isinstance(value, int)):
+            raise self._wrong(key, value, "an integer")
+        return value
+
+    def real(self, key: str, default: float | None = _MISSING) -> Any:
+        """A finite number, as the shortest decimal that the float32 of the file stands for: 1e-05, not 9.99999975e-06."""
+        value = self._get(key, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self._wrong(key, value, "a number")
+        return float(str(np.float32(value)))
+
+    def text(self, key: str, default: str = _MISSING) -> str:
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise self._wrong(key, value, "a text")
+        return value
+
+    def flags(self, key: str) -> list[bool] | int | None:
+        """A truth value for each layer, a number, or nothing where the key is absent."""
+        value = self._get(key, None)
+        if isinstance(value, np.ndarray):
+            return [bool(flag) for flag in value]
+        if value is not None and not isinstance(value, int):
+            raise self._wrong(key, value, "a list of truth values, or a number")
+        return value
+
+    def refuse(self, key: str, value: object, known: str) -> UnsupportedModelError:
+        """The error of a value that is well-formed, but that nothing here computes."""
+        return UnsupportedModelError(
+            f"{self._metadata.file}: {self.full_key(key)} is {reprlib.repr(value)}, which llmd does not compute; known here: "
+            f"{known}",
+            hint="take another model",
+        )
+
+    def _of_all_layers(self, key: str, values: np.ndarray[Any, Any]) -> object:
+        different = np.unique(values)
+        if len(different) > 1:
+            raise self.refuse(key, values.tolist(), "one number for all layers")
+        return different[0].item() if len(different) else None
+
+    def _get(self, key: str, default: Any) -> Any:
+        value = self._metadata.get(self.full_key(key), default)
+        if value is _MISSING:
+            raise CheckpointError(
+                f"the key {self.full_key(key)} is missing", file=self._metadata.file, hint=DAMAGED
+            )
+        return value
+
+    def _wrong(self, key: str, value: object, expected: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.full_key(key)} is {reprlib.repr(value)}, expected {expected}",
+            file=self._metadata.file,
+            hint=DAMAGED,
+        )
+
+
+def architecture_name(metadata: Metadata) -> str:
+    """``general.architecture``.
+
+    Raises:
+        CheckpointError: it is missing, or no text.
+    """
+    name = metadata.get(ARCHITECTURE)
+    if not isinstance(name, str):
+        raise CheckpointError(
+            f"the key {ARCHITECTURE} is missing or no text", file=metadata.file, hint=DAMAGED
+        )
+    return name
+
+
+def token_ids(metadata: Mapping[str, Any], *names: str) -> list[int]:
+    """The ids of special tokens by names such as ``eos``, in this order; those that are absent are left out."""
+    found = (metadata.get(f"tokenizer.ggml.{name}_token_id") for name in names)
+    return list(dict.fromkeys(token for token in found if isinstance(token, int)))

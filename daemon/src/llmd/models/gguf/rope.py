@@ -1,0 +1,92 @@
+"""RoPE as GGUF files state it, in the words of ``config.json``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.gguf_model import GgufModel
+
+DIVISORS, LONG_DIVISORS, SHORT_DIVISORS = (
+    f"{name}.weight" for name in ("rope_freqs", "rope_factors_long", "rope_factors_short")
+)
+"""Tensors that belong to the configuration: a divisor for each rotated pair."""
+
+ORIGINAL_LEN = "rope.scaling.original_context_length"
+SCALING_TYPES = ("none", "linear", "yarn", "longrope")
+
+
+def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str, Any]:
+    """``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` where not all of a head is rotated.
+
+    Raises:
+        CheckpointError: a key is ill-typed.
+        UnsupportedModelError: the type of scaling is unknown.
+    """
+    config = {
+        "rope_theta": fields.real("rope.freq_base", 10000.0),
+        "rope_scaling": _scaling(fields, model),
+    }
+    num_rotated = fields.integer("rope.dimension_count", head_dim)
+    if num_rotated != head_dim:
+        # Half an element more: the product with head_dim is rounded down.
+        config["partial_rotary_factor"] = (num_rotated + 0.5) / head_dim
+    return config
+
+
+def _scaling(fields: GgufFields, model: GgufModel) -> dict[str, Any] | None:
+    kind = fields.text("rope.scaling.type", "none")
+    if kind not in SCALING_TYPES:
+        raise fields.refuse("rope.scaling.type", kind, ", ".join(SCALING_TYPES))
+    if fields.has_tensor(LONG_DIVISORS):
+        return _longrope(fields, model)
+    if fields.has_tensor(DIVISORS):
+        if kind != "none":
+            raise fields.refuse("rope.scaling.type", kind, f"none, where there is {DIVISORS}")
+        return _divided(model)
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": fields.real("rope.scaling.factor", 1.0)}
+    return _yarn(fields) if kind == "yarn" else None
+
+
+def _divided(model: GgufModel) -> dict[str, Any]:
+    """Llama 3: its formula has been computed, and its result for each pair is stored. As longrope it has one list for every
+    length, and changes no attention.
+    """
+    divisors = _numbers(model, DIVISORS)
+    return {
+        "rope_type": "longrope",
+        "short_factor": divisors,
+        "long_factor": divisors,
+        "attention_factor": 1.0,
+    }
+
+
+def _longrope(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
+    return {
+        "rope_type": "longrope",
+        "short_factor": _numbers(model, SHORT_DIVISORS),
+        "long_factor": _numbers(model, LONG_DIVISORS),
+        "original_max_position_embeddings": fields.integer(ORIGINAL_LEN, None),
+        "attention_factor": fields.real("rope.scaling.attn_factor", None),
+    }
+
+
+def _yarn(fields: GgufFields) -> dict[str, Any]:
+    """The attention factor of the file multiplies that of YaRN's own formula."""
+    factor = fields.real("rope.scaling.factor")
+    by_factor = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+    return {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": fields.integer(ORIGINAL_LEN, None),
+        "attention_factor": by_factor * fields.real("rope.scaling.attn_factor", 1.0),
+        "beta_fast": fields.real("rope.scaling.yarn_beta_fast", 32.0),
+        "beta_slow": fields.real("rope.scaling.yarn_beta_slow", 1.0),
+    }
+
+
+def _numbers(model: GgufModel, name: str) -> list[float]:
+    model.tensor(name)
+    return [float(divisor) for divisor in model.view(name).reshape(-1)]

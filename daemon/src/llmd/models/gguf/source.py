@@ -1,0 +1,94 @@
+"""A model in GGUF files, as the rest of llmd sees models."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Container
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from llmd.api.embedding import Embedding
+from llmd.api.errors import CheckpointError
+from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Config
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.embedding_config import default_embedding
+from llmd.models.files import list_names
+from llmd.models.gguf.config import pooling, read_config
+from llmd.models.gguf.fields import architecture_name
+from llmd.models.gguf.gguf_file import read_gguf_metadata
+from llmd.models.gguf.gguf_model import GgufModel
+from llmd.models.gguf.metadata import Metadata
+from llmd.models.gguf.model_files import is_gguf, model_files
+from llmd.models.gguf.tensor_names import as_stored
+from llmd.models.mapped_file import Mapper, map_file
+from llmd.models.shards import Shards
+
+Stamps = tuple[tuple[Path, int, int], ...]
+
+
+class GgufSource(msgspec.Struct, frozen=True):
+    """`llmd.models.model_source.ModelSource` of a directory with a GGUF model, of its file, or of one of its parts."""
+
+    path: Path
+
+    @classmethod
+    def find(cls, path: Path) -> Self | None:
+        """The model, None where there is no GGUF file."""
+        if not path.is_dir():
+            return cls(path) if is_gguf(path.name) else None
+        try:
+            return cls(path) if any(map(is_gguf, list_names(path))) else None
+        except CheckpointError:  # not for us to read: the form whose files have known names says so
+            return None
+
+    @property
+    def config_file(self) -> Path:
+        return model_files(self.path)[0]
+
+    @property
+    def has_weights(self) -> bool:
+        return True
+
+    def read_config(self) -> dict[str, Any]:
+        """The metadata, translated."""
+        return dict(_config(_stamps(model_files(self.path))))
+
+    def read_metadata(self) -> Metadata:
+        """What the first file says about the model.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        return read_gguf_metadata(self.config_file)
+
+    def read_embedding(self, config: Config) -> Embedding | None:
+        """The pooling that the file states, or that of BERT where it does not."""
+        stated = pooling(self.read_metadata())
+        if stated is None:
+            return None
+        return msgspec.structs.replace(default_embedding(config, causal=False), poolings=(stated,))
+
+    def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
+        """The tensors of all parts."""
+        model = GgufModel.open(model_files(self.path), mapper=mapper)
+        paths = tuple(file.path for file in model.files)
+        return Checkpoint(Shards(model.path, paths), {file.path.name: file for file in model.files})
+
+    def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
+        return as_stored(plan, architecture_name(self.read_metadata()))
+
+
+def _stamps(paths: tuple[Path, ...]) -> Stamps:
+    """What tells whether a file is still the one that was read."""
+    found = ((path, path.stat()) for path in paths)
+    return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in found)
+
+
+@functools.lru_cache(maxsize=64)
+def _config(files: Stamps) -> dict[str, Any]:
+    """A header holds the whole vocabulary, and a configuration is asked for again and again."""
+    with GgufModel.open(path for path, _, _ in files) as model:
+        return read_config(model)

@@ -1,0 +1,80 @@
+"""The names of tensors in GGUF files, and those that transformers and so our plans give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from llmd.api.ops import Norm, Op
+from llmd.api.plan import ModelPlan
+from llmd.models.stored_names import renamed
+
+ENDS: Mapping[str, str] = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "bert.embeddings.word_embeddings": "token_embd",
+    "bert.embeddings.position_embeddings": "position_embd",
+    "bert.embeddings.token_type_embeddings": "token_types",
+    "bert.embeddings.LayerNorm": "token_embd_norm",
+}
+LAYER: Mapping[str, str] = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.qkv_proj": "attn_qkv",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.gate_up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+    "attention.self.query": "attn_q",
+    "attention.self.key": "attn_k",
+    "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
+}
+AFTER_ATTENTION = "post_attention_layernorm"
+NORM_AFTER = ("gemma2", "gemma3", "olmo2")
+"""Architectures in which that is a norm of what attention adds; elsewhere it is one before the feed-forward network."""
+
+IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
+
+
+def stored_name(name: str, architecture: str) -> str:
+    """The name in a file of ``architecture`` of a tensor of a plan; a name that no file knows stays."""
+    module, _, kind = name.rpartition(".")
+    if module in ENDS:
+        return f"{ENDS[module]}.{kind}"
+    found = IN_LAYER.fullmatch(module)
+    if found is None:
+        return name
+    if found["module"] == AFTER_ATTENTION:
+        stored = "post_attention_norm" if architecture in NORM_AFTER else "ffn_norm"
+    else:
+        stored = LAYER.get(found["module"], found["module"])
+    return f"blk.{found['layer']}.{stored}.{kind}"
+
+
+def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
+    """The plan for the tensors of a GGUF file: their names, and weights of norms from which nothing has been taken away.
+
+    What Gemma adds to its norms' weights is in the file already.
+    """
+    parts = (msgspec.structs.replace(part, ops=tuple(map(_whole, part.ops))) for part in plan.parts)
+    whole = msgspec.structs.replace(plan, parts=tuple(parts))
+    return renamed(whole, lambda name: stored_name(name, architecture))
+
+
+def _whole(op: Op) -> Op:
+    return msgspec.structs.replace(op, offset=0.0) if isinstance(op, Norm) and op.offset else op

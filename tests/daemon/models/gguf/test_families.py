@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.models.gguf.families import FAMILIES, head_dim
+from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.gguf_file import GgufFile
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
+
+
+def fields(tmp_path: Path, name: str, changes: Mapping[str, Any]) -> GgufFields:
+    with GgufFile.open(write_gguf(tiny_model(name), tmp_path / "m.gguf", changes=changes)) as file:
+        return GgufFields(file.metadata, file.tensors)
+
+
+def read(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    found = fields(tmp_path, name, changes or {})
+    return FAMILIES[found.architecture].read(found)
+
+
+def test_biases_are_told_by_their_tensors(tmp_path: Path) -> None:
+    assert read(tmp_path, "llama-mqa-biases") == {"attention_bias": True, "mlp_bias": True}
+    assert read(tmp_path, "llama-f16") == {"attention_bias": False, "mlp_bias": False}
+
+
+def test_a_window_of_nothing_is_none(tmp_path: Path) -> None:
+    assert read(tmp_path, "phi3-window") == {"sliding_window": 13}
+    assert read(tmp_path, "phi4") == {"sliding_window": None}
+
+
+def test_gemma_has_the_windows_and_scales_that_no_file_states(tmp_path: Path) -> None:
+    unstated = {"gemma2.attention.scale": None, "gemma2.final_logit_softcapping": None}
+    found = read(tmp_path, "gemma2", unstated)
+    assert found["query_pre_attn_scalar"] == pytest.approx(32)  # the width of a head
+    assert found["layer_types"] == ["sliding_attention", "full_attention", "sliding_attention"]
+    assert found["final_logit_softcapping"] == 30
+    unstated = {"gemma3.attention.scale": None, "gemma3.attention.sliding_window_pattern": None}
+    found = read(tmp_path, "gemma3", unstated)
+    assert found["layer_types"] == ["sliding_attention"] * 3
+    assert (found["rope_theta"], found["rope_local_base_freq"]) == (1e6, 1e4)
+
+
+@pytest.mark.parametrize(("family", "layers"), [("gemma2", 46), ("gemma3", 62)])
+def test_the_largest_gemma_scales_by_its_hidden_size(tmp_path: Path, family: str, layers: int) -> None:
+    changes = {f"{family}.block_count": layers, f"{family}.attention.scale": None}
+    assert read(tmp_path, family, changes)["query_pre_attn_scalar"] == pytest.approx(16)
+
+
+def test_layers_with_a_window_may_be_listed(tmp_path: Path) -> None:
+    changes = {"gemma3.attention.sliding_window_pattern": [True, False, True]}
+    assert read(tmp_path, "gemma3", changes)["layer_types"] == [
+        "sliding_attention",
+        "full_attention",
+        "sliding_attention",
+    ]
+
+
+def test_granites_scales_are_those_of_its_configuration(tmp_path: Path) -> None:
+    found = read(tmp_path, "granite")
+    for name in ("attention_multiplier", "embedding_multiplier", "residual_multiplier", "logits_scaling"):
+        assert found[name] == tiny_model("granite").config[name]
+    unstated = read(tmp_path, "granite", {"granite.attention.scale": None})
+    assert unstated["attention_multiplier"] == 0.25
+
+
+def test_a_later_olmo_is_not_taken_for_olmo_2(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"olmo2.attention.sliding_window is 4096"):
+        read(tmp_path, "olmo2", {"olmo2.attention.sliding_window": 4096})
+
+
+def test_heads_have_a_width_of_their_own_or_share_the_hidden_size(tmp_path: Path) -> None:
+    assert head_dim(fields(tmp_path, "gemma2", {})) == 32
+    unstated = {"gemma2.attention.key_length": None, "gemma2.attention.value_length": None}
+    assert head_dim(fields(tmp_path, "gemma2", unstated)) == 16

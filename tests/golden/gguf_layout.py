@@ -1,0 +1,192 @@
+"""Rewrites a tiny model as a GGUF file, with the keys, names, and order of rows that llama.cpp's converter gives it.
+
+Names are those of the ``gguf`` package, which llama.cpp publishes. Source: ``convert_hf_to_gguf.py`` of
+github.com/ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+from numpy.typing import NDArray
+
+from tests.golden.models.tiny import TinyModel
+from tests.golden.tensors import as_float32, draw_tensors
+
+ARCHITECTURES = {"mistral": "llama", "gemma3_text": "gemma3", "xlm-roberta": "bert", "roberta": "bert"}
+"""Where they have another name than the ``model_type``."""
+ROTATES_NEIGHBOURS = ("llama", "granite")
+STORED_TYPES = {"f32": Type.F32, "f16": Type.F16, "bf16": Type.BF16}
+POOLINGS = {"mean": gguf.PoolingType.MEAN, "cls": gguf.PoolingType.CLS, "last": gguf.PoolingType.LAST}
+
+Array = NDArray[np.float32]
+Tensors = dict[str, Array]
+
+
+def architecture_of(config: Mapping[str, Any]) -> str:
+    """What llama.cpp calls the architecture of a configuration."""
+    return str(ARCHITECTURES.get(config["model_type"], config["model_type"]))
+
+
+def write_gguf(
+    case: TinyModel,
+    path: Path,
+    kind: Type | None = None,
+    *,
+    pooling: str | None = None,
+    num_parts: int = 0,
+    changes: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the model, its matrices as ``kind``, by default as the case stores them; returns the (first) file.
+
+    What is no matrix stays float32. Split files have ``num_parts`` parts at least. ``changes`` are other values of keys;
+    those that are None are left out.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    architecture = architecture_of(case.config)
+    tensors = gguf_tensors(case)
+    most = math.ceil(len(tensors) / num_parts) if num_parts else 0
+    writer = gguf.GGUFWriter(path, architecture, split_max_tensors=most)
+    add_keys(writer, case.config, architecture)
+    if pooling is not None:
+        writer.add_pooling_type(POOLINGS[pooling])
+    change_keys(writer, changes or {})
+    for name, tensor in tensors.items():
+        wanted = (kind or STORED_TYPES[case.dtype]) if tensor.ndim > 1 else Type.F32
+        writer.add_tensor(name, gguf.quants.quantize(tensor, wanted), raw_dtype=wanted)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path if not num_parts else min(path.parent.glob(f"{path.stem}-*.gguf"))
+
+
+def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
+    """Write other values, of the type that their own has."""
+    for key, value in changes.items():
+        writer.kv_data[0].pop(key, None)
+        if value is not None:
+            writer.add_key_value(key, value, gguf.GGUFValueType.get_type(value))
+
+
+def gguf_tensors(case: TinyModel) -> Tensors:
+    """The tensors by their names in the file."""
+    config = case.config
+    known = gguf.MODEL_ARCH_NAMES.items()
+    arch = next(number for number, name in known if name == architecture_of(config))
+    names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
+    tensors = dict(_rope_tensors(config))
+    for name, stored in draw_tensors(case):
+        if "pooler" in name:
+            continue
+        kept = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert kept is not None, name
+        tensors[kept] = _as_converted(name, as_float32(stored), config)
+    return tensors
+
+
+def _as_converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Array:
+    architecture, module = architecture_of(config), name.split(".")[-2]
+    heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(module)
+    if heads and architecture in ROTATES_NEIGHBOURS:
+        pairs = tensor.reshape(config[heads], 2, len(tensor) // config[heads] // 2, *tensor.shape[1:])
+        return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(tensor.shape)
+    if architecture.startswith("gemma") and module.endswith("norm"):
+        return tensor + np.float32(1)
+    if module == "position_embeddings" and config["model_type"] != "bert":
+        return tensor[config["pad_token_id"] + 1 :]
+    return tensor
+
+
+def head_dim(config: Mapping[str, Any]) -> int:
+    stated = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    return int(stated)
+
+
+def _rotated(config: Mapping[str, Any]) -> int:
+    return int(head_dim(config) * config.get("partial_rotary_factor", 1.0))
+
+
+def _rope_tensors(config: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
+    rope = config.get("rope_scaling") or {}
+    kind = rope.get("rope_type", rope.get("type"))
+    if kind == "llama3":
+        yield "rope_freqs.weight", np.array(_llama3_divisors(config, rope), np.float32)
+    if kind == "longrope":
+        for length in ("long", "short"):
+            yield f"rope_factors_{length}.weight", np.array(rope[f"{length}_factor"], np.float32)
+
+
+def _llama3_divisors(config: Mapping[str, Any], rope: Mapping[str, Any]) -> list[float]:
+    trained, low, high = (
+        rope[name] for name in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")
+    )
+    divisors = []
+    dim = head_dim(config)
+    for pair in range(dim // 2):
+        wavelength = 2 * math.pi * config["rope_theta"] ** (2 * pair / dim)
+        smooth = min(1.0, max(0.0, (trained / wavelength - low) / (high - low)))
+        divisors.append(1 / ((1 - smooth) / rope["factor"] + smooth))
+    return divisors
+
+
+def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
+    """What the converter writes of a configuration."""
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    if architecture == "bert":
+        writer.add_layer_norm_eps(config["layer_norm_eps"])
+        writer.add_causal_attention(value=False)
+        return
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_key_length(head_dim(config))
+    writer.add_value_length(head_dim(config))
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_rope_dimension_count(_rotated(config))
+    _add_rope_scaling(writer, config)
+    _add_special(writer, config, architecture)
+
+
+def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
+    rope = config.get("rope_scaling") or {}
+    kind = rope.get("rope_type", rope.get("type"))
+    trained = {**config, **rope}.get("original_max_position_embeddings", config["max_position_embeddings"])
+    if kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if kind == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(trained)
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+    if kind == "longrope":
+        stretch = config["max_position_embeddings"] / trained
+        writer.add_rope_scaling_orig_ctx_len(trained)
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(stretch) / math.log(trained)))
+
+
+def _add_special(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
+    """What only some architectures have."""
+    if architecture.startswith(("gemma", "phi3")):
+        writer.add_sliding_window(config["sliding_window"] or 0)
+    if architecture.startswith("gemma"):
+        writer.add_attention_scale(config["query_pre_attn_scalar"] ** -0.5)
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    if architecture == "gemma3":
+        writer.add_sliding_window_pattern(config["sliding_window_pattern"])
+    if architecture == "granite":
+        writer.add_attention_scale(config["attention_multiplier"])
+        writer.add_embedding_scale(config["embedding_multiplier"])
+        writer.add_residual_scale(config["residual_multiplier"])
+        writer.add_logit_scale(config["logits_scaling"])
