@@ -13,12 +13,8 @@ from llmd.chat.json_file import read_file, read_json
 from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer, add_configured_tokens, describe
 from llmd.chat.tokenizers.token_bytes import ByteLevelPieces
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
+from llmd.chat.tokenizers.word_patterns import QWEN2
 
-# Qwen2 cuts text as cl100k does, but each digit by itself, after NFC. Others of this format cut as GPT-2 does.
-_QWEN2_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 _GPT2_END = "<|endoftext|>"
 
 
@@ -38,6 +34,7 @@ def load_vocab_and_merges(vocab_path: Path, merges_path: Path, config: Tokenizer
             )
     _check_unique(vocab, vocab_path)
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    # Files of this format cut as GPT-2 does, but for Qwen's.
     if config.tokenizer_class == "Qwen2Tokenizer":
         _cut_like_qwen2(tokenizer)
     else:
@@ -105,7 +102,7 @@ def _cut_like_qwen2(tokenizer: tokenizers.Tokenizer) -> None:
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(tokenizers.Regex(_QWEN2_PATTERN), behavior="isolated"),
+            pre_tokenizers.Split(tokenizers.Regex(QWEN2), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

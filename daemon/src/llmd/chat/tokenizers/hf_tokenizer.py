@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import tokenizers
@@ -64,12 +65,11 @@ def _plain_twin(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) 
         twin.normalizer = tokenizer.normalizer
     if tokenizer.pre_tokenizer is not None:
         twin.pre_tokenizer = tokenizer.pre_tokenizer
-    # In the order of their ids, so that those outside the model's vocabulary get the same ids again.
-    for _, token in sorted(tokenizer.get_added_tokens_decoder().items()):
-        if token.content in special_texts:
-            twin.add_special_tokens([token])
-        else:
-            twin.add_tokens([token])
+    # In the order of their ids, so that those outside the model's vocabulary get the same ids again; in runs, because
+    # each call prepares anew how all of them are found.
+    added = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())]
+    for is_special, run in groupby(added, key=lambda token: token.content in special_texts):
+        (twin.add_special_tokens if is_special else twin.add_tokens)(list(run))
     twin.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
     twin.encode_special_tokens = True
     return twin

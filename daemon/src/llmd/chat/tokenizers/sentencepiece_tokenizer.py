@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-import sentencepiece
+from msgspec import Struct
+from sentencepiece import SentencePieceProcessor
 
 from llmd.api.errors import TokenizerError
 from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitter
@@ -16,26 +18,43 @@ from llmd.chat.tokenizers.tokenizer_config import AddedToken, TokenizerConfig
 _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
 
 
-class SentencePieceTokenizer(Tokenizer):
-    """SentencePiece between added and control tokens, which its own library never matches in text.
+class Processors(Struct, frozen=True):
+    """SentencePiece's model for text that begins, and for text that goes on, which has no dummy prefix."""
 
-    Every piece of text has SentencePiece's dummy prefix where ``legacy`` is set, as transformers names it;
-    otherwise only text at the very start has it.
+    starting: SentencePieceProcessor
+    continuing: SentencePieceProcessor
+
+    @property
+    def prefixes(self) -> bool:
+        return self.starting is not self.continuing
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """SentencePiece between ``added`` tokens by id, control tokens among them, which its own library never matches in text.
+
+    Every piece of text has SentencePiece's dummy prefix where ``legacy`` is set, as transformers names it; otherwise only
+    text at the very start has it, and none where ``prefixes_start`` is not set.
     """
 
-    def __init__(self, content: bytes, path: Path, config: TokenizerConfig) -> None:
-        self._model = _processor(content, path)
-        has_prefix = self._model.normalize("a") != "a"
-        self._continuing = _processor(content + _NO_DUMMY_PREFIX, path) if has_prefix else self._model
-        self._starting = self._continuing if config.add_prefix_space is False else self._model
-        # transformers: legacy unless the configuration says otherwise.
-        self._legacy = config.legacy is not False
-        self._added = _all_added(self._model, config)
-        super().__init__(_describe(self._model, self._added, config, path, strips=has_prefix))
-        added = [SpecialToken(t.content, i, t.lstrip, t.rstrip) for i, t in self._added.items()]
-        self._splitter = SpecialTokenSplitter(added)
-        self._plain_splitter = SpecialTokenSplitter(t for t in added if not self.is_special(t.token_id))
-        self._ids = {token.text: token.token_id for token in added}
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        processors: Processors,
+        added: Mapping[int, AddedToken],
+        *,
+        legacy: bool = True,
+        prefixes_start: bool = True,
+    ) -> None:
+        super().__init__(vocabulary)
+        self._model = processors.starting
+        self._continuing = processors.continuing
+        self._starting = processors.starting if prefixes_start else processors.continuing
+        self._legacy = legacy
+        self._added = added
+        tokens = [SpecialToken(t.content, i, t.lstrip, t.rstrip) for i, t in added.items()]
+        self._splitter = SpecialTokenSplitter(tokens)
+        self._plain_splitter = SpecialTokenSplitter(t for t in tokens if not self.is_special(t.token_id))
+        self._ids = {token.text: token.token_id for token in tokens}
         self._symbol_splitter = SpecialTokenSplitter(
             t for t in self.vocabulary.specials if self._is_symbol(t.token_id)
         )
@@ -92,12 +111,32 @@ def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> S
     Raises:
         TokenizerError: the content is no model, or ``config`` contradicts it.
     """
-    return SentencePieceTokenizer(content, path, config)
+    processors = open_processors(path, content)
+    added = _all_added(processors.starting, config)
+    return SentencePieceTokenizer(
+        _describe(processors, added, config, path),
+        processors,
+        added,
+        # transformers: legacy unless the configuration says otherwise.
+        legacy=config.legacy is not False,
+        prefixes_start=config.add_prefix_space is not False,
+    )
 
 
-def _processor(content: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
+def open_processors(path: Path, content: bytes) -> Processors:
+    """The model in ``content``, which ``path`` holds.
+
+    Raises:
+        TokenizerError: it is no model.
+    """
+    model = _processor(content, path)
+    has_prefix = model.normalize("a") != "a"
+    return Processors(model, _processor(content + _NO_DUMMY_PREFIX, path) if has_prefix else model)
+
+
+def _processor(content: bytes, path: Path) -> SentencePieceProcessor:
     try:
-        model = sentencepiece.SentencePieceProcessor(model_proto=content)
+        model = SentencePieceProcessor(model_proto=content)
         # Pieces that are no UTF-8 and a missing unknown piece: the library notices only when it is asked for them.
         model.id_to_piece([*range(model.get_piece_size()), model.unk_id()])
     except (RuntimeError, UnicodeDecodeError, IndexError) as exc:
@@ -108,13 +147,13 @@ def _processor(content: bytes, path: Path) -> sentencepiece.SentencePieceProcess
     return model
 
 
-def _piece_id(model: sentencepiece.SentencePieceProcessor, text: str) -> int | None:
+def _piece_id(model: SentencePieceProcessor, text: str) -> int | None:
     """``piece_to_id`` answers with the id of the unknown piece for what it does not hold."""
     token_id = int(model.piece_to_id(text))
     return token_id if model.id_to_piece(token_id) == text else None
 
 
-def _all_added(model: sentencepiece.SentencePieceProcessor, config: TokenizerConfig) -> dict[int, AddedToken]:
+def _all_added(model: SentencePieceProcessor, config: TokenizerConfig) -> dict[int, AddedToken]:
     """Tokens that are matched as a whole: the control and unknown pieces, then what ``config`` lists or names."""
     pieces = range(model.get_piece_size())
     added = {
@@ -126,13 +165,12 @@ def _all_added(model: sentencepiece.SentencePieceProcessor, config: TokenizerCon
 
 
 def _describe(
-    model: sentencepiece.SentencePieceProcessor,
+    processors: Processors,
     added: dict[int, AddedToken],
     config: TokenizerConfig,
     path: Path,
-    *,
-    strips: bool,
 ) -> Vocabulary:
+    model = processors.starting
     _check_ids(model, added, path)
     bos_id = _role_id(config, "bos_token", added, model.bos_id(), path)
     eos_id = _role_id(config, "eos_token", added, model.eos_id(), path)
@@ -148,11 +186,11 @@ def _describe(
             for token_id, token in sorted(added.items())
             if token.special or token.content in texts
         ),
-        strips_leading_space=strips,
+        strips_leading_space=processors.prefixes,
     )
 
 
-def _check_ids(model: sentencepiece.SentencePieceProcessor, added: dict[int, AddedToken], path: Path) -> None:
+def _check_ids(model: SentencePieceProcessor, added: dict[int, AddedToken], path: Path) -> None:
     ids: dict[str, int] = {}
     for token_id, token in added.items():
         held = ids.setdefault(token.content, token_id)

@@ -13,15 +13,9 @@ from llmd.api.errors import TokenizerError
 from llmd.chat.tokenizers.special_tokens import SpecialToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
+from llmd.chat.tokenizers.word_patterns import LLAMA3
 
-# How Llama 3 cuts text before merging: contractions, words with one leading sign, up to three digits, signs, spaces.
-# The file does not hold it. Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 3.2 (a vocabulary
-# that extends tiktoken's cl100k_base, whose pattern this is).
-PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-# The pattern backtracks over a run of signs or spaces and gives up at about a million; longer runs are cut.
+# A pattern backtracks over a run of signs or spaces and gives up at about a million; longer runs are cut.
 MAX_RUN_LEN = 25_000
 _RUN = re.compile(rf"\s{{1,{MAX_RUN_LEN}}}|\S{{1,{MAX_RUN_LEN}}}")
 
@@ -89,7 +83,7 @@ def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> Tiktok
     specials = _specials(ranks, config)
     check_ids(path, ranks, {token.text: token.token_id for token in specials})
     vocabulary = describe(path, ranks, specials, config, bos="<|begin_of_text|>", eos="<|end_of_text|>")
-    return TiktokenTokenizer(vocabulary, ranks, path, PATTERN)
+    return TiktokenTokenizer(vocabulary, ranks, path, LLAMA3)
 
 
 def describe(

@@ -34,8 +34,16 @@ def load_word_piece(path: Path, config: TokenizerConfig) -> HFTokenizer:
     Raises:
         TokenizerError: the file is damaged, or lacks a special token.
     """
+    return build_word_piece(_read_vocab(path), config, path)
+
+
+def build_word_piece(vocab: dict[str, int], config: TokenizerConfig, path: Path) -> HFTokenizer:
+    """The tokenizer of pieces that ``path`` holds, by their ids.
+
+    Raises:
+        TokenizerError: a special token is missing.
+    """
     complete = msgspec.structs.replace(config, named=NAMES | config.named)
-    vocab = _read_vocab(path)
     unknown, first, separator = (
         _special(complete, role, vocab, path) for role in ("unk_token", "cls_token", "sep_token")
     )

@@ -1,0 +1,1 @@
+"""Tokenizers that stand in the metadata of GGUF files, run by the libraries that run the others."""

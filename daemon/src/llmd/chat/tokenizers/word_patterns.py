@@ -1,0 +1,33 @@
+"""Regular expressions that cut text into words before bytes are merged, by the model that had them first.
+
+Files of some formats hold theirs, others only say which it is.
+"""
+
+from __future__ import annotations
+
+ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+"""Of English contractions."""
+DIGIT, DIGITS, NUMBER = r"\p{N}", r"\p{N}{1,3}", r"\p{N}+"
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def cl100k(digits: str, *, letters: str = r"\p{L}") -> str:
+    """GPT-4's: contractions, words with one leading sign, numbers, signs, spaces."""
+    words = rf"{ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?[{letters}]+"
+    return rf"{words}|{digits}| ?[^\s{letters}\p{{N}}]+[\r\n]*|{SPACES}"
+
+
+def o200k(digits: str, endings: str) -> str:
+    """GPT-4o's: a word ends where small letters are followed by a capital."""
+    before = r"[^\r\n\p{L}\p{N}]?"
+    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+    words = f"{before}{upper}*{lower}+{endings}|{before}{upper}+{lower}*{endings}"
+    return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
+
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3 = cl100k(DIGITS)
+"""Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 3.2: a vocabulary that extends cl100k_base."""
+QWEN2 = cl100k(DIGIT)
+GPT4O = o200k(DIGITS, f"{ENDINGS}?")
+TEKKEN = o200k(DIGIT, "")
