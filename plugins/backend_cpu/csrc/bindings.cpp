@@ -18,6 +18,7 @@
 #include "benchmark.hpp"
 #include "cpu_features.hpp"
 #include "stage.hpp"
+#include "trial.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -36,13 +37,19 @@ void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
 }
 
+void require_processors(int threads, const std::vector<int>& processors) {
+    require(threads > 0 && (processors.empty() || processors.size() == static_cast<size_t>(threads)),
+            "there is a processor for each thread, or none");
+}
+
 // A pool of threads and the unit that they run.
 struct Device {
     llmd::ThreadPool pool;
     const llmd::Kernels& kernels;
 
-    Device(const std::string& isa, int threads, int spin_us)
-        : pool(threads, spin_us), kernels(llmd::kernels_of(isa)) {}
+    Device(const std::string& isa, int threads, int spin_us, const std::vector<int>& processors)
+        : pool((require_processors(threads, processors), threads), spin_us, processors),
+          kernels(llmd::kernels_of(isa)) {}
 };
 
 llmd::Format plain_format(const std::string& name) {
@@ -197,6 +204,22 @@ void write_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& block
     }
 }
 
+auto compare(const std::string& isa, const std::vector<std::pair<int, std::vector<int>>>& placements,
+             int spin_us, int64_t num_bytes, double budget_s) {
+    std::vector<llmd::Placement> native;
+    for (const auto& [threads, processors] : placements) {
+        require_processors(threads, processors);
+        native.push_back({threads, processors});
+    }
+    const nb::gil_scoped_release released;
+    std::vector<std::pair<double, double>> rates;
+    for (const llmd::TrialRates& one :
+         llmd::compare(native, llmd::kernels_of(isa), spin_us, num_bytes, budget_s)) {
+        rates.emplace_back(one.decode_bytes_per_s, one.prefill_flops_per_s);
+    }
+    return rates;
+}
+
 auto measure(Device& device, double budget_s) {
     const nb::gil_scoped_release released;
     const llmd::Rates rates = llmd::measure(device.pool, device.kernels, budget_s);
@@ -297,8 +320,13 @@ NB_MODULE(_ext, module) {
         "Version of the distribution that this module was built from.");
     module.def("available_isas", llmd::available_isas,
                "Instruction sets that this machine can run, the fastest first.");
+    module.def(
+        "compare", compare, "isa"_a, "placements"_a, "spin_us"_a, "num_bytes"_a, "budget_s"_a,
+        "Decode in bytes/s and prefill in operations/s of each placement: threads and their processors.");
     nb::class_<Device>(module, "Device", "A pool of threads and the kernels of an instruction set.")
-        .def(nb::init<const std::string&, int, int>(), "isa"_a, "threads"_a, "spin_us"_a)
+        .def(nb::init<const std::string&, int, int, const std::vector<int>&>(), "isa"_a, "threads"_a,
+             "spin_us"_a, "processors"_a = std::vector<int>(),
+             "``processors`` are those that the threads stay on, one for each; empty: anywhere.")
         .def("measure", measure, "budget_s"_a,
              "(read, decode f32, decode bf16, decode q8) in bytes/s, and prefill in operations/s.");
     bind_parts(module);

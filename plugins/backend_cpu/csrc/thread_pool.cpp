@@ -2,6 +2,11 @@
 
 #include <chrono>
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 #include "denormals.hpp"
 
 namespace llmd {
@@ -16,6 +21,20 @@ void relax() {
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("isb");
+#endif
+}
+
+// Keeps a thread on a logical processor. Where the system does not let it, the thread runs anywhere.
+void bind(std::thread& thread, int processor) {
+#if defined(__linux__)
+    if (processor < 0 || processor >= CPU_SETSIZE) return;
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(processor, &only);
+    pthread_setaffinity_np(thread.native_handle(), sizeof only, &only);
+#else
+    static_cast<void>(thread);
+    static_cast<void>(processor);
 #endif
 }
 
@@ -62,13 +81,23 @@ void Worker::barrier() {
 
 int64_t Worker::take(int64_t grain) { return team->next_item.fetch_add(grain, std::memory_order_relaxed); }
 
-ThreadPool::ThreadPool(int threads, int spin_us)
+ThreadPool::ThreadPool(int threads, int spin_us, const std::vector<int>& processors)
     : size_(threads), team_(std::make_unique<Team>()), solo_(std::make_unique<Team>()) {
     team_->spin = std::chrono::microseconds(spin_us);
-    for (int id = 1; id < threads; ++id) threads_.emplace_back([this, id] { serve(id); });
+    try {
+        for (int id = 1; id < threads; ++id) {
+            threads_.emplace_back([this, id] { serve(id); });
+            if (!processors.empty()) bind(threads_.back(), processors.at(static_cast<size_t>(id)));
+        }
+    } catch (...) {
+        stop();
+        throw;
+    }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
     team_->stopping.store(true, std::memory_order_relaxed);
     announce();
     for (std::thread& thread : threads_) thread.join();

@@ -34,8 +34,10 @@ class ThreadPool {
     using Job = void (*)(void* context, Worker& worker);
 
     // `threads` includes the thread that calls `run`. Waiting threads spin `spin_us` microseconds before they
-    // sleep; 0 where there are more threads than processors.
-    ThreadPool(int threads, int spin_us);
+    // sleep; 0 where there are more threads than processors. Where `processors` has a logical processor for
+    // each thread, those that the pool starts stay there; the caller of `run` is never bound.
+    // Throws std::system_error where the system does not start so many.
+    ThreadPool(int threads, int spin_us, const std::vector<int>& processors = {});
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -51,6 +53,7 @@ class ThreadPool {
 
   private:
     void announce();
+    void stop();
     void serve(int id);
 
     int size_;

@@ -77,6 +77,15 @@ def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
     return total
 
 
+def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(_ext, "Device", refuse)
+    with pytest.raises(DeviceError, match="does not start 5 threads: Resource"):
+        CpuDevice(threads=5)
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("isa", _ext.available_isas())
 def test_conforms(isa: str, case: str) -> None:

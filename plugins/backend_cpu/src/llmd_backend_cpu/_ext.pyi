@@ -11,10 +11,18 @@ def version() -> str:
 def available_isas() -> list[str]:
     """Instruction sets that this machine can run, the fastest first."""
 
+def compare(isa: str, placements: Sequence[tuple[int, Sequence[int]]], spin_us: int, num_bytes: int, budget_s: float) -> list[tuple[float, float]]:
+    """
+    Decode in bytes/s and prefill in operations/s of each placement: threads and their processors.
+    """
+
 class Device:
     """A pool of threads and the kernels of an instruction set."""
 
-    def __init__(self, isa: str, threads: int, spin_us: int) -> None: ...
+    def __init__(self, isa: str, threads: int, spin_us: int, processors: Sequence[int] = []) -> None:
+        """
+        ``processors`` are those that the threads stay on, one for each; empty: anywhere.
+        """
 
     def measure(self, budget_s: float) -> tuple[float, float, float, float, float]:
         """

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+
 from llmd.api import KV_DTYPES, DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
 from llmd.api.errors import DeviceError
-from llmd.api.machine import available_bytes, cpu_name, num_threads
+from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import OP_KINDS
-from llmd_backend_cpu import _ext
+from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
 from llmd_backend_cpu.parts import CpuParts, load_parts
 
 _FORMATS = ("f32", "f16", "bf16", "q8")
-_SPIN_US = 100
-"""How long an idle thread waits for the next instruction before it sleeps: longer than any gap inside a step."""
+log = logging.getLogger(__name__)
 
 
 def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
     """What there is to know of this machine's device."""
     isa = isa or _ext.available_isas()[0]
-    threads = threads or num_threads()
     return DeviceInfo(
         name="cpu",
         kind="cpu",
@@ -29,12 +29,12 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         ops=OP_KINDS,
         row_exact=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
-        description=f"{cpu_name()}, {isa}, {threads} thread{'' if threads == 1 else 's'}",
+        description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
     )
 
 
 class CpuDevice:
-    """See `llmd.api.Device`. ``isa`` and ``threads`` are the best and the most that the machine has, unless given."""
+    """See `llmd.api.Device`. ``isa`` and ``threads`` are the best that the machine has, unless given."""
 
     def __init__(self, isa: str | None = None, threads: int | None = None) -> None:
         isas = _ext.available_isas()
@@ -42,10 +42,12 @@ class CpuDevice:
             raise DeviceError(
                 f"this machine cannot run the instruction set {isa!r}", hint=f"it has {', '.join(isas)}"
             )
-        self.info = describe(isa, threads)
-        available = num_threads()
-        threads = threads or available
-        self._native = _ext.Device(isa or isas[0], threads, _SPIN_US if threads <= available else 0)
+        isa = isa or isas[0]
+        placed = placement.chosen_placement(isa) if threads is None else placement.Placement(threads)
+        self.info = describe(isa, placed.threads)
+        self._native = _start_threads(isa, placed)
+        where = ", ".join(map(str, placed.processors)) or "any"
+        log.info("cpu_opened isa=%s threads=%d processors=%s", isa, placed.threads, where)
 
     def check(self, program: Program) -> list[Refusal]:
         return [*_check_formats(program), *_check_embeddings(program)]
@@ -62,6 +64,16 @@ class CpuDevice:
 
     def close(self) -> None:
         """The threads end with the last object that uses them."""
+
+
+def _start_threads(isa: str, placed: placement.Placement) -> _ext.Device:
+    try:
+        return _ext.Device(isa, placed.threads, placement.spin_us(placed.threads), list(placed.processors))
+    except RuntimeError as error:
+        raise DeviceError(
+            f"the system does not start {placed.threads} threads: {error}",
+            hint="ask for fewer with --threads",
+        ) from error
 
 
 def _check_formats(program: Program) -> list[Refusal]:
