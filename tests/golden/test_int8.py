@@ -11,7 +11,7 @@ import pytest
 from llmd.api import Weight, WeightData
 from llmd.engine import loading
 from llmd.engine.loading import OpenDevice
-from llmd.models.quantization import dequantize_q8
+from llmd.models.formats.dequantization import dequantize
 from llmd.models.weight_source import CheckpointSource
 from tests.golden.engines import Architectures, engine
 from tests.golden.expected import nmse
@@ -29,7 +29,7 @@ class Dequantized:
 
     def read(self, weight: Weight) -> WeightData:
         data = self._inner.read(weight)
-        return WeightData("f32", dequantize_q8(data)) if data.format == "q8" else data
+        return WeightData("f32", dequantize(data)) if data.format == "q8" else data
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.models.plain_formats import CHUNK_ELEMENTS, convert, from_float32, row_chunks, to_float32
+from llmd.models.plain_formats import CHUNK_ELEMENTS, convert, from_float32, to_float32
 
 NAN = float("nan")
 INFINITY = float("inf")
@@ -77,10 +77,3 @@ def test_infinities_that_were_stored_are_kept() -> None:
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (4, 0), (), (3,)])
 def test_any_shape_is_converted(shape: tuple[int, ...]) -> None:
     assert convert(np.ones(shape, np.float32), "f32", "bf16").shape == shape
-
-
-def test_row_chunks_cover_every_row_once() -> None:
-    data = np.empty((1000, 1000), np.int8)
-    rows = [row for chunk in row_chunks(data) for row in range(1000)[chunk]]
-    assert rows == list(range(1000))
-    assert all(data[chunk].size <= CHUNK_ELEMENTS for chunk in row_chunks(data))

@@ -7,12 +7,18 @@ import gguf
 import numpy as np
 import pytest
 
-from llmd.api import ConfigError, PluginError, TensorRef, Weight
+from llmd.api import OWN_FORMATS, ConfigError, PluginError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.formats.quantization import quantize
 from llmd.models.model_source import find_source
-from llmd.models.quantization import quantize_q8
 from llmd.models.shards import find_shards
-from llmd.models.weight_formats import conversion_notices, format_policy, nearest_format, weight_bytes
+from llmd.models.weight_formats import (
+    conversion_notices,
+    format_policy,
+    nearest_format,
+    quantized_format,
+    weight_bytes,
+)
 from tests.golden.checkpoint import Tensors, write_safetensors
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
@@ -58,6 +64,31 @@ def test_a_format_that_the_device_lacks_is_replaced_and_said(checkpoint: Checkpo
     assert len(notices) == 2
     assert "slow does not compute with q8" in notices[0]
     assert "bf16: weights are converted to f32" in notices[1]
+
+
+@pytest.mark.parametrize(
+    ("quant", "row_len", "device_formats", "expected"),
+    [
+        ("q4", 512, OWN_FORMATS, "q4"),
+        ("q4", 320, OWN_FORMATS, "q4_g32"),
+        ("q2", 40, OWN_FORMATS, "q2_g32"),
+        ("q3_g64_sym", 40, OWN_FORMATS, "q3_g64_sym"),
+        ("q4", 512, ("f32", "q8"), "q8"),
+        ("q3", 320, ("f32", "q8", "q4"), "q8"),
+        ("q3", 512, ("f32", "q8", "q4"), "q4"),
+        ("q4", 512, ("f32", "q3", "q4_k"), None),
+    ],
+)
+def test_a_matrix_gets_the_nearest_of_our_formats_that_suits_it(
+    quant: str, row_len: int, device_formats: tuple[str, ...], expected: str | None
+) -> None:
+    assert quantized_format(quant, device_formats, row_len) == expected
+
+
+def test_a_quantised_format_that_the_device_lacks_is_replaced_and_said(checkpoint: Checkpoint) -> None:
+    assert format_policy(checkpoint, ALL, "q4")("linear", MATRIX) == "q8"
+    (notice,) = conversion_notices(checkpoint, ALL, "q4", device="cpu")
+    assert notice == "device cpu does not compute with q4: weights are quantised to q8"
 
 
 def test_nothing_is_said_of_a_device_that_has_all(checkpoint: Checkpoint) -> None:
@@ -113,7 +144,7 @@ def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> No
 
 @pytest.mark.parametrize("row_len", [128, 96, 40])
 def test_the_size_of_a_q8_weight_is_that_of_its_arrays(row_len: int) -> None:
-    quantized = quantize_q8(np.ones((6, row_len), np.float32))
+    quantized = quantize(np.ones((6, row_len), np.float32), "q8")
     weight = Weight(TensorRef("w", (9, row_len), (2, 8)), "q8")
     assert weight_bytes(weight) == sum(array.nbytes for array in quantized.arrays)
 

@@ -12,9 +12,9 @@ import pytest
 from llmd.api import CheckpointError, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.quantization import quantize
 from llmd.models.gguf.gguf_file import GgufFile
 from llmd.models.model_source import find_source
-from llmd.models.quantization import quantize_q8
 from llmd.models.shards import find_shards
 from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import write_raw
@@ -72,7 +72,7 @@ def test_another_plain_format_is_converted(source: CheckpointSource) -> None:
 
 def test_q8_is_quantised_on_the_way(source: CheckpointSource) -> None:
     read = source.read(weight("b", "q8", (1, 3)))
-    expected = quantize_q8(BITS[1:3], "bf16")
+    expected = quantize(BITS[1:3], "q8", "bf16")
     for array, wanted in zip(read.arrays, expected.arrays, strict=True):
         np.testing.assert_array_equal(array, wanted)
         assert not array.flags.writeable

@@ -22,6 +22,6 @@ def test_numbers_have_the_spread_that_was_asked_for_and_codes_their_range(form: 
 
 
 def test_a_short_last_group_has_a_scale() -> None:
-    weight = random_integers("q4", (3, 70), 1.0, np.random.default_rng(2))
+    weight = random_integers("q4_g64", (3, 70), 1.0, np.random.default_rng(2))
     assert weight.scales is not None
     assert weight.scales.coarse.shape == (3, 3)

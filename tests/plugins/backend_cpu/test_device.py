@@ -24,8 +24,8 @@ from llmd.api import (
     WeightData,
 )
 from llmd.builtin.reference.kv_formats import KV_FORMATS
+from llmd.models.formats.quantization import quantize
 from llmd.models.lowering import lower
-from llmd.models.quantization import quantize_q8
 from llmd.testing.conformance import cases_for, check_device
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice, describe
@@ -53,7 +53,7 @@ def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
 
 def in_format(values: np.ndarray, fmt: str) -> WeightData:
     if fmt == "q8":
-        return quantize_q8(values.astype(np.float32))
+        return quantize(values.astype(np.float32), "q8")
     if fmt == "f16":
         return WeightData(fmt, values.astype(np.float16))
     if fmt == "bf16":
@@ -97,7 +97,7 @@ def test_conforms(isa: str, case: str) -> None:
 
 @pytest.mark.parametrize("width", [2048, 320, 100, 36])
 def test_int8_linear_equals_the_integer_formula(device: CpuDevice, width: int) -> None:
-    weight = quantize_q8(random_rows(width, width, 1) * np.float32(0.02))
+    weight = quantize(random_rows(width, width, 1) * np.float32(0.02), "q8")
     x = random_rows(5, width, 2)
     x[:, 3] *= 30
     x[4, : width // 2] = 0
@@ -241,7 +241,7 @@ def test_what_a_text_left_behind_reaches_no_text_of_a_later_step(device: CpuDevi
 
 def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice) -> None:
     width = 64
-    weights = {"w": quantize_q8(random_rows(width, width)), "g": plain(random_rows(1, width)[0])}
+    weights = {"w": quantize(random_rows(width, width), "q8"), "g": plain(random_rows(1, width)[0])}
     ops: tuple[Op, ...] = (Norm(HIDDEN, HIDDEN, TensorRef("g", (width,)), 1e-6), linear(width))
     stage = open_stage(device, middle_program(ops, width, {"w": "q8"}, None), weights)
     x = random_rows(3, width)

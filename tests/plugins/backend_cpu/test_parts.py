@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from llmd.api import KVGroup, MemoryBudgetError, StageLimits, WeightData
-from llmd.models.quantization import dequantize_q8, quantize_q8
+from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.quantization import quantize
 from llmd_backend_cpu import parts
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
@@ -65,10 +66,10 @@ def test_weights_live_as_long_as_a_stage_uses_them(device: CpuDevice) -> None:
 
 def test_int8_weights_of_any_shape_come_near_their_plain_product(device: CpuDevice) -> None:
     for width in (4, 31, 33, 65, 129):
-        weight = quantize_q8(random_rows(width, width, 1))
+        weight = quantize(random_rows(width, width, 1), "q8")
         program = middle_program([linear(width)], width, {"w": "q8"}, None)
         x = random_rows(3, width, 2)
-        expected = x.astype(np.float64) @ dequantize_q8(weight).astype(np.float64).T
+        expected = x.astype(np.float64) @ dequantize(weight).astype(np.float64).T
         error = run_rows(open_stage(device, program, {"w": weight}), x) - expected
         assert float(np.sum(error**2) / np.sum(expected**2)) < 1e-3
 

@@ -22,7 +22,8 @@ class IntegerFormat(msgspec.Struct, frozen=True):
 
     Codes are ``0 .. 2**bits - 1``. ``group_size`` inputs of a row share a scale, all of them where it is 0.
     ``zero`` is subtracted from a code; ``has_minimum`` says that a number is added to every weight of a group.
-    Where ``coarse_size`` is not 0, scales have two levels: a coarse one for so many inputs, times a fine one for a group.
+    Where ``coarse_size`` is not 0, scales have two levels: a coarse one for so many inputs, times a fine one of ``fine_bits``
+    for a group, and so have minimums. Rows are then whole multiples of ``coarse_size``.
     Codes of a format with a ``book`` are places in it: 16 int8 values.
     """
 
@@ -32,6 +33,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     zero: int = 0
     has_minimum: bool = False
     coarse_size: int = 0
+    fine_bits: int = 0
     book: tuple[int, ...] = ()
 
     def row_group_size(self, row_len: int) -> int:
@@ -61,15 +63,18 @@ _OURS = (
     IntegerFormat("q8_g32", 8, 32, zero=128),
     IntegerFormat("q8_g128", 8, 128, zero=128),
     IntegerFormat("q8_row", 8, 0, zero=128),
+    IntegerFormat("q4", 4, 32, has_minimum=True, coarse_size=256, fine_bits=6),
+    IntegerFormat("q3", 3, 32, has_minimum=True, coarse_size=256, fine_bits=6),
+    IntegerFormat("q2", 2, 16, has_minimum=True, coarse_size=256, fine_bits=4),
     *(
-        IntegerFormat(f"q{bits}{size}", bits, group_size, has_minimum=True)
+        IntegerFormat(f"q{bits}_g{size}", bits, size, has_minimum=True)
         for bits in (4, 3, 2)
-        for size, group_size in (("", 64), ("_g32", 32), ("_g128", 128))
+        for size in (32, 64, 128)
     ),
     *(
-        IntegerFormat(f"q{bits}{size}_sym", bits, group_size, zero=1 << (bits - 1))
+        IntegerFormat(f"q{bits}_g{size}_sym", bits, size, zero=1 << (bits - 1))
         for bits in (4, 3, 2)
-        for size, group_size in (("", 64), ("_g32", 32), ("_g128", 128))
+        for size in (32, 64, 128)
     ),
 )
 
@@ -79,13 +84,13 @@ _GGUF = (
     IntegerFormat("q5_0", 5, 32, zero=16),
     IntegerFormat("q5_1", 5, 32, has_minimum=True),
     IntegerFormat("q8_0", 8, 32, zero=128),
-    IntegerFormat("q2_k", 2, 16, has_minimum=True, coarse_size=256),
-    IntegerFormat("q3_k", 3, 16, zero=4, coarse_size=256),
-    IntegerFormat("q4_k", 4, 32, has_minimum=True, coarse_size=256),
-    IntegerFormat("q5_k", 5, 32, has_minimum=True, coarse_size=256),
-    IntegerFormat("q6_k", 6, 16, zero=32, coarse_size=256),
+    IntegerFormat("q2_k", 2, 16, has_minimum=True, coarse_size=256, fine_bits=4),
+    IntegerFormat("q3_k", 3, 16, zero=4, coarse_size=256, fine_bits=6),
+    IntegerFormat("q4_k", 4, 32, has_minimum=True, coarse_size=256, fine_bits=6),
+    IntegerFormat("q5_k", 5, 32, has_minimum=True, coarse_size=256, fine_bits=6),
+    IntegerFormat("q6_k", 6, 16, zero=32, coarse_size=256, fine_bits=8),
     IntegerFormat("iq4_nl", 4, 32, book=_NONLINEAR),
-    IntegerFormat("iq4_xs", 4, 32, coarse_size=256, book=_NONLINEAR),
+    IntegerFormat("iq4_xs", 4, 32, coarse_size=256, fine_bits=6, book=_NONLINEAR),
     IntegerFormat("mxfp4", 4, 32, book=_E2M1),
 )
 

@@ -46,7 +46,11 @@ ENGINE = (
     click.option(
         "--prefill-chunk", type=int, metavar="N", help="Prompt tokens of a step: fewer, and others wait less."
     ),
-    click.option("--quant", metavar="FORMAT", help="Quantise weights while loading: q8."),
+    click.option(
+        "--quant",
+        metavar="FORMAT",
+        help="Quantise weights while loading: q8, q4, q3, q2 or another of docs/formats.md.",
+    ),
     click.option("--kv-dtype", metavar="f16|bf16|int8|f32", help="How keys and values are kept."),
     click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
     click.option(

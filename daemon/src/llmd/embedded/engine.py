@@ -80,7 +80,8 @@ class Engine:
             device: a name that ``llmd devices`` shows; ``auto`` takes the best usable one.
             max_ctx: context window in tokens; None takes the longest that the model states.
             kv_memory: bytes for keys and values; None takes half of what is free after loading.
-            quant: ``q8`` quantises the weights while loading; None keeps the checkpoint's formats.
+            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading; None keeps
+                the checkpoint's formats.
             kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``int8`` (half of their memory) or ``f32``.
             threads: threads of the CPU that compute; None for as many as are found best.
 

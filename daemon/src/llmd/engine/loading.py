@@ -13,6 +13,7 @@ import msgspec
 from llmd.api.checks import missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.integer_formats import OWN_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
@@ -27,7 +28,6 @@ from llmd.engine.kv_fingerprint import kv_fingerprint
 from llmd.engine.kv_spool import KVSpool
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
-from llmd.models.quantization import QUANT_FORMATS
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.spools import SpoolHeader, Spools
@@ -156,10 +156,10 @@ def _embedding(
 
 
 def _check_options(load: Load) -> None:
-    if load.quant is not None and load.quant not in QUANT_FORMATS:
+    if load.quant is not None and load.quant not in OWN_FORMATS:
         raise ConfigError(
             f"--quant {load.quant}: weights are not quantised to that",
-            hint=f"choose {' or '.join(QUANT_FORMATS)}, or leave it out to keep the checkpoint's formats",
+            hint=f"choose one of {', '.join(OWN_FORMATS)}, or leave it out to keep the checkpoint's formats",
         )
     if load.threads is not None and load.threads < 1:
         raise ConfigError(

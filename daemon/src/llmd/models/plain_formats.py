@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,3 @@ def _check_range(values: Float32, stored: Float32, target: Format) -> None:
     lost = np.isfinite(values) & ~np.isfinite(stored)
     if lost.any():
         raise ArithmeticError(f"the value {values[lost][0]} is outside the range of {target}")
-
-
-def row_chunks(data: NDArray[np.generic]) -> Iterator[slice]:
-    """Slices of the first axis with about `CHUNK_ELEMENTS` elements each."""
-    rows = len(data)
-    step = max(1, CHUNK_ELEMENTS * rows // max(data.size, 1))
-    return (slice(first, first + step) for first in range(0, rows, step))

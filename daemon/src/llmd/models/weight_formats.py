@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from llmd.api.errors import ConfigError, PluginError
-from llmd.api.integer_formats import INTEGER_FORMATS
+from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
 from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 
@@ -28,8 +28,9 @@ def format_policy(
 ) -> Callable[[str, TensorRef], Format]:
     """A function ``(op kind, tensor) → format`` for lowering.
 
-    Matrices of linear and head ops become ``quant`` where the device has it, and stay integers where they are stored so and
-    the device has that format; all other weights stay in their stored format, or in the nearest plain one of the device.
+    Matrices of linear and head ops become ``quant``, or what `quantized_format` has for it, and stay integers where they are
+    stored so and the device has that format; all other weights stay in their stored format, or in the nearest plain one of
+    the device.
 
     Raises:
         ConfigError: weights are to be quantised that are stored quantised.
@@ -41,14 +42,31 @@ def format_policy(
     def format_of(op_kind: str, ref: TensorRef) -> Format:
         stored = checkpoint.tensors[ref.name].format
         assert stored is not None, "check_plan refuses other dtypes"
-        if op_kind in QUANTIZED_OPS and len(ref.shape) == 2:
-            for wanted in (quant, stored):
-                if wanted in device_formats:
-                    assert wanted is not None
-                    return wanted
-        return nearest[stored]
+        if op_kind not in QUANTIZED_OPS or len(ref.shape) != 2:
+            return nearest[stored]
+        quantized = None if quant is None else quantized_format(quant, device_formats, ref.shape[1])
+        return quantized or (stored if stored in device_formats else nearest[stored])
 
     return format_of
+
+
+def quantized_format(quant: Format, device_formats: Sequence[Format], row_len: int) -> Format | None:
+    """``quant``, or the nearest of our formats that the device has and rows of this length can have.
+
+    Scales of two levels are for whole blocks; other rows get groups of 32 of as many bits. A device that lacks a format gets
+    the next one with at least as many bits, or plain weights: None.
+    """
+    form = INTEGER_FORMATS[quant]
+    if form.coarse_size and row_len % form.coarse_size:
+        form = INTEGER_FORMATS[f"{quant}_g32"]
+    if form.name in device_formats:
+        return form.name
+    larger = [
+        other
+        for other in (INTEGER_FORMATS[name] for name in OWN_FORMATS if name in device_formats)
+        if other.bits >= form.bits and not (other.coarse_size and row_len % other.coarse_size)
+    ]
+    return min(larger, key=lambda other: other.bits).name if larger else None
 
 
 def _refuse_quantizing_again(checkpoint: Checkpoint, quant: Format | None) -> None:
@@ -86,7 +104,9 @@ def conversion_notices(
     """Sentences about what a device makes `format_policy` do that nobody asked for."""
     notices: list[str] = []
     if quant is not None and quant not in device_formats:
-        notices.append(f"device {device} does not compute with {quant}: weights stay as they are stored")
+        used = quantized_format(quant, device_formats, 0)
+        instead = f"weights are quantised to {used}" if used else "weights stay as they are stored"
+        notices.append(f"device {device} does not compute with {quant}: {instead}")
     for stored in sorted(stored_formats(checkpoint) - set(device_formats)):
         used = nearest_format(stored, device_formats)
         notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")

@@ -10,9 +10,9 @@ from llmd.api.tensors import PLAIN_FORMATS, Format, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.gguf_blocks import decode
+from llmd.models.formats.quantization import quantize
 from llmd.models.plain_formats import convert
 from llmd.models.plan_check import find_tensor
-from llmd.models.quantization import QUANT_FORMATS, quantize_q8
 
 
 class CheckpointSource:
@@ -54,8 +54,7 @@ def _of_plain(data: NDArray[np.generic], stored: Format, wanted: Format) -> Weig
     if wanted in PLAIN_FORMATS:
         # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
         return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
-    assert wanted in QUANT_FORMATS, wanted
-    return quantize_q8(data, stored)
+    return quantize(data, wanted, stored)
 
 
 def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) -> WeightData:

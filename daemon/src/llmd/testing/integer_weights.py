@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, WeightData
-
-_FINE: Mapping[Format, tuple[int, int]] = {
-    "q2_k": (0, 15),
-    "q3_k": (-32, 31),
-    "q4_k": (0, 63),
-    "q5_k": (0, 63),
-    "q6_k": (-128, 127),
-    "iq4_xs": (-32, 31),
-}
-"""Least and largest fine scale of the formats that have them."""
 
 
 def random_integers(
@@ -46,9 +34,9 @@ def _random_scales(
         if form.name == "mxfp4":
             return GroupScales(np.exp2(np.rint(np.log2(typical * factors))).astype(np.float32))
         return GroupScales((typical * factors).astype(np.float16))
-    least, most = _FINE[form.name]
-    dtype = np.int8 if least < 0 else np.uint8
-    fine = draw.integers(least, most + 1, (rows, groups)).astype(dtype)
+    least = 0 if form.has_minimum else -(1 << (form.fine_bits - 1))
+    dtype = np.uint8 if form.has_minimum else np.int8
+    fine = draw.integers(least, least + (1 << form.fine_bits), (rows, groups)).astype(dtype)
     factors = draw.uniform(0.5, 1.5, (rows, -(-row_len // form.coarse_size)))
     coarse = typical * factors / float(np.sqrt(np.mean(fine.astype(np.float64) ** 2)) or 1.0)
     return GroupScales(coarse.astype(np.float16), fine)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from llmd.api.machine import num_threads
 
-CHUNK_ELEMENTS = 1 << 17
+CHUNK_ELEMENTS = 1 << 16
 """Elements of a chunk: a few float32 copies of them stay in the second-level cache."""
 
 

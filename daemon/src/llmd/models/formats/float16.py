@@ -1,0 +1,53 @@
+"""Scales as float16, which a weight that is too large or not a number must not get past."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.models.plain_formats import Float32
+
+LARGEST_WEIGHT = 2.0**23
+"""No format of eight bits or less has larger weights with float16 scales."""
+
+
+def check_weights(weights: Float32) -> None:
+    """Check that a format could have these weights; what lies closer to the limits shows when scales are rounded.
+
+    Raises:
+        ArithmeticError: a weight is infinite, not a number, or larger than all formats have them.
+    """
+    largest = max(float(np.max(weights, initial=0)), -float(np.min(weights, initial=0)))
+    if not np.isfinite(largest):
+        raise ArithmeticError("a value is infinite or not a number")
+    if largest > LARGEST_WEIGHT:
+        raise ArithmeticError(f"the value {largest:g} is too large")
+
+
+def to_float16(scales: Float32) -> NDArray[np.float16]:
+    """Round to nearest even.
+
+    Raises:
+        ArithmeticError: a number lies beyond the range of float16.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = scales.astype(np.float16)
+    if np.isinf(rounded).any():
+        raise ArithmeticError(f"a scale of {np.abs(scales).max():g} is too large")
+    return rounded
+
+
+def units_of(largest: Float32, most: int) -> NDArray[np.float16]:
+    """Of numbers that are not negative, float16 ``u`` such that ``largest / u`` rounds to at most ``most``.
+
+    That is ``largest / most`` rounded to nearest even; only subnormal ones can be rounded down so far that the next larger
+    one must be taken.
+
+    Raises:
+        ArithmeticError: a unit lies beyond the range of float16.
+    """
+    units = to_float16(largest / np.float32(most))
+    too_small = largest >= units.astype(np.float32) * np.float32(most + 0.5)
+    too_small &= largest > 0
+    units[too_small] = np.nextafter(units[too_small], np.float16(np.inf))
+    return units

@@ -1,0 +1,134 @@
+"""Quantises plain weights to our own formats. docs/formats.md defines every step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.integer_formats import INTEGER_FORMATS, IntegerFormat
+from llmd.api.tensors import Format, GroupScales, WeightData
+from llmd.models.formats.float16 import check_weights, to_float16, units_of
+from llmd.models.formats.group_fit import Groups, fit_affine, fit_symmetric
+from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.formats.two_levels import fit_two_levels
+from llmd.models.plain_formats import Float32, to_float32
+
+
+class _Quantized(msgspec.Struct, frozen=True):
+    """Quantised groups: codes ``[group_size, groups]``, and what belongs to each group without an axis of rows."""
+
+    codes: Float32
+    scales: GroupScales
+    minimums: GroupScales | None = None
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """A range of the inputs of a row, cut into groups of one size."""
+
+    inputs: slice
+    groups: slice
+    group_size: int
+
+
+def quantize(data: NDArray[np.generic], name: Format, source: Format = "f32") -> WeightData:
+    """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`; a row's bits do not depend on other rows.
+
+    Raises:
+        ArithmeticError: a value is infinite or not a number, or too large for a float16 scale.
+        ValueError: rows are no whole number of blocks, in a format that has such.
+    """
+    form = INTEGER_FORMATS[name]
+    num_rows, row_len = data.shape
+    if form.coarse_size and row_len % form.coarse_size:
+        raise ValueError(f"rows of {row_len} weights are no whole blocks of {form.coarse_size}")
+    quantized = _empty(form, num_rows, row_len)
+
+    def of_rows(rows: slice) -> None:
+        weights = to_float32(data[rows], source)
+        check_weights(weights)
+        for piece in _pieces(row_len, quantized.group_size):
+            columns = weights[:, piece.inputs].reshape(-1, piece.group_size).T
+            _put(quantized.rows(rows), piece, _quantize_groups(Groups(np.ascontiguousarray(columns)), form))
+
+    for_row_chunks(num_rows, row_len, of_rows)
+    return quantized
+
+
+def _empty(form: IntegerFormat, num_rows: int, row_len: int) -> WeightData:
+    size = form.row_group_size(row_len)
+    groups = -(-row_len // size)
+
+    def scales() -> GroupScales:
+        if not form.coarse_size:
+            return GroupScales(np.empty((num_rows, groups), np.float16))
+        coarse = np.empty((num_rows, row_len // form.coarse_size), np.float16)
+        return GroupScales(coarse, np.empty((num_rows, groups), np.uint8))
+
+    codes = np.empty((num_rows, row_len), np.uint8)
+    return WeightData(form.name, codes, scales(), scales() if form.has_minimum else None, size)
+
+
+def _pieces(row_len: int, size: int) -> Iterator[_Piece]:
+    """The whole groups of a row, and the short one after them."""
+    whole, rest = divmod(row_len, size)
+    if whole:
+        yield _Piece(slice(0, whole * size), slice(0, whole), size)
+    if rest:
+        yield _Piece(slice(whole * size, row_len), slice(whole, whole + 1), rest)
+
+
+def _put(target: WeightData, piece: _Piece, found: _Quantized) -> None:
+    num_rows = len(target.data)
+    target.data[:, piece.inputs] = found.codes.T.reshape(num_rows, -1)
+    for into, scales in ((target.scales, found.scales), (target.minimums, found.minimums)):
+        if into is None or scales is None:
+            continue
+        if into.fine is None or scales.fine is None:
+            into.coarse[:, piece.groups] = scales.coarse.reshape(num_rows, -1)
+        else:
+            into.coarse[:] = scales.coarse.reshape(num_rows, -1)
+            into.fine[:] = scales.fine.reshape(num_rows, -1)
+
+
+def _quantize_groups(groups: Groups, form: IntegerFormat) -> _Quantized:
+    if form.coarse_size:
+        return _two_levels(groups, form)
+    if form.has_minimum:
+        return _with_minimums(groups, form)
+    return _eight_bits(groups) if form.bits == 8 else _symmetric(groups, form)
+
+
+def _eight_bits(groups: Groups) -> _Quantized:
+    scales = units_of(np.abs(groups.weights).max(axis=0), 127)
+    divisors = np.where(scales == 0, np.float32(1), scales.astype(np.float32))
+    codes = np.rint(np.divide(groups.weights, divisors, out=groups.codes), out=groups.codes)
+    codes += np.float32(128)
+    return _Quantized(codes, GroupScales(scales))
+
+
+def _symmetric(groups: Groups, form: IntegerFormat) -> _Quantized:
+    half = form.zero
+    scales = to_float16(fit_symmetric(groups, half).scale)
+    groups.round(scales.astype(np.float32), None, -half, half - 1)
+    return _Quantized(groups.codes + np.float32(half), GroupScales(scales))
+
+
+def _with_minimums(groups: Groups, form: IntegerFormat) -> _Quantized:
+    most = (1 << form.bits) - 1
+    fit = fit_affine(groups, most, minimum_below_zero=False)
+    scales, minimums = to_float16(fit.scale), to_float16(fit.minimum)
+    groups.round(scales.astype(np.float32), minimums.astype(np.float32), 0, most)
+    return _Quantized(groups.codes, GroupScales(scales), GroupScales(minimums))
+
+
+def _two_levels(groups: Groups, form: IntegerFormat) -> _Quantized:
+    most, most_fine = (1 << form.bits) - 1, (1 << form.fine_bits) - 1
+    fit = fit_two_levels(groups, most, most_fine, form.coarse_size // form.group_size)
+    return _Quantized(
+        groups.codes,
+        GroupScales(fit.coarse_scale, fit.fine_scale.astype(np.uint8)),
+        GroupScales(fit.coarse_minimum, fit.fine_minimum.astype(np.uint8)),
+    )
