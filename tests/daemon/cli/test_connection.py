@@ -131,7 +131,10 @@ def test_only_one_of_several_starts_a_daemon(tmp_path: Path) -> None:
 
 def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "m.gguf").touch()
     monkeypatch.chdir(tmp_path)
+    assert named("m.gguf") == str(tmp_path / "m.gguf")
+    assert named("absent.gguf") == "absent.gguf"
     assert named("models/mine") == str(tmp_path / "models" / "mine")
     assert named("guide") == "guide"
     assert named("org/name") == "org/name"

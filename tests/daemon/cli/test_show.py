@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 
 from llmd.api.errors import NotFoundError, TemplateError
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 
 Llmd = Callable[..., Any]
@@ -35,6 +38,16 @@ def test_shows_architecture_sizes_context_and_files(llmd: Llmd, model: Path) -> 
 def test_a_directory_needs_not_to_lie_in_the_store(llmd: Llmd, model: Path, tmp_path: Path) -> None:
     moved = model.rename(tmp_path / "elsewhere")
     assert json.loads(llmd("show", str(moved), "--json").out)["model"]["name"] == "elsewhere"
+
+
+def test_shows_a_gguf_file_with_its_format_and_bits(llmd: Llmd, tmp_path: Path) -> None:
+    path = write_gguf(
+        tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0, num_parts=2
+    )
+    lines = dict(line.split(maxsplit=1) for line in llmd("show", str(path)).out.splitlines())
+    assert lines["name"] == "m"
+    assert lines["weights"].endswith("q8_0 (gguf), 8.57 bits each")
+    assert lines["files"].split(", ")[:2] == ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
 
 
 def test_shows_that_a_model_embeds(llmd: Llmd, tmp_path: Path) -> None:

@@ -9,6 +9,15 @@ from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 
 
+def test_that_of_a_gguf_file_is_not_that_of_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"weights")
+    first = kv_fingerprint(tmp_path / "m.gguf", "f16", [])
+    (tmp_path / "other.gguf").write_bytes(b"weights")
+    assert kv_fingerprint(tmp_path / "m.gguf", "f16", []) == first
+    (tmp_path / "m.gguf").write_bytes(b"WEIGHTS")
+    assert kv_fingerprint(tmp_path / "m.gguf", "f16", []) != first
+
+
 def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     plan = TinyModel().plan()

@@ -35,7 +35,7 @@ def test_a_directory_is_copied_and_stays_its_owners(blobs: Blobs, tmp_path: Path
     (source / "config.json").write_bytes(b"{}")
     (source / "1_Pooling" / "config.json").write_bytes(b"[]")
     (source / ".hidden").write_bytes(b"x")
-    files = blobs.add_directory(source)
+    files = blobs.add_model(source)
     assert [(file.path, file.size_bytes) for file in files] == [
         ("1_Pooling/config.json", 2),
         ("config.json", 2),

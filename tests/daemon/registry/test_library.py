@@ -121,6 +121,16 @@ def test_a_copy_of_a_users_directory_is_a_version_of_its_own(library: Library, t
     assert (library.root / "mine" / "config.json").read_text() == "{}"
 
 
+def test_a_copy_of_a_gguf_file_has_all_of_its_parts_and_nothing_beside_them(
+    library: Library, tmp_path: Path
+) -> None:
+    parts = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
+    for name in (*parts, "other.gguf"):
+        (tmp_path / name).write_text(name)
+    library.copy(tmp_path / parts[0], "mine:Q8_0")
+    assert sorted(path.name for path in (library.root / "mine:Q8_0").iterdir()) == parts
+
+
 def test_blobs_of_a_pull_under_way_are_not_freed(library: Library) -> None:
     install(library, "a", weights="w")
     with library.pulling():

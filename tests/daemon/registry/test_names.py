@@ -16,6 +16,8 @@ from llmd.registry.names import HubName, check_local_name, parse_hub_name
         ("org/name@v1.0", HubName("org/name", "v1.0")),
         ("org/name@refs/pr/1", HubName("org/name", "refs/pr/1")),
         ("org/name@main", HubName("org/name")),
+        ("hf.co/org/name:q4_k_m", HubName("org/name", quant="Q4_K_M")),
+        ("org/name@v1:Q8_0", HubName("org/name", "v1", "Q8_0")),
     ],
 )
 def test_reads_repository_and_revision(text: str, name: HubName) -> None:
@@ -41,7 +43,20 @@ HOSTILE += ["file:///etc", "http://127.0.0.1/x", "evil.example/org/name/x", "-rf
 
 
 @pytest.mark.parametrize(
-    "text", [*HOSTILE, "a/b@", "a/b@../x", "a/b@/x", "a/b@x/", "a/b@-x", "a/b:Q4_K_M", "a/b@" + "x" * 101]
+    "text",
+    [
+        *HOSTILE,
+        "a/b@",
+        "a/b@../x",
+        "a/b@/x",
+        "a/b@x/",
+        "a/b@-x",
+        "a/b:",
+        "a/b:-x",
+        "a/b:x/y",
+        "a/b:x:y",
+        "a/b@" + "x" * 101,
+    ],
 )
 def test_refuses_what_is_no_name_or_leads_elsewhere(text: str) -> None:
     with pytest.raises(RequestError, match="is no name of a model"):
@@ -52,6 +67,12 @@ def test_a_pinned_version_is_a_model_of_its_own() -> None:
     assert parse_hub_name("org/name").local == "org/name"
     assert parse_hub_name("org/name@refs/pr/1").local == "org/name@refs--pr--1"
     assert str(parse_hub_name("org/name@v1")) == "org/name@v1"
+
+
+def test_a_quantisation_is_a_model_of_its_own() -> None:
+    assert parse_hub_name("org/name:q8_0").local == "org/name:Q8_0"
+    assert parse_hub_name("org/name@refs/pr/1:q8_0").local == "org/name@refs--pr--1:Q8_0"
+    assert check_local_name("org/name@v1:Q8_0") == "org/name@v1:Q8_0"
 
 
 @pytest.mark.parametrize("text", ["mine", "org/mine", "org/name@refs--pr--1", "mine:latest"])

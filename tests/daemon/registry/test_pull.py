@@ -14,6 +14,8 @@ from llmd.registry.names import parse_hub_name
 from llmd.registry.pull import SPARE_BYTES, PullStep, pull
 from llmd.registry.store import Store
 from tests.corrupt import small_model
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 from tests.serving import hub as hubs
 from tests.serving.hub import Repository
 
@@ -201,3 +203,37 @@ def test_an_index_that_is_broken_is_refused(hub: hubs.Hub, library: Library, rep
     repository.add("main", OTHER_COMMIT, {"config.json": b"{}", INDEX_FILE: json.dumps([]).encode()})
     with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
         run(hub, library)
+
+
+def test_of_gguf_files_the_one_that_is_asked_for_comes(
+    hub: hubs.Hub, library: Library, models: Path, tmp_path: Path
+) -> None:
+    written = write_gguf(tiny_model("llama2-mha"), tmp_path / "m-Q8_0.gguf", num_parts=2)
+    parts = {f"Q8_0/{path.name}": path.read_bytes() for path in sorted(tmp_path.glob("m-Q8_0-*"))}
+    others = {"m-Q4_K_M.gguf": b"other", "README.md": b"#", "LICENSE": b"free", "config.json": b"{}"}
+    hub.repositories[NAME] = Repository({**parts, **others})
+    steps = run(hub, library, f"{NAME}:q8_0")
+    assert steps[-1] == PullStep("success", model=f"{NAME}:Q8_0")
+    directory = models / f"{NAME}:Q8_0"
+    assert sorted(contents(directory)) == ["LICENSE", *sorted(path.partition("/")[2] for path in parts)]
+    known = Store(models, {}).find(f"{NAME}:Q8_0", allow_path=False)
+    assert (known.reason, known.file_format, known.source) == ("", "gguf", NAME)
+    assert written.name in contents(directory)
+
+
+def test_without_other_weights_the_usual_quantisation_comes(
+    hub: hubs.Hub, library: Library, models: Path
+) -> None:
+    hub.repositories[NAME] = Repository({"m-Q8_0.gguf": b"large", "m-Q4_K_M.gguf": b"small"})
+    run(hub, library)
+    assert contents(models / NAME) == {"m-Q4_K_M.gguf": b"small"}
+
+
+def test_safetensors_come_before_gguf_files(
+    hub: hubs.Hub, library: Library, models: Path, original: Path
+) -> None:
+    (original / "m-Q4_K_M.gguf").write_bytes(b"small")
+    hub.repositories[NAME] = Repository.of(original)
+    run(hub, library)
+    assert "model.safetensors" in contents(models / NAME)
+    assert "m-Q4_K_M.gguf" not in contents(models / NAME)

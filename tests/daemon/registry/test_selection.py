@@ -6,7 +6,7 @@ import pytest
 
 from llmd.api.errors import UnsupportedModelError
 from llmd.models.shards import INDEX_FILE, SINGLE_FILE
-from llmd.registry.selection import small_files, weight_files, weight_index
+from llmd.registry.selection import has_weights, licences, small_files, weight_files, weight_index
 
 NEEDED = [
     "config.json",
@@ -102,10 +102,26 @@ def test_an_index_that_leads_nowhere_is_refused(index: bytes) -> None:
     ("paths", "found"),
     [
         (["pytorch_model.bin", "config.json"], "only pytorch_model.bin"),
-        (["m.gguf"], "only m.gguf"),
         ([], "no weights at all"),
     ],
 )
 def test_weights_that_are_not_loaded_are_named(paths: list[str], found: str) -> None:
     with pytest.raises(UnsupportedModelError, match=found):
         weight_index(paths)
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        ([SINGLE_FILE], True),
+        ([INDEX_FILE], True),
+        (["consolidated.00.safetensors", "params.json"], True),
+        (["consolidated.00.safetensors", "m.gguf", "pytorch_model.bin"], False),
+    ],
+)
+def test_safetensors_that_can_be_loaded_are_weights(paths: list[str], expected: bool) -> None:  # noqa: FBT001
+    assert has_weights(paths) is expected
+
+
+def test_a_licence_comes_with_every_model() -> None:
+    assert licences(NEEDED) == ["LICENSE.txt"]

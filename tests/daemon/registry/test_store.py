@@ -8,6 +8,8 @@ from llmd.api import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
 from tests.corrupt import small_model
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 
 
 def names(store: Store) -> list[str]:
@@ -113,6 +115,15 @@ def test_a_directory_elsewhere_is_found_by_its_path(
     monkeypatch.chdir(directory)
     found = store.find(".", allow_path=True)
     assert (found.name, found.directory) == ("mine", directory)
+
+
+def test_a_gguf_file_is_a_model_of_its_own(store: Store, tmp_path: Path) -> None:
+    path = write_gguf(tiny_model("llama2-mha"), tmp_path / "tiny-f32.gguf")
+    (tmp_path / "notes.txt").touch()
+    found = store.find(str(path), allow_path=True)
+    assert (found.name, found.directory, found.reason) == ("tiny-f32", path, "")
+    with pytest.raises(NotFoundError):
+        store.find(str(tmp_path / "notes.txt"), allow_path=True)
 
 
 def test_a_path_is_refused_to_who_may_not_name_one(store: Store, models: Path) -> None:

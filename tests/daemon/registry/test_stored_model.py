@@ -6,12 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import gguf
 import msgspec
 import numpy as np
 import pytest
 
 from llmd.registry.stored_model import describe
 from tests.corrupt import small_model
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 
 
 @pytest.fixture
@@ -24,9 +27,18 @@ def test_describes_a_model_from_its_headers(directory: Path) -> None:
     assert model.architecture == "LlamaForCausalLM"
     assert model.num_parameters == sum(array.size for array in small_model.tensors().values())
     assert model.size_bytes == 4 * model.num_parameters
-    assert model.format == "f32"
+    assert (model.format, model.file_format, model.bits_per_weight) == ("f32", "safetensors", 32)
     assert model.context_len == small_model.CONTEXT_LEN
     assert not model.reason
+
+
+def test_describes_a_gguf_file_with_its_bits(tmp_path: Path) -> None:
+    path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
+    model = describe("m", path)
+    assert (model.architecture, model.format, model.file_format) == ("LlamaForCausalLM", "q8_0", "gguf")
+    assert 8.5 < model.bits_per_weight < 8.7  # matrices have 8.5, norms 32
+    assert model.context_len == 128
+    assert describe("m", tmp_path / "absent.gguf").bits_per_weight == 0
 
 
 def test_the_format_is_that_of_most_bytes(directory: Path) -> None:

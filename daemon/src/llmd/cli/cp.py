@@ -15,7 +15,7 @@ from llmd.cli.settings import read_settings
 def command(*, model: str, name: str) -> None:
     """Give MODEL a second NAME, of its own: it stays what it is when MODEL is pulled anew or removed.
 
-    A model that was pulled takes no more room on the disk for it; a directory of yours is copied.
+    A model that was pulled takes no more room on the disk for it; a directory or GGUF file of yours is copied.
     """
     store = build_store(read_settings(None).directories)
     store.library.copy(store.find(model, allow_path=True).directory, name)

@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Print the vector of each text, one line for each.
 
-    MODEL is a name that `llmd list` shows, or a directory, of a model that embeds. Without TEXTS, each line of standard
+    MODEL is a name that `llmd list` shows, a directory, or a GGUF file, of a model that embeds. Without TEXTS, each line of standard
     input is a text. A daemon that runs is used, else one is started and left running.
     """
     asked = [valid(text) for text in texts] or lines_of(sys.stdin)

@@ -25,7 +25,12 @@ Step = dict[str, Any]
 
 
 @click.command(
-    epilog=examples("llmd pull Qwen/Qwen3-0.6B", "llmd pull org/model@v1.0", "llmd pull org/model --json")
+    epilog=examples(
+        "llmd pull Qwen/Qwen3-0.6B",
+        "llmd pull org/model@v1.0",
+        "llmd pull org/model-GGUF:Q8_0",
+        "llmd pull org/model --json",
+    )
 )
 @click.argument("model")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
@@ -44,7 +49,8 @@ def command(
 ) -> None:
     """Fetch MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
 
-    Only what is needed comes: configuration, tokenizer, template and safetensors weights. Each file is checked by its
+    Only what is needed comes: configuration, tokenizer, template and safetensors weights; or, where there are no safetensors or
+    :QUANT stands behind, the GGUF file of that quantisation, without it Q4_K_M. Each file is checked by its
     hash. What has come is kept when a pull ends early; the next one goes on there. A daemon that runs does the work,
     unless --hub names another hub than its own.
     """

@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Answer one prompt and end.
 
-    MODEL is `guide`, a name that `llmd list` shows, or a directory. Standard input is added to PROMPT; without
+    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Standard input is added to PROMPT; without
     PROMPT, or with `-`, it is the prompt. Without either, on a terminal, this is `llmd chat`. A daemon that runs
     is used, else one is started and left running.
     """

@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Serve models over HTTP and a Unix socket.
 
-    MODEL is `guide`, a name that `llmd list` shows, or a directory. Other models of that list are loaded when a
+    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Other models of that list are loaded when a
     request names them. One line with the addresses is printed when the daemon is ready. SIGTERM and Ctrl-C let
     running answers finish, then it ends with 0; a second Ctrl-C ends it at once.
     """
@@ -95,7 +95,7 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
-    """Return what to load by the name that it is served under: a stored name, or the path of a directory.
+    """Return what to load by the name that it is served under: a stored name, or the path of a directory or GGUF file.
 
     A directory is served under its own name, or its path where another model has that name.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_file: Path | None) -> None:
     """Show a model: architecture, size, context length, files.
 
-    MODEL is a name that `llmd list` shows, or a directory.
+    MODEL is a name that `llmd list` shows, a directory, or a GGUF file.
     """
     if template and tokens:
         raise click.UsageError("--template and --tokens exclude each other")
@@ -51,7 +51,7 @@ def lines_of(model: StoredModel) -> list[list[str]]:
         *([["source", f"{model.source}@{model.commit}"]] if model.source else []),
         ["architecture", model.architecture or "unknown"],
         ["parameters", f"{model.num_parameters:,}"],
-        ["weights", f"{size(model.size_bytes)} {model.format}".rstrip()],
+        ["weights", weights_of(model)],
         ["capabilities", ", ".join(capabilities_of(model.directory))],
         ["context", f"{model.context_len} tokens" if model.context_len else "not stated"],
         ["files", ", ".join(file_names(model.directory))],
@@ -60,9 +60,18 @@ def lines_of(model: StoredModel) -> list[list[str]]:
     ]
 
 
+def weights_of(model: StoredModel) -> str:
+    """The size of the weights; in which format most of them are, in files of which format; bits for each parameter."""
+    bits = f", {model.bits_per_weight:.2f} bits each" if model.num_parameters else ""
+    files = f" ({model.file_format})" if model.file_format else ""
+    return f"{size(model.size_bytes)} {model.format}{files}{bits}".rstrip()
+
+
 def file_names(directory: Path) -> list[str]:
     """The files of a model."""
-    return sorted(path.name for path in directory.iterdir() if path.is_file())
+    from llmd.models.model_path import files_of
+
+    return [path.name for path in files_of(directory)]
 
 
 def capabilities_of(directory: Path) -> list[str]:

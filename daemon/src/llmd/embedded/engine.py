@@ -76,7 +76,7 @@ class Engine:
         """Load a model.
 
         Args:
-            path: ``guide``, a stored name, or a directory with a Hugging Face model.
+            path: ``guide``, a stored name, a directory with a model, or a GGUF file.
             device: a name that ``llmd devices`` shows; ``auto`` takes the best usable one.
             max_ctx: context window in tokens; None takes the longest that the model states.
             kv_memory: bytes for keys and values; None takes half of what is free after loading.

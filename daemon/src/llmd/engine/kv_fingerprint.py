@@ -10,6 +10,7 @@ from pathlib import Path
 from llmd.api.kv import KVDtype
 from llmd.api.program import Program
 from llmd.host.names import CORE_DISTRIBUTION
+from llmd.models.model_path import files_of
 
 
 def kv_fingerprint(directory: Path, kv_dtype: KVDtype, stages: Sequence[tuple[str, Program]]) -> str:
@@ -24,7 +25,6 @@ def kv_fingerprint(directory: Path, kv_dtype: KVDtype, stages: Sequence[tuple[st
 
 
 def _files(directory: Path) -> Iterable[str]:
-    for path in sorted(directory.iterdir()):
-        if path.is_file():
-            stat = path.stat()
-            yield f"{path.name}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}"
+    for path in files_of(directory):
+        stat = path.stat()
+        yield f"{path.name}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from llmd.models.model_path import files_of
 from llmd.registry.manifest import ManifestFile
 
 READ_BYTES = 1 << 20
@@ -36,8 +37,10 @@ class Blobs:
         file.chmod(READ_ONLY)
         file.replace(self.path(sha256))
 
-    def add_directory(self, source: Path) -> tuple[ManifestFile, ...]:
-        """Copies of the files of a directory: its owner may go on changing it."""
+    def add_model(self, source: Path) -> tuple[ManifestFile, ...]:
+        """Copies of the files of a directory, or of a GGUF file and its other parts: their owner may go on changing them."""
+        if not source.is_dir():
+            return tuple(self._add(path, path.name) for path in files_of(source))
         paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name[0] != "."]
         return tuple(self._add(path, path.relative_to(source).as_posix()) for path in paths)
 

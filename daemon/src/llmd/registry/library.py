@@ -86,7 +86,7 @@ class Library:
         return self.root / name
 
     def copy(self, source: Path, name: str) -> None:
-        """Give a model another name. A version is shared; a directory of the user's is copied.
+        """Give a model another name. A version is shared; a directory or GGUF file of the user's is copied.
 
         Raises:
             ConflictError: the name is taken.
@@ -94,7 +94,7 @@ class Library:
         """
         name = check_local_name(name)
         with self.pulling():
-            manifest = self.manifest_of(source) or Manifest(self.blobs.add_directory(source))
+            manifest = self.manifest_of(source) or Manifest(self.blobs.add_model(source))
             with self._changing():
                 if os.path.lexists(self.root / name):
                     raise ConflictError(

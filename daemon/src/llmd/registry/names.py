@@ -15,27 +15,36 @@ HUB_PREFIXES = ("https://huggingface.co/", "huggingface.co/", "https://hf.co/", 
 _WORD = r"[A-Za-z0-9](?:[\w.-]{0,94}[\w-])?"
 _REPO = re.compile(rf"(?:{_WORD}/)?{_WORD}", re.ASCII)
 _REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*", re.ASCII)
-_LOCAL = re.compile(rf"(?:{_WORD}/)?{_WORD}(?:@[\w.-]{{1,100}})?", re.ASCII)
+_QUANT = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)
+_LOCAL = re.compile(rf"(?:{_WORD}/)?{_WORD}(?:@[\w.-]{{1,100}})?(?::{_QUANT.pattern})?", re.ASCII)
 MAX_REVISION_LEN = 100
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """A repository of a hub, and the branch, tag or commit that is meant; ``revision`` None is the main branch."""
+    """A repository of a hub, and the branch, tag or commit that is meant; ``revision`` None is the main branch.
+
+    ``quant`` asks for a GGUF file of that quantisation, in capitals.
+    """
 
     repo: str
     revision: str | None = None
+    quant: str | None = None
 
     @property
     def local(self) -> str:
-        """What the model is called in the store. One that is pinned has its revision in its name."""
-        return self.repo if self.revision is None else f"{self.repo}@{self.revision.replace('/', '--')}"
+        """What the model is called in the store. A revision or quantisation that was asked for is part of its name."""
+        return self._with(self.revision.replace("/", "--") if self.revision else None)
 
     def __str__(self) -> str:
-        return self.repo if self.revision is None else f"{self.repo}@{self.revision}"
+        return self._with(self.revision)
+
+    def _with(self, revision: str | None) -> str:
+        at = f"@{revision}" if revision else ""
+        return f"{self.repo}{at}:{self.quant}" if self.quant else f"{self.repo}{at}"
 
 
 def parse_hub_name(text: str) -> HubName:
-    """Read ``ORG/NAME``, ``ORG/NAME@REVISION``, or the same with ``hf.co/`` before or ``:latest`` behind it.
+    """Read ``ORG/NAME``, ``ORG/NAME@REVISION``, and either with ``:QUANT``; ``hf.co/`` may stand before, ``:latest`` behind it.
 
     Raises:
         RequestError: it has another form, or names a hub of its own: which hub is asked is a setting.
@@ -43,16 +52,20 @@ def parse_hub_name(text: str) -> HubName:
     stripped = text.strip()
     for prefix in HUB_PREFIXES:
         stripped = stripped.removeprefix(prefix)
-    repo, at, revision = stripped.removesuffix(LATEST).partition("@")
+    place, colon, quant = stripped.removesuffix(LATEST).partition(":")
+    repo, at, revision = place.partition("@")
     if not _REPO.fullmatch(repo) or ".." in repo:
         raise _malformed(
             text, "a model of a hub is named ORG/NAME, or ORG/NAME@REVISION for one of its versions"
         )
+    if colon and not _QUANT.fullmatch(quant):
+        raise _malformed(text, "behind the colon stands a quantisation of a GGUF file, such as Q4_K_M")
+    quantized = quant.upper() or None
     if not at:
-        return HubName(repo)
+        return HubName(repo, quant=quantized)
     if not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > MAX_REVISION_LEN:
         raise _malformed(text, "behind the @ stands a branch, a tag or a commit")
-    return HubName(repo, None if revision == MAIN else revision)
+    return HubName(repo, None if revision == MAIN else revision, quantized)
 
 
 def check_local_name(text: str) -> str:
@@ -63,7 +76,10 @@ def check_local_name(text: str) -> str:
     """
     name = text.removesuffix(LATEST)
     if not _LOCAL.fullmatch(name) or ".." in name:
-        raise _malformed(text, "models are named NAME or ORG/NAME: letters, digits, and . _ - inside")
+        raise _malformed(
+            text,
+            "models are named NAME or ORG/NAME, maybe with :QUANT behind it: letters, digits, and . _ - inside",
+        )
     return name
 
 

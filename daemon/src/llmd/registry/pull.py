@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import msgspec
@@ -12,11 +12,12 @@ import msgspec
 from llmd.api.errors import DiskSpaceError, UnsupportedModelError
 from llmd.registry.blobs import Blobs
 from llmd.registry.download import Downloader, Open
+from llmd.registry.gguf_selection import choose_gguf
 from llmd.registry.hub import HubFile, Listing
 from llmd.registry.library import Library
 from llmd.registry.manifest import Manifest, ManifestFile
 from llmd.registry.names import HubName
-from llmd.registry.selection import small_files, weight_files, weight_index
+from llmd.registry.selection import has_weights, licences, small_files, weight_files, weight_index
 
 SPARE_BYTES = 64 << 20
 """Left free on the disk: a full one harms more than this pull."""
@@ -69,7 +70,7 @@ def pull(
         return
     with library.pulling():
         downloader = make_downloader(library.blobs, hub.opener(name, listing.commit))
-        files = yield from _fetch_all(listing, library, downloader, free_bytes)
+        files = yield from _fetch_all(listing, name.quant, library, downloader, free_bytes)
         yield PullStep("writing manifest")
         library.install(name.local, Manifest(tuple(files), source=name.repo, commit=listing.commit))
     library.collect()
@@ -77,12 +78,39 @@ def pull(
 
 
 def _fetch_all(
-    listing: Listing, library: Library, downloader: Downloader, free_bytes: Callable[[Path], int]
+    listing: Listing,
+    quant: str | None,
+    library: Library,
+    downloader: Downloader,
+    free_bytes: Callable[[Path], int],
 ) -> Generator[PullStep, None, list[ManifestFile]]:
-    """An index of the weights comes first: it says which they are, and so how many bytes there will be."""
+    """Everything that the model needs. A GGUF file comes where it is asked for, or where there are no other weights."""
     by_path = {file.path: file for file in listing.files}
-    index = weight_index(by_path)
     fetched: dict[str, ManifestFile] = {}
+    gguf = choose_gguf(by_path, quant) if quant or not has_weights(by_path) else []
+    if gguf:
+        paths = [*licences(by_path), *gguf]
+    else:
+        paths = yield from _paths(by_path, library, downloader, fetched)
+    files = [by_path[path] for path in paths]
+    _check_space(files, library, downloader, free_bytes)
+    for file in files:
+        fetched[file.path] = yield from _fetch(file, downloader)
+    for path in gguf:  # parts often lie in a folder; a model's own lie beside each other
+        fetched[path] = msgspec.structs.replace(fetched[path], path=PurePosixPath(path).name)
+    return [fetched[path] for path in sorted(fetched)]
+
+
+def _paths(
+    by_path: Mapping[str, HubFile],
+    library: Library,
+    downloader: Downloader,
+    fetched: dict[str, ManifestFile],
+) -> Generator[PullStep, None, list[str]]:
+    """The files of a model with safetensors. An index of the weights comes first: it says which they are, and so how many
+    bytes there will be.
+    """
+    index = weight_index(by_path)
     content = None
     if index is not None:
         fetched[index] = yield from _fetch(by_path[index], downloader)
@@ -93,11 +121,7 @@ def _fetch_all(
             f"the repository lacks {missing[0]}, which its index names",
             hint="it is damaged, or being written: try later",
         )
-    files = [by_path[path] for path in paths]
-    _check_space(files, library, downloader, free_bytes)
-    for file in files:
-        fetched[file.path] = yield from _fetch(file, downloader)
-    return [fetched[path] for path in sorted(fetched)]
+    return paths
 
 
 def _fetch(file: HubFile, downloader: Downloader) -> Generator[PullStep, None, ManifestFile]:

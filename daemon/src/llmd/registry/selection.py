@@ -55,6 +55,17 @@ def _matches(path: str, pattern: str) -> bool:
     return path.count("/") == pattern.count("/") and fnmatch.fnmatchcase(path, pattern)
 
 
+def licences(paths: Iterable[str]) -> list[str]:
+    """What must come with a GGUF file, which has everything else inside."""
+    return [path for path in paths if any(_matches(path, pattern) for pattern in LICENCES)]
+
+
+def has_weights(paths: Iterable[str]) -> bool:
+    """Whether there are safetensors that llmd loads."""
+    known = set(paths)
+    return any(name in known for stem in _stems(known) for name in shard_files(stem)) or bool(_pieces(known))
+
+
 def weight_index(paths: Iterable[str]) -> str | None:
     """The index that must be read to know the weight files; None where their names say it.
 
@@ -73,12 +84,12 @@ def weight_index(paths: Iterable[str]) -> str | None:
     others = sorted(
         path
         for path in known
-        if path.endswith((".bin", ".pt", ".pth", ".gguf", ".onnx", ".safetensors", ".h5", ".msgpack"))
+        if path.endswith((".bin", ".pt", ".pth", ".onnx", ".safetensors", ".h5", ".msgpack"))
     )
     found = f"only {', '.join(others[:3])}" if others else "no weights at all"
     raise UnsupportedModelError(
-        f"the repository has neither {SINGLE_FILE} nor {INDEX_FILE}, {found}",
-        hint="pull the model's repository with safetensors; pickled weights could run code and are never loaded",
+        f"the repository has neither {SINGLE_FILE} nor {INDEX_FILE} nor a GGUF file, {found}",
+        hint="pull a repository of the model with safetensors or GGUF files; pickled weights could run code and are never loaded",
     )
 
 

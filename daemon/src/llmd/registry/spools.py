@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from llmd.models.model_path import is_model_path
+
 _MAGIC = b"LLMDKV01"
 _LENGTH_BYTES = 4
 _MOST_BYTES = 1 << 16
@@ -54,5 +56,5 @@ class Spools:
             with contextlib.suppress(OSError):
                 with path.open("rb") as file:
                     header = SpoolHeader.read(file)
-                if header is None or not Path(header.directory).is_dir():
+                if header is None or not is_model_path(Path(header.directory)):
                     path.unlink()

@@ -17,6 +17,7 @@ import msgspec
 from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.meta.params_file import PARAMS_FILE
+from llmd.models.model_path import is_model_path, path_name
 from llmd.registry.derived import DerivedModels
 from llmd.registry.library import Library
 from llmd.registry.stored_model import StoredModel, describe
@@ -80,7 +81,7 @@ class Store:
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
         """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
 
-        ``allow_path`` says whether the asker may name a directory anywhere on this machine. A broken model is
+        ``allow_path`` says whether the asker may name a directory or a GGUF file anywhere on this machine. A broken model is
         found too; its ``reason`` says what is wrong.
 
         Raises:
@@ -90,8 +91,8 @@ class Store:
         names = _matching(name, directories)
         if len(names) == 1:
             return self._describe(names[0], directories[names[0]])
-        if allow_path and (directory := _as_directory(name)) is not None:
-            return describe(directory.name, directory)
+        if allow_path and (path := _as_path(name)) is not None:
+            return describe(path_name(path), path)
         raise _not_found(name, names, directories)
 
     def _describe(self, name: str, directory: Path) -> StoredModel:
@@ -142,10 +143,10 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _as_directory(name: str) -> Path | None:
+def _as_path(name: str) -> Path | None:
     try:
         path = Path(name).expanduser().resolve()
-        return path if name and _is_directory(path) else None
+        return path if name and is_model_path(path) else None
     except (OSError, RuntimeError, ValueError):  # too long for a path, no such home, a null byte
         return None
 
@@ -159,5 +160,5 @@ def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) 
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(
         f"there is no model {reprlib.repr(name)}; the nearest names are {', '.join(nearest) or 'none'}",
-        hint="`llmd list` shows every model, `llmd pull ORG/NAME` fetches one; a directory is given by its path",
+        hint="`llmd list` shows every model, `llmd pull ORG/NAME` fetches one; a directory or a GGUF file is given by its path",
     )

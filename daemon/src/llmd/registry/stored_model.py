@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,14 +12,18 @@ import msgspec
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
 from llmd.models.class_names import architecture_names
+from llmd.models.gguf.model_files import is_gguf
+from llmd.models.model_path import files_of
 from llmd.models.model_source import ModelSource, find_source
+
+GGUF, SAFETENSORS = "gguf", "safetensors"
 
 
 class StoredModel(msgspec.Struct, frozen=True):
     """A model directory. ``reason`` says why it cannot be used, and is empty where nothing speaks against it.
 
-    ``architecture`` is the configuration's own word, ``format`` the one that most of the weights' bytes have,
-    ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
+    ``directory`` may be a GGUF file as well. ``architecture`` is the configuration's own word, ``format`` the one that most of
+    the weights' bytes have, ``file_format`` that of their files, ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
     broken model does not tell is empty, 0 or None. ``source`` and ``commit`` are the hub's repository and its version,
     of a model that was pulled. ``base`` is the model underneath, of a derived one.
     """
@@ -29,6 +34,7 @@ class StoredModel(msgspec.Struct, frozen=True):
     architecture: str = ""
     num_parameters: int = 0
     format: str = ""
+    file_format: str = ""
     size_bytes: int = 0
     context_len: int | None = None
     builtin: bool = False
@@ -36,6 +42,11 @@ class StoredModel(msgspec.Struct, frozen=True):
     source: str = ""
     commit: str = ""
     base: str = ""
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Bits of the files' weights for each parameter, scales included; 0 where nothing is known."""
+        return 8 * self.size_bytes / self.num_parameters if self.num_parameters else 0.0
 
 
 def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:
@@ -63,6 +74,7 @@ def _with_weights(known: StoredModel, source: ModelSource) -> StoredModel:
             known,
             num_parameters=checkpoint.num_parameters,
             size_bytes=checkpoint.size_bytes,
+            file_format=GGUF if is_gguf(checkpoint.file.name) else SAFETENSORS,
             format=max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype], default=""),
         )
 
@@ -80,9 +92,7 @@ def _context_len(config: Config) -> int | None:
 def _modified(directory: Path) -> datetime:
     """When a file of the model was last written."""
     newest = 0.0
-    for entry in (directory, *directory.glob("*")):
-        try:
+    for entry in (directory, *files_of(directory)):
+        with contextlib.suppress(OSError):  # it has just gone
             newest = max(newest, entry.stat().st_mtime)
-        except OSError:  # a dangling link says nothing
-            continue
     return datetime.fromtimestamp(newest, UTC)

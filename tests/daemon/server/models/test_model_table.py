@@ -77,6 +77,13 @@ async def test_directories_are_served_only_to_those_who_may_name_them(
     assert (await table.resolve("elsewhere")).directory == directory
 
 
+async def test_a_gguf_file_is_served_by_its_name(table: ModelTable, tmp_path: Path) -> None:
+    path = tmp_path / "mine.gguf"
+    path.touch()
+    served = await table.resolve(str(path), allow_path=True)
+    assert (served.name, served.directory) == ("mine", path)
+
+
 async def test_directory_with_a_name_that_is_taken_is_served_under_its_path(
     table: ModelTable, tmp_path: Path
 ) -> None:
@@ -145,5 +152,5 @@ async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_
         ):
             await table.resolve(path)
     for absent in ("absent", "x" * 5000):
-        with pytest.raises(NotFoundError, match=rf"there is no directory /.*/{absent}"):
+        with pytest.raises(NotFoundError, match=rf"there is no directory or GGUF file /.*/{absent}"):
             await table.resolve(str(tmp_path / absent), allow_path=True)

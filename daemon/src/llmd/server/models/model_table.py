@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
+from llmd.models.model_path import is_model_path, path_name
 from llmd.registry.store import Store
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.residents import Residents
@@ -96,8 +97,9 @@ class ModelTable:
         return [served.name, *mine]
 
     def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
-        """The directory's own name, or its path where another model has that name."""
-        return directory.name if taken.get(directory.name, directory) == directory else str(directory)
+        """Its own name, or its path where another model has that name."""
+        name = path_name(directory)
+        return name if taken.get(name, directory) == directory else str(directory)
 
     def _only(self) -> ServedModel:
         served = self._residents.served
@@ -129,7 +131,7 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
 def _directory(asked: str) -> Path | None:
     path = Path(asked)
     try:
-        return path.resolve() if "/" in asked and path.is_dir() else None
+        return path.resolve() if "/" in asked and is_model_path(path) else None
     except OSError:  # too long for a path, or not for this user to see
         return None
 
@@ -138,11 +140,12 @@ def _no_directory(asked: str, *, allow_path: bool) -> NotFoundError:
     """Whether it exists is told only to those who may name it."""
     if allow_path:
         return NotFoundError(
-            f"there is no directory {asked}", hint="check the path; `llmd list` shows what there is"
+            f"there is no directory or GGUF file {asked}",
+            hint="check the path; `llmd list` shows what there is",
         )
     return NotFoundError(
         f"{asked} is a path, and paths may be given only over the Unix socket",
-        hint="serve the directory as `llmd serve DIRECTORY`, or ask through the daemon's socket",
+        hint="serve it as `llmd serve PATH`, or ask through the daemon's socket",
     )
 
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
 from llmd.models.config_file import read_config
+from llmd.models.model_path import files_of, is_model_path
 from llmd.registry.derived import DerivedModel
-from llmd.registry.stored_model import StoredModel
+from llmd.registry.stored_model import SAFETENSORS, StoredModel
 from llmd.server.dialects.ollama.names import KnownModel
 
 # Ollama's name of a value, and where configurations keep it.
@@ -44,7 +45,7 @@ class Description(Struct, frozen=True):
         """The short form, which lists carry."""
         return {
             "parent_model": parent,
-            "format": "safetensors",
+            "format": self.stored.file_format or SAFETENSORS,
             "family": self.family,
             "families": [self.family],
             "parameter_size": human_count(self.stored.num_parameters),
@@ -84,7 +85,7 @@ def digest(directory: Path, record: DerivedModel | None = None) -> str:
 
     Of names, sizes and times: reading gigabytes for every list would be too slow.
     """
-    files = sorted(path for path in directory.iterdir() if path.is_file()) if directory.is_dir() else []
+    files = files_of(directory) if is_model_path(directory) else []
     known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     changes = b"" if record is None else msgspec.json.encode(record)
     return hashlib.sha256(repr(known).encode() + changes).hexdigest()
