@@ -15,6 +15,7 @@ from tests.golden.models.qwen import qwen3
 from tests.golden.models.tiny import TinyModel
 
 CONTEXT_LEN = 512
+SEED = 3
 SPECIALS = ("<s>", "<|im_start|>", "<|im_end|>")
 BOS, TURN_START, TURN_END = range(256, 259)
 TEMPLATE = (
@@ -35,7 +36,7 @@ TOOL_TEMPLATE = (
 def write_model(
     directory: Path,
     *,
-    seed: int = 3,
+    seed: int = SEED,
     context_len: int = CONTEXT_LEN,
     extra_specials: tuple[str, ...] = (),
     template: str = TEMPLATE,

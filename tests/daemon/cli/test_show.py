@@ -12,6 +12,7 @@ import pytest
 
 from llmd.api.errors import NotFoundError, TemplateError
 from tests.golden.gguf_layout import write_gguf
+from tests.golden.meta_layout import write_meta
 from tests.golden.models.catalog import tiny_model
 from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 
@@ -48,6 +49,14 @@ def test_shows_a_gguf_file_with_its_format_and_bits(llmd: Llmd, tmp_path: Path) 
     assert lines["name"] == "m"
     assert lines["weights"].endswith("q8_0 (gguf), 8.57 bits each")
     assert lines["files"].split(", ")[:2] == ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
+
+
+def test_shows_a_model_in_metas_layout(llmd: Llmd, tmp_path: Path) -> None:
+    directory = write_meta(tiny_model("llama2-mha"), tmp_path / "meta", pieces=1)
+    known = json.loads(llmd("show", str(directory), "--json").out)["model"]
+    assert (known["architecture"], known["format"], known["reason"]) == ("LlamaForCausalLM", "f32", "")
+    (directory / "consolidated.00.safetensors").rename(directory / "consolidated.00.pth")
+    assert "pickled weights could run code" in llmd("show", str(directory)).out
 
 
 def test_shows_that_a_model_embeds(llmd: Llmd, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, RequestError
 from llmd.embedded.engine import Engine
 from llmd.embedded.generated import Generated
-from tests.serving.model import write_model
+from tests.golden.meta_layout import write_meta
+from tests.golden.models.tiny import TinyModel
+from tests.serving.model import SEED, write_model
 
 QUESTION = "hello"
 
@@ -21,6 +24,16 @@ def test_knows_its_model_its_device_and_its_memory(engine: Engine) -> None:
     (stage,) = engine.loaded.stages
     assert engine.memory_bytes == stage.size_bytes == stage.weight_bytes + stage.kv_bytes + stage.step_bytes
     assert stage.kv_bytes <= 16 << 20
+
+
+def test_a_model_in_metas_layout_answers_the_same(engine: Engine, directory: Path, tmp_path: Path) -> None:
+    case = TinyModel("served", json.loads((directory / "config.json").read_text()), seed=SEED)
+    rewritten = write_meta(case, tmp_path / "meta")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (rewritten / name).write_bytes((directory / name).read_bytes())
+    with Engine.load(rewritten, "reference", kv_dtype="f32", kv_memory=16 << 20) as other:
+        answers = [one.generate(QUESTION, max_tokens=12, temperature=0).text for one in (engine, other)]
+    assert answers[0] == answers[1]
 
 
 def test_the_callback_gets_every_token_and_its_text_is_the_answer(engine: Engine) -> None:

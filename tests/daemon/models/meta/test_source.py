@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.api.errors import CheckpointError
+from llmd.api.errors import CheckpointError, ModelError
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.meta.source import MetaSource
 from llmd.models.open_model import open_model
@@ -18,6 +18,7 @@ from tests.golden.models.catalog import tiny_model
 
 ARCHITECTURES = {name: known for known in llmd_architectures() for name in known.names}
 LLAMA = tiny_model("llama2-mha")
+JUNK: tuple[Any, ...] = (None, -1, 0, 1, 1.5, True, "x", [], {}, {"type": "x"}, 10**30, 1e300)
 
 
 @pytest.fixture
@@ -60,6 +61,22 @@ def test_a_model_is_opened_without_reading_a_weight(write: Any, tmp_path: Path) 
         assert opened.notices == ()
         assert opened.plan.tensor_refs()[0].name == "tok_embeddings.weight"
         assert opened.plan.max_context_len == LLAMA.config["max_position_embeddings"]
+
+
+@pytest.mark.parametrize("write", [write_meta, write_mistral])
+def test_junk_in_any_field_opens_or_gives_a_typed_error(write: Any, tmp_path: Path) -> None:
+    directory = write(LLAMA, tmp_path / "model")
+    right = json.loads((directory / "params.json").read_text())
+    refusals: list[ModelError] = []
+    for name in right:
+        for junk in JUNK:
+            change(directory, **{**right, name: junk})
+            try:
+                open_model(directory, ARCHITECTURES).checkpoint.close()
+            except ModelError as error:
+                refusals.append(error)
+    assert len(refusals) > 50
+    assert all(error.hint and str(directory) in error.message for error in refusals)
 
 
 def test_what_mistrals_models_see_with_is_left_out_and_said(directory: Path) -> None:
