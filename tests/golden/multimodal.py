@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,11 @@ def write_phi4_of_transformers(case: TinyModel, directory: Path) -> Path:
 
 
 def write_vision_language(
-    case: TinyModel, directory: Path, *, architecture: str, below: Rename, tower: Rename
+    case: TinyModel, directory: Path, *, architecture: str, below: Rename, tower: Sequence[str]
 ) -> Path:
-    """A vision tower beside the text model, whose tensors are named by ``below``."""
+    """A vision ``tower`` beside the text model, whose tensors are named by ``below``."""
     tensors: dict[str, Any] = {below(name): stored for name, stored in draw_tensors(case)}
-    for name in ("vision_tower.encoder.layers.0.mlp.fc1.weight", "multi_modal_projector.linear.weight"):
-        tensors[tower(name)] = np.ones((4, 4), np.float32)
+    tensors |= {f"{module}.layers.0.mlp.fc1.weight": np.ones((4, 4), np.float32) for module in tower}
     text = {name: value for name, value in case.config.items() if name != "architectures"}
     config = {
         "architectures": [architecture],
@@ -67,6 +66,11 @@ def as_published(name: str) -> str:
 def as_written_now(name: str) -> str:
     """What transformers names it since."""
     return name if name.startswith("lm_head") else f"model.language_model.{name.removeprefix('model.')}"
+
+
+def as_idefics_names_it(name: str) -> str:
+    """What SmolVLM names it, too."""
+    return name if name.startswith("lm_head") else f"model.text_model.{name.removeprefix('model.')}"
 
 
 def _write(directory: Path, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> Path:

@@ -18,6 +18,8 @@ from tests.golden.expected import nmse, read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import (
+    Rename,
+    as_idefics_names_it,
     as_published,
     as_written_now,
     write_phi4_multimodal,
@@ -27,25 +29,37 @@ from tests.golden.multimodal import (
 
 BOUND = 1e-9
 Write = Callable[[TinyModel, Path], Path]
+VISION = "2 tensors for vision"
 
 
-def seeing(architecture: str, *, now: bool) -> Write:
+def seeing(architecture: str, below: Rename, *tower: str) -> Write:
     return partial(
         write_vision_language,
         architecture=f"{architecture}ForConditionalGeneration",
-        below=as_written_now if now else as_published,
-        tower=(lambda name: f"model.{name}") if now else str,
+        below=below,
+        tower=tower,
     )
+
+
+OLD = (as_published, "vision_tower", "multi_modal_projector")
+NEW = (as_written_now, "model.vision_tower", "model.multi_modal_projector")
+IDEFICS = (as_idefics_names_it, "model.vision_model", "model.connector")
 
 
 MODELS: dict[str, tuple[str, Write, str]] = {
     "phi4 short": ("phi4-mini-short", write_phi4_multimodal, "33 tensors for vision and speech"),
     "phi4 long": ("phi4-mini-long", write_phi4_multimodal, "33 tensors for vision and speech"),
     "phi4 of transformers": ("phi4-mini-long", write_phi4_of_transformers, "1 tensors for vision and speech"),
-    "gemma3": ("gemma3", seeing("Gemma3", now=False), "2 tensors for vision"),
-    "gemma3 written now": ("gemma3-linear-rope", seeing("Gemma3", now=True), "2 tensors for vision"),
-    "mistral3": ("mistral-no-window", seeing("Mistral3", now=False), "2 tensors for vision"),
-    "mistral3 written now": ("mistral-no-window", seeing("Mistral3", now=True), "2 tensors for vision"),
+    "gemma3": ("gemma3", seeing("Gemma3", *OLD), VISION),
+    "gemma3 written now": ("gemma3-linear-rope", seeing("Gemma3", *NEW), VISION),
+    "mistral3": ("mistral-no-window", seeing("Mistral3", *OLD), VISION),
+    "mistral3 written now": ("mistral-no-window", seeing("Mistral3", *NEW), VISION),
+    "llava": ("llama-f16", seeing("Llava", *OLD), VISION),
+    "llava next": ("mistral-window", seeing("LlavaNext", *NEW), VISION),
+    "internvl": ("qwen2-untied", seeing("InternVL", *OLD), VISION),
+    "internvl of qwen3": ("qwen3-tied", seeing("InternVL", *NEW), VISION),
+    "idefics3": ("llama32-tied", seeing("Idefics3", *IDEFICS), VISION),
+    "smolvlm": ("smollm", seeing("SmolVLM", *IDEFICS), VISION),
 }
 each_model = pytest.mark.parametrize(("name", "write", "left_out"), MODELS.values(), ids=MODELS)
 

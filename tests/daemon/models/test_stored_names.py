@@ -5,7 +5,7 @@ import pytest
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.stored_names import renamed, with_stored_names
 from tests.golden.models.catalog import tiny_model
-from tests.golden.multimodal import Rename, as_published, as_written_now
+from tests.golden.multimodal import Rename, as_idefics_names_it, as_published, as_written_now
 from tests.golden.tensors import tensor_shapes
 
 CASE = tiny_model("llama-mqa-biases")
@@ -30,7 +30,7 @@ def test_the_prefix_of_the_model_below_the_head_is_left_out_where_the_checkpoint
     ]
 
 
-@pytest.mark.parametrize("spelled", [as_published, as_written_now])
+@pytest.mark.parametrize("spelled", [as_published, as_written_now, as_idefics_names_it])
 def test_the_text_part_of_a_model_that_sees_is_its_language_model(spelled: Rename) -> None:
     inside = {spelled(name) for name in tensor_shapes(CASE.config)}
     assert names(with_stored_names(PLAN, inside)) == inside

@@ -8,14 +8,20 @@ Exit status 1 where they differ by more than the arithmetic of another machine. 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from functools import partial
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    PreTrainedModel,
+)
 
 from tests.golden.expected import nmse, read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
+from tests.golden.multimodal import as_idefics_names_it, as_published, as_written_now
 from tests.golden.oracle.make_oracle import SAME_NMSE
 from tests.golden.oracle.transformers_model import fix_rope, logits
 from tests.golden.tensors import as_float32, draw_tensors
@@ -29,6 +35,8 @@ EARS = {
     "ext_pw_out_channel": 16, "depthwise_seperable_out_channel": 16, "nemo_conv_channels": 16,
 }  # fmt: skip
 
+SPELLINGS = (str, as_published, as_written_now, as_idefics_names_it)
+
 
 def phi4_multimodal(case: TinyModel) -> PreTrainedModel:
     fields = {key: value for key, value in case.config.items() if key not in ("model_type", "architectures")}
@@ -38,7 +46,7 @@ def phi4_multimodal(case: TinyModel) -> PreTrainedModel:
     return AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
 
 
-def vision_language(model_type: str, tower_type: str, case: TinyModel) -> PreTrainedModel:
+def with_tower(model_type: str, tower_type: str, case: TinyModel) -> PreTrainedModel:
     tower = {**TOWER, "model_type": tower_type}
     config = AutoConfig.for_model(
         model_type, text_config=dict(case.config), vision_config=tower, mm_tokens_per_image=1
@@ -48,15 +56,16 @@ def vision_language(model_type: str, tower_type: str, case: TinyModel) -> PreTra
 
 def fill(model: PreTrainedModel, case: TinyModel) -> None:
     """Give the text part the weights of the case; each must find its place, and no other may be of the layers."""
-    nested = any("language_model" in name for name in model.state_dict())
-    weights: dict[str, Any] = {}
-    for name, stored in draw_tensors(case):
-        below = name.replace("model.", "model.language_model.", 1) if nested else name
-        weights[below] = torch.from_numpy(as_float32(stored))
+    names = model.state_dict().keys()
+    below = next(rename for rename in SPELLINGS if rename("model.norm.weight") in names)
+    weights = {below(name): torch.from_numpy(as_float32(stored)) for name, stored in draw_tensors(case)}
     if case.config["tie_word_embeddings"]:
         weights["lm_head.weight"] = next(iter(weights.values()))
     found = model.load_state_dict(weights, strict=False)
-    senses = ("embed_tokens_extend", "vision_tower", "multi_modal_projector")
+    senses = (
+        "embed_tokens_extend", "vision_tower", "vision_model", "multi_modal_projector", "connector",
+        "image_newline",
+    )  # fmt: skip
     assert not found.unexpected_keys, found.unexpected_keys
     assert all(any(sense in name for sense in senses) for name in found.missing_keys), found.missing_keys
     fix_rope(model, case.context_len)
@@ -68,9 +77,15 @@ def main() -> int:
     for name, build in (
         ("phi4-mini-short", phi4_multimodal),
         ("phi4-mini-long", phi4_multimodal),
-        ("gemma3", lambda case: vision_language("gemma3", "siglip_vision_model", case)),
-        ("gemma3-linear-rope", lambda case: vision_language("gemma3", "siglip_vision_model", case)),
-        ("mistral-no-window", lambda case: vision_language("mistral3", "pixtral", case)),
+        ("gemma3", partial(with_tower, "gemma3", "siglip_vision_model")),
+        ("gemma3-linear-rope", partial(with_tower, "gemma3", "siglip_vision_model")),
+        ("mistral-no-window", partial(with_tower, "mistral3", "pixtral")),
+        ("llama-f16", partial(with_tower, "llava", "clip_vision_model")),
+        ("mistral-window", partial(with_tower, "llava_next", "clip_vision_model")),
+        ("qwen2-untied", partial(with_tower, "internvl", "internvl_vision")),
+        ("qwen3-tied", partial(with_tower, "internvl", "internvl_vision")),
+        ("llama32-tied", partial(with_tower, "idefics3", "idefics3_vision")),
+        ("smollm", partial(with_tower, "smolvlm", "smolvlm_vision")),
     ):
         case, expected = tiny_model(name), read_expected(name)
         model = build(case)

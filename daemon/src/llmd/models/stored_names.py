@@ -19,7 +19,7 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
 
     Classes of transformers with a head put a prefix (``model.``, ``bert.``) before the names of the model below; where
     that model was saved by itself, as those that embed often are, the prefix is missing. In one that also sees or hears, it is
-    the ``language_model``. A matrix beside which an adapter is stored is the adapter's ``base_layer``.
+    the ``language_model`` or ``text_model``. A matrix beside which an adapter is stored is the adapter's ``base_layer``.
     """
     first = next(iter(plan.tensor_refs())).name
     prefix = first.partition(".")[0] + "."
@@ -28,6 +28,7 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
         lambda name: name.removeprefix(prefix),
         lambda name: f"language_model.{name}",
         lambda name: name.replace("model.", "model.language_model.", 1),
+        lambda name: name.replace("model.", "model.text_model.", 1),
     )
     spelled = next((spelling for spelling in spellings if spelling(first) in stored), str)
     changed = renamed(plan, lambda name: _below_adapter(spelled(name), stored))

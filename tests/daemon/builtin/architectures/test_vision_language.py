@@ -34,7 +34,12 @@ def test_what_gemmas_published_configurations_leave_out_is_known() -> None:
     assert (group.window, group.kv_heads, group.head_dim) == (1024, 4, 256)
 
 
-@pytest.mark.parametrize("text", [{"model_type": "qwen2"}, {**MISTRAL, "model_type": "ministral3"}])
+def test_heads_of_keys_that_llama_leaves_out_are_those_of_queries() -> None:
+    text = {"model_type": "llama", "hidden_size": 5120, "num_attention_heads": 40, "num_hidden_layers": 1}
+    assert plan({"text_config": text}, None).groups[0].kv_heads == 40
+
+
+@pytest.mark.parametrize("text", [{"model_type": "gpt2"}, {**MISTRAL, "model_type": "ministral3"}])
 def test_a_text_model_of_another_family_is_unsupported(text: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedModelError, match=r"text_config.model_type is"):
         plan({"text_config": text}, None)

@@ -66,7 +66,7 @@ def _no_weights(directory: Path) -> CheckpointError:
     return CheckpointError(
         "pickled weights could run code and are not read",
         file=str(directory / pickled[0]),
-        hint="write each .pth as safetensors under the same name, its tensors as they are, with torch: "
+        hint="write each .pth as safetensors under the same name, its tensors as they are, with torch and safetensors.torch: "
         'save_file({k: v.clone() for k, v in torch.load("consolidated.00.pth", weights_only=True).items()}, '
         '"consolidated.00.safetensors")',
     )
