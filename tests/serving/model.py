@@ -91,7 +91,7 @@ def write_embedding_model(
 
 
 def byte_tokenizer(texts: tuple[str, ...]) -> dict[str, object]:
-    vocab = {sign: byte for byte, sign in enumerate(_byte_signs())}
+    vocab = {sign: byte for byte, sign in enumerate(byte_signs())}
     specials = [
         {
             "id": 256 + place,
@@ -113,7 +113,7 @@ def byte_tokenizer(texts: tuple[str, ...]) -> dict[str, object]:
     }
 
 
-def _byte_signs() -> list[str]:
+def byte_signs() -> list[str]:
     """GPT-2's character for each byte: itself where printable, else one from U+0100 on."""
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))

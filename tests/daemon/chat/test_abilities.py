@@ -5,6 +5,7 @@ from pathlib import Path
 from llmd.chat.abilities import Abilities, capabilities, read_abilities
 from tests.golden.models.embedding import SCORERS
 from tests.serving.encoder import write_encoder
+from tests.serving.gguf_model import write_gguf_model
 from tests.serving.model import write_embedding_model, write_model
 from tests.serving.reranker import write_reranker
 
@@ -31,6 +32,15 @@ def test_reasoning_is_told_by_the_template(tmp_path: Path) -> None:
 def test_insertion_is_told_by_the_added_tokens(tmp_path: Path) -> None:
     write_model(tmp_path, extra_specials=("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
     assert read_abilities(tmp_path).insert
+
+
+def test_abilities_of_a_gguf_model_are_told_by_its_metadata(tmp_path: Path) -> None:
+    plain = write_gguf_model(tmp_path / "plain.gguf", changes={"tokenizer.chat_template": None})
+    assert read_abilities(plain) == Abilities()
+    marks = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
+    thinks = {"tokenizer.chat_template": "{{ enable_thinking }}", "tokenizer.ggml.tokens": marks}
+    able = write_gguf_model(tmp_path / "able.gguf", changes=thinks)
+    assert read_abilities(able) == Abilities(chat=True, thinking=True, insert=True)
 
 
 def test_files_that_cannot_be_read_promise_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.tools.choice import ToolChoice, prepare_tools
-from tests.serving.model import BOS, TURN_END, TURN_START
+from tests.serving.gguf_model import write_gguf_model
+from tests.serving.model import BOS, TURN_END, TURN_START, write_model
 
 
 def test_conversation_becomes_tokens_with_its_users_specials_as_text(text: ModelText) -> None:
@@ -30,6 +31,18 @@ def test_conversation_becomes_tokens_with_its_users_specials_as_text(text: Model
         TURN_START,
         *b"assistant\n",
     )
+
+
+def test_a_gguf_file_has_the_text_side_that_its_directory_has(
+    tmp_path: Path, renderer: TemplateRenderer
+) -> None:
+    directory = load_model_text(write_model(tmp_path / "d", extra_specials=("<extra>",)), renderer)
+    file = load_model_text(write_gguf_model(tmp_path / "m.gguf"), renderer)
+    prompt = ChatPrompt([{"role": "user", "content": "größer<|im_end|>?"}])
+    assert file.encode_chat(prompt) == directory.encode_chat(prompt)
+    assert file.render_chat(prompt).text == directory.render_chat(prompt).text
+    assert file.stop_ids == directory.stop_ids == (TURN_END,)
+    assert file.tokenizer.vocab_size == directory.tokenizer.vocab_size
 
 
 def test_open_answer_is_continued(text: ModelText) -> None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ModelError, NotFoundError
 from llmd.chat.fill_in_middle import form_of
+from llmd.chat.gguf_text import read_gguf_text
 from llmd.chat.rerankers.reranker_files import ranks
 from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
@@ -42,14 +43,22 @@ def read_abilities(directory: Path) -> Abilities:
         if scores(config) or ranks(directory):
             return Abilities(ranking=True)
         sources = template_sources(directory)
-        added = {token.content for token in read_tokenizer_config(directory).added.values()}
+        fills_in = _fills_in(directory)
     except (ModelError, NotFoundError):
         return Abilities()
     return Abilities(
         chat=bool(sources),
         thinking=any(map(knows_reasoning, sources.values())),
-        insert=form_of(added.__contains__) is not None,
+        insert=fills_in,
     )
+
+
+def _fills_in(directory: Path) -> bool:
+    text = read_gguf_text(directory)
+    if text is not None:
+        return text.fills_in
+    added = {token.content for token in read_tokenizer_config(directory).added.values()}
+    return form_of(added.__contains__) is not None
 
 
 def capabilities(abilities: Abilities) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from llmd.api.errors import TemplateError
 from llmd.chat.templates.template_files import ChatTemplate, load_chat_template
 from llmd.chat.tokenizers.tokenizer import Tokenizer
+from tests.serving.gguf_model import write_gguf_model
 
 Load = Callable[[str], Tokenizer]
 
@@ -47,6 +48,20 @@ def test_additional_templates_stand_beside_the_default(tmp_path: Path, found: Fo
     (tmp_path / "additional_chat_templates").mkdir()
     (tmp_path / "additional_chat_templates/tool_use.jinja").write_text("tools")
     assert (found().source(with_tools=False), found().source(with_tools=True)) == ("plain", "tools")
+
+
+def test_a_gguf_file_brings_its_templates_unless_one_lies_beside_it(tmp_path: Path, found: Found) -> None:
+    changes = {"tokenizer.chat_template": "plain", "tokenizer.chat_template.tool_use": "tools"}
+    write_gguf_model(tmp_path / "m.gguf", changes=changes)
+    assert (found().source(with_tools=False), found().source(with_tools=True)) == ("plain", "tools")
+    (tmp_path / "chat_template.jinja").write_text("own")
+    assert (found().source(with_tools=False), found().source(with_tools=True)) == ("own", "own")
+
+
+def test_a_gguf_file_that_cannot_be_read_is_named(tmp_path: Path, found: Found) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    with pytest.raises(TemplateError, match=r"m\.gguf"):
+        found()
 
 
 def test_model_without_template_points_to_completions(found: Found) -> None:

@@ -12,6 +12,8 @@ from llmd.chat.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from llmd.chat.tokenizers.tiktoken_tokenizer import TiktokenTokenizer
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from tests.corrupt import gguf_bytes
+from tests.serving.gguf_model import write_gguf_model
 
 GOLDEN = Path(__file__).parents[3] / "golden/tokenizers"
 
@@ -63,6 +65,25 @@ def test_mistrals_files_are_read_where_there_is_no_other(copy: Callable[[str], P
     assert load_tokenizer(directory).vocabulary == load("sentencepiece_legacy").vocabulary
     (directory / "tekken.json").write_bytes((GOLDEN / "tekken_mistral/tekken.json").read_bytes())
     assert load_tokenizer(directory).vocabulary == load("tekken_mistral").vocabulary
+
+
+@pytest.mark.parametrize("named_by", ["file", "directory"])
+def test_the_tokenizer_of_a_gguf_model_stands_in_its_file(tmp_path: Path, named_by: str) -> None:
+    file = write_gguf_model(tmp_path / "m.gguf")
+    (tmp_path / "tokenizer.json").write_text("of something else")
+    tokenizer = load_tokenizer(file if named_by == "file" else tmp_path)
+    assert tokenizer.encode("<s>a", add_special=False) == [256, ord("a")]
+
+
+def test_a_gguf_file_with_damaged_tokens_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    tokens = gguf_bytes.listed("tokenizer.ggml.tokens", gguf_bytes.STRING, [gguf_bytes.text(b"\xff")])
+    path.write_bytes(gguf_bytes.gguf([tokens]))
+    with pytest.raises(TokenizerError, match="UTF-8"):
+        load_tokenizer(path)
+    path.write_bytes(b"GGUF")
+    with pytest.raises(TokenizerError, match=r"m\.gguf"):
+        load_tokenizer(path)
 
 
 def test_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from llmd.api.errors import TemplateError
+from llmd.api.errors import CheckpointError, TemplateError
+from llmd.chat.gguf_text import read_gguf_text
 from llmd.chat.json_file import read_file, read_json
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
@@ -51,7 +52,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
-    """The template from ``chat_template.jinja``, ``tokenizer_config.json`` or ``chat_template.json``.
+    """The template from ``chat_template.jinja``, ``tokenizer_config.json``, ``chat_template.json``, or the GGUF file of the model.
 
     Raises:
         TemplateError: the model has none, or a file cannot be read.
@@ -86,7 +87,15 @@ def template_sources(directory: Path) -> dict[str, str]:
     sources = _jinja_files(directory)
     for name in ("tokenizer_config.json", "chat_template.json"):
         sources = _json_file(directory / name) | sources if "default" not in sources else sources
-    return sources
+    return sources if "default" in sources else {**_in_gguf(directory), **sources}
+
+
+def _in_gguf(directory: Path) -> Mapping[str, str]:
+    try:
+        text = read_gguf_text(directory)
+    except CheckpointError as exc:
+        raise TemplateError(exc.message, hint=exc.hint) from exc
+    return text.templates if text is not None else {}
 
 
 def _jinja_files(directory: Path) -> dict[str, str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from llmd.api.errors import TokenizerError
+from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.chat.json_file import read_file
 from llmd.chat.tokenizers.byte_level_bpe import load_vocab_and_merges
+from llmd.chat.tokenizers.gguf.gguf_tokenizer import load_gguf_tokenizer
 from llmd.chat.tokenizers.panics import panics_refused
 from llmd.chat.tokenizers.sentencepiece_tokenizer import load_sentencepiece
 from llmd.chat.tokenizers.tekken_tokenizer import load_tekken
@@ -16,19 +19,30 @@ from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig, read_tokenize
 from llmd.chat.tokenizers.tokenizer_json import load_tokenizer_json
 from llmd.chat.tokenizers.word_piece import load_word_piece
 from llmd.models.files import is_named
+from llmd.models.gguf.model_metadata import gguf_metadata
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
     """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``, else
-    Mistral's ``tekken.json`` or ``tokenizer.model.vN``, else ``vocab.txt``.
+    Mistral's ``tekken.json`` or ``tokenizer.model.vN``, else ``vocab.txt``. That of a model in a GGUF file stands in the file.
 
     A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
 
     Raises:
+        NotFoundError: there is no such directory or file.
         TokenizerError: files are missing, damaged or contradict each other; the message names the file.
     """
-    with panics_refused(f"{directory}: the tokenizer"):
-        return _load(directory)
+    with panics_refused(f"{directory}: the tokenizer"), _as_tokenizer_error():
+        metadata = gguf_metadata(directory)
+        return _load(directory) if metadata is None else load_gguf_tokenizer(metadata, metadata.file)
+
+
+@contextmanager
+def _as_tokenizer_error() -> Iterator[None]:
+    try:
+        yield
+    except CheckpointError as exc:
+        raise TokenizerError(exc.message, hint=exc.hint) from exc
 
 
 def _load(directory: Path) -> Tokenizer:

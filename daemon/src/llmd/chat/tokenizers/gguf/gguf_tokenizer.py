@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.chat.tokenizers.gguf.byte_pairs import load_byte_pairs
 from llmd.chat.tokenizers.gguf.pieces import load_pieces
 from llmd.chat.tokenizers.gguf.vocabulary import GgufVocabulary, read_vocabulary
 from llmd.chat.tokenizers.gguf.word_pieces import load_word_pieces
-from llmd.chat.tokenizers.panics import panics_refused
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 _LOADERS: Mapping[str, Callable[[GgufVocabulary], Tokenizer]] = {
@@ -28,15 +26,12 @@ def load_gguf_tokenizer(metadata: Mapping[str, Any], file: str) -> Tokenizer:
 
     Raises:
         TokenizerError: there is none, it is of a kind that is not known, or it is damaged.
+        CheckpointError: a text of the metadata is none.
     """
-    try:
-        stated = read_vocabulary(metadata, file)
-    except CheckpointError as exc:
-        raise TokenizerError(exc.message, hint=exc.hint) from exc
+    stated = read_vocabulary(metadata, file)
     if stated.model not in _LOADERS:
         raise stated.error(
             f"tokenizer.ggml.model is {stated.model!r}; known are {', '.join(_LOADERS)}",
             "take a model with one of these tokenizers; a newer llmd may know more",
         )
-    with panics_refused(f"{file}: the tokenizer"):
-        return _LOADERS[stated.model](stated)
+    return _LOADERS[stated.model](stated)

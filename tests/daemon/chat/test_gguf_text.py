@@ -1,0 +1,68 @@
+"""Templates and abilities are read from the metadata of a GGUF file, and anew where the file has changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import CheckpointError, TemplateError
+from llmd.chat.gguf_text import read_gguf_text
+from tests.corrupt.gguf_bytes import STRING, U32, gguf, key, listed, text
+
+
+def write(path: Path, *keys: bytes) -> Path:
+    path.write_bytes(gguf(keys))
+    return path
+
+
+def template(name: str, content: str) -> bytes:
+    return key(name, STRING, text(content))
+
+
+def test_templates_have_the_names_of_their_keys(tmp_path: Path) -> None:
+    keys = [template("tokenizer.chat_template", "a"), template("tokenizer.chat_template.tool_use", "b")]
+    names = listed("tokenizer.chat_templates", STRING, [text("tool_use")])
+    found = read_gguf_text(write(tmp_path / "m.gguf", *keys, names))
+    assert found is not None
+    assert found.templates == {"default": "a", "tool_use": "b"}
+
+
+def test_a_file_without_text_has_nothing_of_it(tmp_path: Path) -> None:
+    found = read_gguf_text(write(tmp_path / "m.gguf"))
+    assert found is not None
+    assert (found.templates, found.fills_in) == ({}, False)
+
+
+def test_filling_in_is_told_by_the_tokens(tmp_path: Path) -> None:
+    tokens = [text(token) for token in ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")]
+    found = read_gguf_text(write(tmp_path / "m.gguf", listed("tokenizer.ggml.tokens", STRING, tokens)))
+    assert found is not None
+    assert found.fills_in
+
+
+def test_a_model_of_another_form_has_no_such_text(tmp_path: Path) -> None:
+    assert read_gguf_text(tmp_path) is None
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", template("tokenizer.chat_template", "a"))
+    read_gguf_text(path)
+    write(path, template("tokenizer.chat_template", "b"))
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+    found = read_gguf_text(path)
+    assert found is not None
+    assert found.templates == {"default": "b"}
+
+
+def test_a_template_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", key("tokenizer.chat_template", U32, bytes(4)))
+    with pytest.raises(TemplateError, match="'default' is a int"):
+        read_gguf_text(path)
+
+
+def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").symlink_to("absent")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        read_gguf_text(tmp_path)
