@@ -15,6 +15,7 @@ from llmd.registry.pull import SPARE_BYTES, PullStep, pull
 from llmd.registry.store import Store
 from tests.corrupt import small_model
 from tests.golden.gguf_layout import write_gguf
+from tests.golden.meta_layout import write_mistral
 from tests.golden.models.catalog import tiny_model
 from tests.serving import hub as hubs
 from tests.serving.hub import Repository
@@ -66,6 +67,19 @@ def test_a_pulled_model_is_a_plain_directory_of_the_store(
     assert contents(models / NAME) == contents(original)
     (model,) = Store(models, {}).list()
     assert (model.name, model.source, model.commit, model.reason) == (NAME, NAME, hubs.COMMIT, "")
+
+
+def test_a_model_in_mistrals_layout_is_pulled_where_there_is_no_other(
+    hub: hubs.Hub, library: Library, models: Path, tmp_path: Path
+) -> None:
+    mistral = write_mistral(tiny_model("mistral-no-window"), tmp_path / "mistral")
+    (mistral / "tekken.json").write_text("{}")
+    (mistral / "README.md").write_text("not needed")
+    hub.repositories[NAME] = Repository.of(mistral)
+    run(hub, library)
+    assert contents(models / NAME).keys() == contents(mistral).keys() - {"README.md"}
+    (model,) = Store(models, {}).list()
+    assert (model.architecture, model.reason) == ("MistralForCausalLM", "")
 
 
 def test_only_what_is_needed_is_asked_for(hub: hubs.Hub, library: Library) -> None:

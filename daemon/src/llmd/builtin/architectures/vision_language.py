@@ -17,7 +17,7 @@ VISION = LeftOut(
 )
 
 TextPlan = Callable[[Config, int | None], ModelPlan]
-Sizes = Mapping[str, float]
+Sizes = Mapping[str, int]
 
 QWEN: Sizes = {
     "vocab_size": 151936,
