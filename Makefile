@@ -3,10 +3,10 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
-NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp')
+NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format stubs bench bench-serve oracle guide guide-continue guide-eval
+.PHONY: help setup demo test check format stubs bench bench-cpu bench-serve oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -38,10 +38,12 @@ format: setup  ## rewrite what `check` would complain about and can be mended by
 stubs: setup  ## write the type stubs of the extension anew
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
-bench: setup .venv-bench/.made  ## measure beside llama.cpp; results go to bench/results
-	@$(RUN) -m bench
+bench: bench-cpu bench-serve  ## measure everything that is measured beside llama.cpp
 
-bench-serve: setup .bench-llama-server/.made  ## measure the daemon beside llama.cpp's server, under load
+bench-cpu: setup .bench-llama-cpp/.made  ## measure the CPU backend beside llama.cpp; OPTIONS="SHAPE --profile full"
+	@$(RUN) -m bench.cpu $(OPTIONS)
+
+bench-serve: setup .bench-llama-cpp/.made  ## measure the daemon beside llama.cpp's server, under load
 	@$(RUN) -m bench.serving
 
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
@@ -66,13 +68,14 @@ guide-eval: setup  ## score the built-in model on questions that it was not trai
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-guide/.made: guide/requirements.txt
 .venv-bench/.made: bench/requirements.txt
-.venv-bench-serving/.made: bench/requirements-serving.txt
-.venv-oracle/.made .venv-guide/.made .venv-bench/.made .venv-bench-serving/.made:
+# llama-cpp-python brings its Python alone: its library is built below, as each measurement needs it.
+.venv-bench/.made: export CMAKE_ARGS = -DLLAMA_BUILD=OFF
+.venv-oracle/.made .venv-guide/.made .venv-bench/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
 	@touch $@
 
-# llama.cpp's own server, of the package that `make bench` compares with; cmake and ninja are the workspace's.
-.bench-llama-server/.made: bench/requirements.txt bench/llama_server.py .venv-bench-serving/.made
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-bench-serving/bin/python -m bench.llama_server $(@D)
+# llama.cpp for each instruction set, and its own server; cmake and ninja are the workspace's.
+.bench-llama-cpp/.made: bench/llama_cpp_build.py bench/llama_cpp_source.py bench/amx_tile_config.h .venv-bench/.made
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-bench/bin/python -m bench.llama_cpp_build $(@D)
 	@touch $@

@@ -16,10 +16,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from bench.checkpoint import write_checkpoint
+from bench.checkpoint import checkpoint_directory, write_checkpoint
 from bench.loop_cost import ANSWER_LEN, answer_all, http_request
 from bench.servers import cpu_s, llmd_server
-from bench.serving import MODELS
 from bench.shapes import SHAPES
 from bench.vocabulary import write_tokenizer
 from llmd.api.messages import Load, SamplingParams, StopParams, Submit
@@ -34,7 +33,7 @@ TEMPERATURE, TOP_P, TOP_K = 0.8, 0.9, 40
 
 def main(shape: str = "llama-100m") -> None:
     """Print one JSON object; times in milliseconds of processor time for one step of 16 streams."""
-    directory = write_checkpoint(SHAPES[shape], MODELS / shape)
+    directory = write_checkpoint(SHAPES[shape], checkpoint_directory(SHAPES[shape]))
     write_tokenizer(SHAPES[shape].vocab, directory)
     front = front_ms(directory)
     loop, device = engine_ms(directory)

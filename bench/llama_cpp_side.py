@@ -1,6 +1,7 @@
 """The peer's side: llama.cpp through llama-cpp-python, in an environment of its own (bench/requirements.txt).
 
-Called as ``python -m bench.llama_cpp_side SHAPE GGUF THREADS``; answers requests as `bench.worker` describes.
+Called as ``python -m bench.llama_cpp_side GGUF THREADS``; answers requests as `bench.worker` describes. The build is the one
+that ``LLAMA_CPP_LIB_PATH`` names (`bench.llama_cpp_build`).
 """
 
 from __future__ import annotations
@@ -8,70 +9,111 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
 import llama_cpp
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.gguf_file import write_gguf
-from bench.shapes import SHAPES
-from bench.worker import Measured, answer_requests
+from bench.worker import answer
+
+BATCH = 2048
+"""Tokens of one call; the library computes 512 of them at once, its own choice."""
 
 
 class Peer:
-    """A loaded model of the peer."""
+    """A loaded model of the peer; see `bench.worker.Model`."""
 
-    def __init__(self, path: Path, threads: int) -> None:
+    def __init__(self, path: str, threads: int) -> None:
         llama_cpp.llama_backend_init()
         silent = llama_cpp.llama_log_callback(lambda *_: None)
         llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
         self._silent = silent  # the library calls it for as long as it lives
         began = time.perf_counter()
-        options = llama_cpp.llama_model_default_params()
-        # Its AMX kernels end the process on virtual machines that offer AMX (seen with 0.3.36); the other extra
-        # buffers repack 4-bit types, which are not measured here, so nothing else is lost.
-        options.use_extra_bufts = False
-        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), options)
-        context = llama_cpp.llama_context_default_params()
-        context.n_ctx, context.n_batch, context.n_ubatch = 2048, 512, 512
-        context.n_threads = context.n_threads_batch = threads
-        context.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
-        self._context = llama_cpp.llama_init_from_model(self._model, context)
-        self._batch = llama_cpp.llama_batch_init(2048, 0, 1)
-        self._position = 0
+        self._model = llama_cpp.llama_model_load_from_file(
+            path.encode(), llama_cpp.llama_model_default_params()
+        )
+        self._vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self._model))
+        self._threads = threads
+        self._context: Any = None
+        self._made = (0, 0)
+        self._batch = llama_cpp.llama_batch_init(BATCH, 0, 1)
+        self._last: list[int] = []
+        self._length = 0
         self.load_s = time.perf_counter() - began
 
-    def measure(self, prompt: list[int], num_decode: int) -> Measured:
-        """Prefill the prompt, then decode greedily."""
-        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self._context), 1)
-        self._position = 0
+    def open(self, prompts: list[list[int]], room: int) -> float:
+        self._length = len(prompts[0])
+        assert all(len(prompt) == self._length for prompt in prompts)
+        self._prepare(len(prompts), self._length + room)
         began = time.perf_counter()
-        token = self._decode(prompt)
-        prefilled = time.perf_counter()
-        for _ in range(num_decode):
-            token = self._decode([token])
-        return Measured(prefilled - began, time.perf_counter() - prefilled)
+        rows = [
+            (token, place, number, place == self._length - 1)
+            for number, prompt in enumerate(prompts)
+            for place, token in enumerate(prompt)
+        ]
+        self._last = [
+            token for at in range(0, len(rows), BATCH) for token in self._run(rows[at : at + BATCH])
+        ]
+        return time.perf_counter() - began
 
-    def _decode(self, tokens: list[int]) -> int:
+    def decode(self, count: int) -> float:
+        began = time.perf_counter()
+        for _ in range(count):
+            self._last = self._run(
+                [(token, self._length, number, True) for number, token in enumerate(self._last)]
+            )
+            self._length += 1
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        self._last = []
+
+    def logits(self, tokens: list[int], path: str) -> None:
+        self._prepare(1, len(tokens))
+        found = np.empty((len(tokens), self._vocab), np.float32)
+        for place, token in enumerate(tokens):
+            self._run([(token, place, 0, True)])
+            found[place] = self._row(0)
+        np.save(path, found)
+
+    def _prepare(self, num_sequences: int, length: int) -> None:
+        """An empty context for sequences of a length, anew only where there is none like it."""
+        if self._context is not None and self._made == (num_sequences, length):
+            llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self._context), True)
+            return
+        if self._context is not None:
+            llama_cpp.llama_free(self._context)
+        options = llama_cpp.llama_context_default_params()
+        options.n_ctx = num_sequences * (-(-length // 256) * 256)  # it rounds each sequence up to that itself
+        options.n_batch, options.n_seq_max = BATCH, num_sequences
+        options.n_threads = options.n_threads_batch = self._threads
+        options.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        self._context = llama_cpp.llama_init_from_model(self._model, options)
+        assert self._context is not None
+        self._made = (num_sequences, length)
+
+    def _run(self, rows: Sequence[tuple[int, int, int, bool]]) -> list[int]:
+        """Compute rows of (token, position, sequence, whether it draws); returns the likeliest of those that draw."""
         batch = self._batch
-        batch.n_tokens = len(tokens)
-        for row, token in enumerate(tokens):
-            batch.token[row], batch.pos[row] = token, self._position + row
-            batch.n_seq_id[row], batch.seq_id[row][0] = 1, 0
-            batch.logits[row] = row == len(tokens) - 1
-        self._position += len(tokens)
+        batch.n_tokens = len(rows)
+        for row, (token, position, sequence, draws) in enumerate(rows):
+            batch.token[row], batch.pos[row], batch.logits[row] = token, position, draws
+            batch.n_seq_id[row], batch.seq_id[row][0] = 1, sequence
         status = llama_cpp.llama_decode(self._context, batch)
         assert status == 0, f"llama_decode returned {status}"
-        vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self._model))
-        logits = llama_cpp.llama_get_logits_ith(self._context, -1)
-        return int(np.ctypeslib.as_array(logits, (vocab,)).argmax())
+        return [int(self._row(row).argmax()) for row, (*_, draws) in enumerate(rows) if draws]
+
+    def _row(self, row: int) -> NDArray[np.float32]:
+        logits = llama_cpp.llama_get_logits_ith(self._context, row)
+        return np.ctypeslib.as_array(logits, (self._vocab,))
 
 
 def main() -> None:
-    shape, path, threads = SHAPES[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
-    write_gguf(shape, path)
-    peer = Peer(path, threads)
-    answer_requests(peer.measure, peer.load_s)
+    peer = Peer(sys.argv[1], int(sys.argv[2]))
+    build = llama_cpp.llama_print_system_info().decode()
+    answer(peer, {"load_s": peer.load_s, "version": llama_cpp.__version__, "build": build})
 
 
 if __name__ == "__main__":

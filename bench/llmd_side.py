@@ -1,40 +1,102 @@
-"""Our side: ``python -m bench.llmd_side DIRECTORY DEVICE QUANT``; answers requests as `bench.worker` describes."""
+"""Our side: ``python -m bench.llmd_side SETTINGS``, a line of JSON; answers requests as `bench.worker` describes."""
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from bench.worker import Measured, answer_requests
+import msgspec
+import numpy as np
+
+from bench.worker import answer
 from llmd.api.messages import Load, SamplingParams, StopParams, Submit
-from llmd.engine.composition import loader_for
+from llmd.engine.composition import make_host
 from llmd.engine.core import EngineCore
+from llmd.engine.loading import LoadedModel, load_model
+from llmd_backend_cpu.device import CpuDevice
 
 
-def measure(core: EngineCore, prompt: list[int], num_decode: int) -> Measured:
-    """Prefill the prompt, then decode greedily, each through the whole loop: scheduler, pager, sampler."""
-    stop = StopParams(max_tokens=num_decode + 1)
-    core.submit(Submit(1, tuple(prompt), SamplingParams(seed=0, temperature=0.0), stop))
-    began = time.perf_counter()
-    while not core.step().tokens:
-        pass
-    prefilled = time.perf_counter()
-    while core.busy:
-        core.step()
-    return Measured(prefilled - began, time.perf_counter() - prefilled)
+class Settings(msgspec.Struct, frozen=True):
+    """What to load, and how. ``isa`` None is the machine's best."""
+
+    directory: str
+    quant: str | None
+    cache: str
+    context_len: int
+    slots: int
+    kv_memory: int
+    threads: int
+    isa: str | None = None
+
+
+def load(settings: Settings) -> LoadedModel:
+    """Load as the engine process does, on a CPU device of that instruction set and number of threads."""
+    message = Load(
+        settings.directory,
+        device="cpu",
+        context_len=settings.context_len,
+        slots=settings.slots,
+        quant=settings.quant,
+        kv_memory=settings.kv_memory,
+    )
+    architectures = make_host(Path(settings.cache)).architectures()
+    return load_model(
+        message, architectures, lambda _: CpuDevice(settings.isa, settings.threads), lambda _: None
+    )
+
+
+class Sequences:
+    """See `bench.worker.Model`; through the whole loop of scheduler, pager and sampler."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._ids = iter(range(1, sys.maxsize))
+        self._open: list[int] = []
+
+    def open(self, prompts: list[list[int]], room: int) -> float:
+        # While the last prompts are read the first ones grow already, by a token a step at most.
+        stop = StopParams(max_tokens=room + len(prompts))
+        sampling = SamplingParams(seed=0, temperature=0.0)
+        self._open = [next(self._ids) for _ in prompts]
+        began = time.perf_counter()
+        for request_id, prompt in zip(self._open, prompts, strict=True):
+            self._core.submit(Submit(request_id, tuple(prompt), sampling, stop))
+        waiting = set(self._open)
+        while waiting:
+            waiting -= {output.request_id for output in self._core.step().tokens}
+        return time.perf_counter() - began
+
+    def decode(self, count: int) -> float:
+        began = time.perf_counter()
+        for _ in range(count):
+            num_tokens = len(self._core.step().tokens)
+            assert num_tokens == len(self._open), f"{num_tokens} of {len(self._open)} sequences drew a token"
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        for request_id in self._open:
+            self._core.cancel(request_id)
+        self._open = []
+
+    def logits(self, tokens: list[int], path: str) -> None:
+        np.save(path, self._core.forward(np.array(tokens)))
 
 
 def main() -> None:
-    directory, device, quant = sys.argv[1], sys.argv[2], sys.argv[3]
-    with tempfile.TemporaryDirectory() as cache:
-        load = Load(
-            directory, device=device, context_len=2048, slots=1, quant=None if quant == "none" else quant
-        )
-        model = loader_for(Path(cache))(load, lambda _: None)
-        answer_requests(lambda prompt, count: measure(model.core, prompt, count), model.loaded.load_s)
-        model.close()
+    settings = msgspec.json.decode(sys.argv[1], type=Settings)
+    model = load(settings)
+    loaded = model.loaded
+    if settings.quant not in {None, *loaded.formats}:
+        sys.exit(f"the CPU backend does not compute with {settings.quant}: {'; '.join(loaded.notices)}")
+    facts = {
+        "load_s": loaded.load_s,
+        "formats": loaded.formats,
+        "weight_bytes": sum(stage.weight_bytes for stage in loaded.stages),
+        "kv_bytes": sum(stage.kv_bytes for stage in loaded.stages),
+    }
+    answer(Sequences(model.core), facts)
+    model.close()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+
+from bench.servers import cpu_s, family, reaped_cpu_s
 
 INTERESTING = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
@@ -16,5 +19,29 @@ def describe() -> str:
         fields.setdefault(key.strip(), value.strip())
     flags = [flag for flag in INTERESTING if flag in fields.get("flags", fields.get("Features", "")).split()]
     name = fields.get("model name", "unknown CPU")
-    family = f"family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
-    return f"{name} ({family}), {len(os.sched_getaffinity(0))} CPUs, {' '.join(flags)}"
+    kind = f"family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
+    return f"{name} ({kind}), {len(os.sched_getaffinity(0))} CPUs, {' '.join(flags)}"
+
+
+class Occupation:
+    """How much of the processors went to others since this was made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._busy_s, self._own_s = busy_s(), own_s()
+
+    def of_others(self) -> float:
+        """As a share of all processors; those that this process has started are not others."""
+        elapsed_s = (time.monotonic() - self._began) * len(os.sched_getaffinity(0))
+        return max(0.0, (busy_s() - self._busy_s - (own_s() - self._own_s)) / elapsed_s)
+
+
+def busy_s() -> float:
+    """Seconds that the processors have not been idle since the system started: proc(5), without idle and iowait."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def own_s() -> float:
+    """Processor time of this process and of all that it has started."""
+    return sum(cpu_s(pid) + reaped_cpu_s(pid) for pid in family(os.getpid()))

@@ -20,18 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.checkpoint import write_checkpoint
+from bench.checkpoint import checkpoint_directory, write_checkpoint
 from bench.machine import describe
+from bench.peer import PEER_SERVER, make_gguf, peer_version
 from bench.servers import Server, llama_server, llmd_server
 from bench.serving_report import Measured, report
 from bench.shapes import SHAPES, Shape
 from bench.vocabulary import write_tokenizer
 
-ROOT = Path(__file__).parents[1]
-MODELS = ROOT / ".bench-models"
-PEER = ROOT / ".bench-llama-server"
-PEER_PYTHON = ROOT / ".venv-bench-serving" / "bin" / "python"
-RESULTS = ROOT / "bench" / "results"
+RESULTS = Path(__file__).parent / "results"
 SLOTS = 16
 CONTEXT_LEN = 1024
 
@@ -95,7 +92,7 @@ def main() -> None:
     measured = Measured(
         shape=shape.name,
         machine=f"{now:%Y-%m-%d}, {describe()}; {threads} threads each, {arguments.rounds} interleaved rounds.",
-        peer_version=(PEER / "version").read_text(),
+        peer_version=peer_version(),
         peer_waiting=waiting,
         results=results,
         memory=memory,
@@ -107,17 +104,15 @@ def main() -> None:
 
 def prepare(shape: Shape) -> tuple[Path, Path]:
     """The model as a directory with a tokenizer, and as a GGUF file."""
-    directory = write_checkpoint(shape, MODELS / shape.name)
+    directory = write_checkpoint(shape, checkpoint_directory(shape))
     write_tokenizer(shape.vocab, directory)
-    path = MODELS / f"{shape.name}.q8_0.gguf"
-    subprocess.run([str(PEER_PYTHON), "-m", "bench.gguf_file", shape.name, str(path)], check=True)
-    return directory, path
+    return directory, make_gguf(directory, "Q8_0", directory.with_name(f"{directory.name}.Q8_0.gguf"))
 
 
 def open_peer(gguf: Path, threads: int, waiting: str) -> AbstractContextManager[Server]:
     """llama.cpp's server on the model."""
     return llama_server(
-        PEER / "llama-server", gguf, slots=SLOTS, context_len=CONTEXT_LEN, threads=threads, waiting=waiting
+        PEER_SERVER, gguf, slots=SLOTS, context_len=CONTEXT_LEN, threads=threads, waiting=waiting
     )
 
 

@@ -43,7 +43,7 @@ def report(measured: Measured) -> str:
         "",
         measured.machine,
         "`llmd serve --quant q8 --slots 16` (CPU backend, int8 groups of 64, f16 KV) and `llama-server` of llama-cpp-python",
-        f"{measured.peer_version} (Q8_0, f16 KV, `--parallel 16`, continuous batching, flash attention, no AMX, threads that wait",
+        f"{measured.peer_version} (Q8_0, f16 KV, `--parallel 16`, continuous batching, flash attention, threads that wait",
         f"`{measured.peer_waiting}`, which is the better way here). Load: `llmd bench serve` over HTTP, greedy, answers of full",
         "length. Medians of the rounds. The ratio says how many times better llmd is (rates: ours over theirs; times: theirs",
         "over ours): the median of the rounds' ratios (min–max).",

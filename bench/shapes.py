@@ -1,13 +1,18 @@
-"""Shapes of models that are measured with random weights."""
+"""Shapes of models that are measured with random weights, each as one of the families that both sides know."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["llama", "qwen3", "phi3"]
+_CLASSES = {"llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM", "phi3": "Phi3ForCausalLM"}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A Llama: untied where ``tied`` is false."""
+    """A decoder: ``qwen3`` normalises queries and keys by head, ``phi3`` has its projections fused."""
 
     name: str
     hidden: int
@@ -18,34 +23,71 @@ class Shape:
     ffn: int
     vocab: int
     tied: bool = True
+    family: Family = "llama"
+    context: int = 4096
+    rope_theta: float = 10000.0
+    rotary: float = 1.0
+
+    @property
+    def kv_token_bytes(self) -> int:
+        """Bytes of a token's keys and values in float16."""
+        return 2 * 2 * self.layers * self.kv_heads * self.head_dim
+
+    @property
+    def products(self) -> int:
+        """Weights that each token is multiplied by, those of the head left out."""
+        return sum(
+            math.prod(dims) for name, dims in self.tensors().items() if len(dims) == 2 and ".layers." in name
+        )
+
+    @property
+    def head_products(self) -> int:
+        """Weights that each token is multiplied by whose logits are wanted."""
+        return self.vocab * self.hidden
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """Checkpoint tensors by Hugging Face name."""
-        q_width, kv_width = self.heads * self.head_dim, self.kv_heads * self.head_dim
         shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab, self.hidden)}
         for layer in range(self.layers):
             at = f"model.layers.{layer}."
-            shapes |= {
-                at + "input_layernorm.weight": (self.hidden,),
-                at + "self_attn.q_proj.weight": (q_width, self.hidden),
-                at + "self_attn.k_proj.weight": (kv_width, self.hidden),
-                at + "self_attn.v_proj.weight": (kv_width, self.hidden),
-                at + "self_attn.o_proj.weight": (self.hidden, q_width),
-                at + "post_attention_layernorm.weight": (self.hidden,),
-                at + "mlp.gate_proj.weight": (self.ffn, self.hidden),
-                at + "mlp.up_proj.weight": (self.ffn, self.hidden),
-                at + "mlp.down_proj.weight": (self.hidden, self.ffn),
-            }
+            shapes |= {at + name + ".weight": dims for name, dims in self._layer_tensors().items()}
         shapes["model.norm.weight"] = (self.hidden,)
         if not self.tied:
             shapes["lm_head.weight"] = (self.vocab, self.hidden)
         return shapes
 
+    def _layer_tensors(self) -> dict[str, tuple[int, ...]]:
+        q_width, kv_width = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        norms: dict[str, tuple[int, ...]] = {
+            "input_layernorm": (self.hidden,),
+            "post_attention_layernorm": (self.hidden,),
+        }
+        outputs = {
+            "self_attn.o_proj": (self.hidden, q_width),
+            "mlp.down_proj": (self.hidden, self.ffn),
+        }
+        if self.family == "phi3":
+            return norms | {
+                "self_attn.qkv_proj": (q_width + 2 * kv_width, self.hidden),
+                "mlp.gate_up_proj": (2 * self.ffn, self.hidden),
+                **outputs,
+            }
+        if self.family == "qwen3":
+            norms |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
+        return norms | {
+            "self_attn.q_proj": (q_width, self.hidden),
+            "self_attn.k_proj": (kv_width, self.hidden),
+            "self_attn.v_proj": (kv_width, self.hidden),
+            "mlp.gate_proj": (self.ffn, self.hidden),
+            "mlp.up_proj": (self.ffn, self.hidden),
+            **outputs,
+        }
+
     def config(self) -> dict[str, object]:
         """``config.json``."""
         return {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
+            "architectures": [_CLASSES[self.family]],
+            "model_type": self.family,
             "hidden_size": self.hidden,
             "num_hidden_layers": self.layers,
             "num_attention_heads": self.heads,
@@ -56,15 +98,18 @@ class Shape:
             "tie_word_embeddings": self.tied,
             "hidden_act": "silu",
             "rms_norm_eps": 1e-5,
-            "rope_theta": 10000.0,
-            "max_position_embeddings": 4096,
+            "rope_theta": self.rope_theta,
+            "partial_rotary_factor": self.rotary,
+            "max_position_embeddings": self.context,
         }
 
 
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("llama-1b", 2048, 16, 32, 8, 64, 8192, 32000),
+        Shape("llama-1b", 2048, 16, 32, 8, 64, 8192, 32000, context=32768),
         Shape("llama-100m", 768, 12, 12, 4, 64, 2048, 16000),
+        Shape("qwen3-4b", 2560, 36, 32, 8, 128, 9728, 151936, family="qwen3", context=32768, rope_theta=1e6),
+        Shape("phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, family="phi3", context=32768, rotary=0.75),
     )
 }

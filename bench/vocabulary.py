@@ -14,6 +14,7 @@ from string import ascii_letters
 
 END = "<|end|>"
 NUM_BYTES = 256
+MOST_TOKENS = NUM_BYTES + len(ascii_letters) ** 2 + len(ascii_letters) ** 3 + 1
 
 
 def byte_signs() -> list[str]:

@@ -1,0 +1,152 @@
+"""What quantising costs: the error of weights, and how far the next token's distribution moves."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from bench.cpu_rounds import Party
+from guide.questions import EVALUATION, read
+from guide.tokens import Encoder
+from guide.topics import load
+from guide.turns import Conversation, Turn
+from llmd.api.program import Program
+from llmd.api.tensors import Format, TensorRef, Weight
+from llmd.builtin.guide import guide_directory
+from llmd.engine.composition import make_host
+from llmd.models.formats.dequantization import dequantize
+from llmd.models.lowering import lower
+from llmd.models.open_model import OpenModel, open_model
+from llmd.models.plain_formats import to_float32
+from llmd.models.weight_formats import QUANTIZED_OPS, format_policy, weight_bytes
+from llmd.models.weight_source import CheckpointSource
+
+ROWS = 256
+"""Rows of each matrix that are compared with what they were quantised from."""
+QUESTIONS = 32
+RANDOM_TOKENS = 96
+
+
+@dataclass(frozen=True)
+class Text:
+    """Tokens, and the places after which the next token counts."""
+
+    tokens: list[int]
+    scored: list[int]
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Means over positions, in nats: from the distribution of the unrounded model, and that distribution's entropy.
+
+    ``same_best`` is the share of positions whose likeliest token stays the same.
+    """
+
+    kl: float
+    entropy: float
+    same_best: float
+
+
+def guide_texts() -> list[Text]:
+    """Questions of the guide's evaluation with their answers. It knows what to answer: most of what can move is in the questions."""
+    encoder, book = Encoder(Tokenizer.from_file(str(guide_directory() / "tokenizer.json"))), load()
+    questions = read(EVALUATION)
+    texts = []
+    for question in questions[:: len(questions) // QUESTIONS][:QUESTIONS]:
+        turn = Turn(question.ask, question.answer(book))
+        example = encoder.example(Conversation("", (turn,)), loose=False)
+        texts.append(Text(example.ids, list(range(len(example.ids) - 1))))
+    return texts
+
+
+def random_texts(vocab: int) -> list[Text]:
+    """One text of random tokens; what a model expects after the first few says nothing of it."""
+    tokens = np.random.default_rng(0).integers(0, vocab, RANDOM_TOKENS).tolist()
+    return [Text(tokens, list(range(8, RANDOM_TOKENS)))]
+
+
+def compare(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> Divergence:
+    """Divergence of logits ``[positions, vocab]`` from others."""
+    p, q = log_softmax(wanted), log_softmax(found)
+    weights = np.exp(p)
+    return Divergence(
+        kl=float((weights * (p - q)).sum(axis=1).mean()),
+        entropy=float(-(weights * p).sum(axis=1).mean()),
+        same_best=float((wanted.argmax(axis=1) == found.argmax(axis=1)).mean()),
+    )
+
+
+def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Log-probabilities of each row."""
+    wide = logits.astype(np.float64)
+    wide -= wide.max(axis=1, keepdims=True)
+    normalized: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
+    return normalized
+
+
+def scored_logits(side: Party, texts: Sequence[Text]) -> NDArray[np.float32]:
+    """Logits of the scored places of every text, in order."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="llmd-logits-") as folder:
+        path = Path(folder) / "logits.npy"
+        for text in texts:
+            side.call("logits", text.tokens, str(path))
+            found.append(np.load(path)[text.scored])
+    return np.concatenate(found)
+
+
+def weight_error(directory: Path, quant: Format) -> float:
+    """Squared error of what llmd quantises a model's matrices to, over the squares of the matrices (NMSE)."""
+    error = total = 0.0
+    with opened(directory) as model:
+        source = CheckpointSource(model.checkpoint)
+        for weight in factors(model, quant):
+            first, last = weight.ref.rows or (0, weight.ref.shape[0])
+            part = TensorRef(weight.ref.name, weight.ref.shape, (first, min(last, first + ROWS)))
+            stored = model.checkpoint.tensors[weight.ref.name].format
+            assert stored is not None
+            wanted = to_float32(source.read(Weight(part, stored)).data, stored).astype(np.float64)
+            found = dequantize(source.read(Weight(part, weight.format)))
+            error += float(((found - wanted) ** 2).sum())
+            total += float((wanted**2).sum())
+    return error / total
+
+
+def read_bytes(directory: Path, quant: Format) -> int:
+    """Bytes of the matrices that every token multiplies by."""
+    with opened(directory) as model:
+        return sum(weight_bytes(weight) for weight in factors(model, quant))
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[OpenModel]:
+    """A model directory, with the installed architectures."""
+    with tempfile.TemporaryDirectory(prefix="llmd-cache-") as cache:
+        model = open_model(directory, make_host(Path(cache)).architectures())
+    try:
+        yield model
+    finally:
+        model.checkpoint.close()
+
+
+def factors(model: OpenModel, quant: Format) -> list[Weight]:
+    """What linear operations and the head multiply by, each matrix once."""
+    plan = model.plan
+    formats = format_policy(model.checkpoint, ("f32", "f16", "bf16", quant), quant)
+    program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
+    used = {
+        index
+        for instruction in program.instructions
+        for slotted in instruction.ops
+        if slotted.op.kind in QUANTIZED_OPS
+        for index in slotted.weights
+        if index is not None
+    }
+    return [program.weights[index] for index in sorted(used) if len(program.weights[index].ref.shape) == 2]

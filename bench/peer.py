@@ -1,0 +1,47 @@
+"""llama.cpp as every measurement uses it: its builds, its environment, and models in its form."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
+PEER_BUILDS = ROOT / ".bench-llama-cpp"
+PEER_SERVER = PEER_BUILDS / "native" / "llama-server"
+
+
+def peer_version() -> str:
+    """That of the package that it was built from."""
+    return (PEER_BUILDS / "version").read_text().strip()
+
+
+def peer_environment(build: str) -> dict[str, str]:
+    """What tells llama-cpp-python which build to take."""
+    return {"LLAMA_CPP_LIB_PATH": str(PEER_BUILDS / build)}
+
+
+def run_peer(module: str, *arguments: str) -> str:
+    """What a module prints in the peer's environment.
+
+    Raises:
+        RuntimeError: it fails; with the end of what it said.
+    """
+    done = subprocess.run(
+        [str(PEER_PYTHON), "-m", module, *arguments],
+        env=os.environ | peer_environment("native"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def make_gguf(directory: Path, kind: str, file: Path) -> Path:
+    """A checkpoint as a GGUF file of one of llama.cpp's types, unless it is there already."""
+    if not file.exists():
+        run_peer("bench.gguf_file", str(directory), str(file), kind)
+    return file

@@ -1,0 +1,80 @@
+"""The machine's own limits, in a process of its own: ``python -m bench.probe BYTES THREADS``; see `bench.worker`.
+
+The loops are ``probe.cpp``, built for the processor that runs them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.worker import answer
+
+SOURCE = Path(__file__).with_name("probe.cpp")
+AHEAD = (0, 512, 1024, 2048, 4096)
+"""Bytes that a reader may prefetch ahead; which is best depends on the processor."""
+PEAKS = {"AVX2": "probe_avx2", "VNNI": "probe_vnni", "AMX": "probe_amx"}
+
+
+class Probe:
+    """Reads memory of a size again and again, and multiplies integers."""
+
+    def __init__(self, library: ctypes.CDLL, num_bytes: int, threads: int) -> None:
+        library.probe_memory.restype = ctypes.c_void_p
+        address = library.probe_memory(ctypes.c_size_t(num_bytes))
+        if not address:
+            raise MemoryError(f"the system refused {num_bytes} bytes to read")
+        self._memory = ctypes.c_void_p(address)
+        self._num_bytes, self._threads = num_bytes, threads
+        self._functions = {name: self._function(library, symbol) for name, symbol in PEAKS.items()}
+        library.probe_read.restype = ctypes.c_double
+        self._library = library
+        rates = {ahead: statistics.median(self._read(ahead) for _ in range(3)) for ahead in AHEAD}
+        self._best = sorted(AHEAD, key=rates.__getitem__)[-2:]
+
+    def read(self) -> float:
+        """Bytes per second, the better of the two best ways of reading."""
+        return max(self._read(ahead) for ahead in self._best)
+
+    def integers(self) -> dict[str, float]:
+        """Operations per second of 8-bit integers by instruction set; those that this processor lacks left out."""
+        rates = {name: max(probe() for _ in range(3)) for name, probe in self._functions.items()}
+        return {name: rate for name, rate in rates.items() if rate}
+
+    def ahead(self) -> list[int]:
+        """The two best distances."""
+        return list(self._best)
+
+    def _read(self, ahead: int) -> float:
+        rate: float = self._library.probe_read(
+            self._memory, ctypes.c_size_t(self._num_bytes), self._threads, ahead
+        )
+        return rate
+
+    def _function(self, library: ctypes.CDLL, symbol: str) -> Callable[[], float]:
+        function = library[symbol]
+        function.restype = ctypes.c_double
+        return lambda: float(function(self._threads))
+
+
+def build(folder: Path) -> ctypes.CDLL:
+    """Compile the loops for this processor."""
+    path = folder / "probe.so"
+    command = ["c++", "-std=c++17", "-O3", "-march=native", "-shared", "-fPIC", "-pthread"]
+    subprocess.run([*command, "-o", str(path), str(SOURCE)], check=True)
+    return ctypes.CDLL(str(path))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="llmd-probe-") as folder:
+        probe = Probe(build(Path(folder)), int(sys.argv[1]), int(sys.argv[2]))
+    answer(probe, {"ahead": probe.ahead()})
+
+
+if __name__ == "__main__":
+    main()

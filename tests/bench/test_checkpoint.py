@@ -1,0 +1,62 @@
+"""Random weights are drawn as stated: heavy tails, a few channels of outliers, logits with something to lose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bench.checkpoint import (
+    CHANNELS_PER_OUTLIER,
+    OUTLIER,
+    SPREAD,
+    draw_bf16,
+    last_gain,
+    student_t5,
+    to_bf16,
+    to_float32,
+    write_checkpoint,
+)
+from bench.gguf_file import stored_tensors
+from bench.shapes import Shape
+
+TINY = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=1000)
+
+
+def test_the_table_has_the_quantiles_of_a_t_distribution() -> None:
+    t = to_float32(student_t5()) / SPREAD * np.sqrt(5 / 3)
+    assert np.all(np.diff(t) >= 0)
+    # Two-sided 5 %, 1 % and 0.1 % of 5 degrees of freedom, from any table.
+    for share, value in ((0.05, 2.571), (0.01, 4.032), (0.001, 6.869)):
+        assert abs(np.quantile(t, 1 - share / 2) - value) < 0.05 * value
+    assert abs(to_float32(student_t5()).std() - SPREAD) < 0.01 * SPREAD
+
+
+def test_one_channel_in_a_thousand_is_an_outlier() -> None:
+    spreads = to_float32(draw_bf16(1, (512, 2 * CHANNELS_PER_OUTLIER))).std(axis=0)
+    assert np.sum(spreads > OUTLIER / 2 * SPREAD) == 2
+    assert abs(np.median(spreads) - SPREAD) < 0.1 * SPREAD
+
+
+def test_draws_repeat_and_differ_by_seed() -> None:
+    assert np.array_equal(draw_bf16(1, (8, 8)), draw_bf16(1, (8, 8)))
+    assert not np.array_equal(draw_bf16(1, (8, 8)), draw_bf16(2, (8, 8)))
+
+
+def test_bf16_is_the_nearest() -> None:
+    values = np.array([1.0, 1.0 + 2**-8, 1.0 + 2**-9, -3.1415927], np.float32)
+    assert to_float32(to_bf16(values)).tolist() == [1.0, 1.0 + 2**-7, 1.0, -3.140625]
+
+
+def test_a_directory_is_written_once_and_its_last_norm_spreads_the_logits(tmp_path: Path) -> None:
+    directory = write_checkpoint(TINY, tmp_path / "tiny")
+    tensors = dict(stored_tensors(directory / "model.safetensors"))
+    assert {name: bits.shape for name, bits in tensors.items()} == TINY.tensors()
+    gain = to_float32(to_bf16(np.array(last_gain(TINY), np.float32)))
+    assert np.all(to_float32(tensors["model.norm.weight"]) == gain)
+    assert np.all(to_float32(tensors["model.layers.0.input_layernorm.weight"]) == 1)
+    assert json.loads((directory / "config.json").read_text())["vocab_size"] == 1000
+    before = (directory / "model.safetensors").stat().st_mtime_ns
+    write_checkpoint(TINY, directory)
+    assert (directory / "model.safetensors").stat().st_mtime_ns == before

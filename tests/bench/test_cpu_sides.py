@@ -1,0 +1,68 @@
+"""Our side is the engine itself: it prefills, decodes what is open, and starts as the page says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.checkpoint import write_checkpoint
+from bench.cpu_profiles import QUICK
+from bench.cpu_sides import Room, drop_cached, open_llmd, started
+from bench.worker import Side
+from tests.bench.families import LLAMA
+
+SHAPE = LLAMA
+PROFILE = replace(QUICK, prompt=100, depths=(300,), batches=(1, 5), rounds=2, steps=3, threads=1)
+
+
+@pytest.fixture
+def llmd(tmp_path: Path) -> Side:
+    directory = write_checkpoint(SHAPE, tmp_path / "model")
+    return open_llmd(directory, "q8", tmp_path / "cache", Room.for_profile(PROFILE, SHAPE), 1, "generic")
+
+
+def test_the_room_is_enough_for_every_case(llmd: Side) -> None:
+    generator = np.random.default_rng(0)
+    with llmd:
+        for batch, length in ((1, 100), (5, 64), (1, 300)):
+            prompts = generator.integers(0, SHAPE.vocab, (batch, length)).tolist()
+            assert llmd.call("open", prompts, PROFILE.grown) > 0
+            assert all(llmd.call("decode", PROFILE.steps) > 0 for _ in range(PROFILE.rounds + 1))
+            llmd.call("close")
+
+
+def test_a_start_is_told_with_its_memory(llmd: Side) -> None:
+    with llmd:
+        start = started(llmd)
+    assert 0 < start.load_s < start.first_token_s
+    assert start.resident["anonymous"] > start.kv_bytes > 0  # type: ignore[operator]
+
+
+def test_logits_are_those_of_each_token(llmd: Side, tmp_path: Path) -> None:
+    with llmd:
+        for count in (3, 5):
+            llmd.call("logits", [1, 2, 3, 4, 5][:count], str(tmp_path / f"{count}.npy"))
+    short, long = (np.load(tmp_path / f"{count}.npy") for count in (3, 5))
+    assert long.shape == (5, SHAPE.vocab)
+    assert np.array_equal(short, long[:3])
+
+
+def test_files_may_be_dropped_from_the_systems_cache(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").write_bytes(b"a" * 5000)
+    (tmp_path / "b").write_bytes(b"b")
+    drop_cached(tmp_path / "folder", tmp_path / "b")
+    assert (tmp_path / "folder" / "a").read_bytes() == b"a" * 5000
+
+
+def test_a_format_that_is_not_computed_with_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    directory = write_checkpoint(SHAPE, tmp_path / "model")
+    room = Room.for_texts(64, directory)
+    with pytest.raises(RuntimeError, match="llmd ended with 1"):
+        open_llmd(directory, "q8_0", tmp_path / "cache", room, 1)
+    assert "q8_0" in capfd.readouterr().err

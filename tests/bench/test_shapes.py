@@ -1,0 +1,30 @@
+"""Shapes are models that llmd loads, and their sizes are those of the models they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.checkpoint import write_checkpoint
+from bench.cpu_quality import opened
+from bench.shapes import SHAPES, Shape
+from tests.bench.families import FAMILIES
+
+
+@pytest.mark.parametrize("shape", FAMILIES, ids=lambda shape: shape.family)
+def test_llmd_reads_every_family(shape: Shape, tmp_path: Path) -> None:
+    with opened(write_checkpoint(shape, tmp_path / shape.name)) as model:
+        assert model.notices == ()
+        (group,) = model.plan.groups
+        kept = 2 * 2 * len(group.layers) * group.kv_heads * group.head_dim
+    assert kept == shape.kv_token_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("llama-1b", 1.04), ("llama-100m", 0.088), ("qwen3-4b", 4.02), ("phi-4-mini", 3.84)],
+)
+def test_sizes_are_as_stated(name: str, billions: float) -> None:
+    shape = SHAPES[name]
+    assert round((shape.products + shape.head_products) / 1e9, 3) == pytest.approx(billions, rel=0.006)
