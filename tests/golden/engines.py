@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import Architecture, Format, KVDtype
+from llmd.api import ActivationDtype, Architecture, Format, KVDtype
 from llmd.api.messages import Load, SamplingParams, StageSpec, StopParams, Submit
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice, load_model
@@ -30,6 +30,7 @@ def engine(
     stages: tuple[StageSpec, ...] = (),
     kv_dtype: KVDtype = "f32",
     quant: Format | None = None,
+    activations: ActivationDtype = "int8",
     slots: int = 2,
 ) -> Iterator[EngineCore]:
     """An engine of a checkpoint that was written to ``directory``, on one device or split."""
@@ -41,6 +42,7 @@ def engine(
         slots=slots,
         kv_dtype=kv_dtype,
         quant=quant,
+        activations=activations,
     )
     model = load_model(load, architectures, open_device, lambda _: None)
     try:

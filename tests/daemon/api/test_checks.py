@@ -9,8 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Program, Selection, StageLimits, Step, Ticket
-from llmd.api.checks import check_hidden, check_selection, check_step, missing_ops
+from llmd.api import Program, Selection, StageLimits, Step, Ticket, Weight
+from llmd.api.checks import (
+    check_hidden,
+    check_selection,
+    check_step,
+    missing_activations,
+    missing_ops,
+)
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
@@ -160,3 +166,17 @@ def test_every_op_that_a_device_lacks_is_named(program: Program) -> None:
     assert missing_ops(info, program) == []
     older = msgspec.structs.replace(info, ops=tuple(kind for kind in info.ops if kind not in {"rope", "glu"}))
     assert [refusal.what for refusal in missing_ops(older, program)] == ["op glu", "op rope"]
+
+
+def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(program: Program) -> None:
+    info = msgspec.structs.replace(ReferenceDevice().info, activations=("int8",))
+    plain = msgspec.structs.replace(program, activations="f32")
+    assert missing_activations(info, plain) == []
+    weights = (*program.weights, Weight(program.weights[0].ref, "q4"))
+    integers = msgspec.structs.replace(plain, weights=weights)
+    (refusal,) = missing_activations(info, integers)
+    assert (refusal.what, refusal.reason) == (
+        "activations as f32",
+        "with weights in q4 the device computes with int8",
+    )
+    assert missing_activations(ReferenceDevice().info, integers) == []

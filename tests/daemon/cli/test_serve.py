@@ -75,6 +75,8 @@ def test_flags_say_how_models_are_loaded(home: Home) -> None:
         "2",
         "--quant",
         "q8",
+        "--activations",
+        "f32",
         "--kv-dtype",
         "f32",
     )

@@ -155,6 +155,14 @@ def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> Non
         load(device)
 
 
+def test_activations_that_the_device_lacks_are_named(load: MakeModel) -> None:
+    device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, activations=("int8",))
+    with pytest.raises(UnsupportedModelError, match=r"activations as f32: with weights in q8"):
+        load(device, quant="q8", activations="f32")
+    assert load(device, activations="f32").loaded.notices == ()
+
+
 def test_an_op_that_the_device_lacks_is_named(load: MakeModel) -> None:
     device = ReferenceDevice()
     without = tuple(kind for kind in device.info.ops if kind != "rope")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.device import DeviceInfo, Refusal, StageLimits
+from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
 
@@ -16,6 +17,15 @@ def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
     """A refusal for each kind of op that the program has and the device does not."""
     kinds = {slotted.op.kind for instruction in program.instructions for slotted in instruction.ops}
     return [Refusal(f"op {kind}", "the device does not compute it") for kind in sorted(kinds - set(info.ops))]
+
+
+def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
+    """A refusal where weights in integer formats are to multiply rows held in a way that the device does not have."""
+    integers = sorted({weight.format for weight in program.weights} & INTEGER_FORMATS.keys())
+    if not integers or program.activations in info.activations:
+        return []
+    reason = f"with weights in {', '.join(integers)} the device computes with {', '.join(info.activations)}"
+    return [Refusal(f"activations as {program.activations}", reason)]
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
+from llmd.api.program import ActivationDtype
 from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
 from llmd.api.tensors import Format
 
@@ -113,7 +114,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
     ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
     longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
-    checkpoint's formats. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share;
+    checkpoint's formats. ``activations`` is how rows are held that weights in integer formats multiply. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share;
     ``kv_spool`` bounds what of the prefix cache is kept on disk while the model is unloaded, 0 for nothing. ``threads`` is
     `DeviceOptions.threads`.
     """
@@ -125,6 +126,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     slots: int = 8
     chunk_len: int = CHUNK_LEN
     quant: Format | None = None
+    activations: ActivationDtype = "int8"
     kv_dtype: KVDtype = "f16"
     kv_memory: int | None = None
     kv_spool: int = 0

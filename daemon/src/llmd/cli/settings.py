@@ -51,6 +51,9 @@ ENGINE = (
         metavar="FORMAT",
         help="Quantise weights while loading: q8, q4, q3, q2 or another of docs/formats.md.",
     ),
+    click.option(
+        "--activations", metavar="int8|f32", help="How rows are held that quantised weights multiply."
+    ),
     click.option("--kv-dtype", metavar="f16|bf16|int8|f32", help="How keys and values are kept."),
     click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
     click.option(

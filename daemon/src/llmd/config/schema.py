@@ -74,7 +74,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
     the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing.
     ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt tokens a step
-    carries at most. ``threads`` is how many threads compute on this machine's processors, None for what the device finds best.
+    carries at most. ``activations`` is how rows are held that quantised weights multiply: rounded to int8, or as they are. ``threads`` is how many threads compute on this machine's processors, None for what the device finds best.
     """
 
     device: str = "auto"
@@ -84,6 +84,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     slots: Count = 8
     prefill_chunk: Count = 256
     quant: str | None = None
+    activations: Literal["int8", "f32"] = "int8"
     kv_dtype: Literal["f32", "f16", "bf16", "int8"] = "f16"
     kv_memory: ByteSize | None = None
     kv_spool: ByteSize = 1 << 30

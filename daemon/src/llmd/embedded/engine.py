@@ -12,7 +12,7 @@ from typing import Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import Format, KVDtype
+from llmd.api import ActivationDtype, Format, KVDtype
 from llmd.api.messages import Load, Loaded, Report
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -70,6 +70,7 @@ class Engine:
         max_ctx: int | None = None,
         kv_memory: int | None = None,
         quant: Format | None = None,
+        activations: ActivationDtype = "int8",
         kv_dtype: KVDtype = "f16",
         threads: int | None = None,
     ) -> Self:
@@ -82,6 +83,7 @@ class Engine:
             kv_memory: bytes for keys and values; None takes half of what is free after loading.
             quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading; None keeps
                 the checkpoint's formats.
+            activations: how rows are held that quantised weights multiply: rounded to ``int8``, or ``f32``.
             kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``int8`` (half of their memory) or ``f32``.
             threads: threads of the CPU that compute; None for as many as are found best.
 
@@ -97,6 +99,7 @@ class Engine:
             device=device,
             context_len=max_ctx,
             quant=quant,
+            activations=activations,
             kv_dtype=kv_dtype,
             kv_memory=kv_memory,
             threads=threads,

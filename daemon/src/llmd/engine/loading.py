@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.checks import missing_ops
+from llmd.api.checks import missing_activations, missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
 from llmd.api.integer_formats import OWN_FORMATS
@@ -237,8 +237,19 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Program:
     formats = format_policy(model.checkpoint, device.info.formats, load.quant)
     first, last = part_range(model.plan, spec)
-    program = lower(model.plan, first, last, format_of=formats, patterns=device.info.patterns)
-    refusals = [*missing_ops(device.info, program), *device.check(program)]
+    program = lower(
+        model.plan,
+        first,
+        last,
+        format_of=formats,
+        patterns=device.info.patterns,
+        activations=load.activations,
+    )
+    refusals = [
+        *missing_ops(device.info, program),
+        *missing_activations(device.info, program),
+        *device.check(program),
+    ]
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals]
     if load.kv_dtype not in device.info.kv_dtypes:
         reasons.append(f"KV as {load.kv_dtype}: it keeps {', '.join(device.info.kv_dtypes)}")

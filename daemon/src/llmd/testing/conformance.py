@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from llmd.api import INTEGER_FORMATS, Device, DeviceInfo
-from llmd.api.checks import missing_ops
+from llmd.api.checks import missing_activations, missing_ops
 from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.format_cases import format_cases
@@ -121,10 +121,12 @@ def _unsupported(device: Device, workload: Workload) -> str:
         return f"the device has no format {workload.format}"
     if workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device keeps no KV as {workload.kv_dtype}"
-    if workload.activations not in device.info.activations:
-        return f"the device has no {workload.activations} activations"
     program = lower_range(device, workload, workload.first_part, workload.last_part)
-    refusals = [*missing_ops(device.info, program), *device.check(program)]
+    refusals = [
+        *missing_ops(device.info, program),
+        *missing_activations(device.info, program),
+        *device.check(program),
+    ]
     return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals)
 
 

@@ -26,6 +26,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         slots=config.slots,
         chunk_len=config.prefill_chunk,
         quant=config.quant,
+        activations=config.activations,
         kv_dtype=config.kv_dtype,
         kv_memory=config.kv_memory,
         kv_spool=config.kv_spool,
