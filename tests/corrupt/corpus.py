@@ -9,10 +9,16 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.chat.tokenizers.tokenizer import check_vocab_size
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.models.open_model import open_model
-from tests.corrupt import config_cases, index_cases, safetensors_cases, tokenizer_cases
+from tests.corrupt import config_cases, gguf_cases, index_cases, safetensors_cases, tokenizer_cases
 from tests.corrupt.untouchable import map_untouchable
 
-CASES = safetensors_cases.CASES + index_cases.CASES + config_cases.CASES + tokenizer_cases.CASES
+CASES = (
+    safetensors_cases.CASES
+    + index_cases.CASES
+    + config_cases.CASES
+    + gguf_cases.CASES
+    + tokenizer_cases.CASES
+)
 
 
 def inspect_model(directory: Path) -> ModelPlan:

@@ -11,6 +11,7 @@ import pytest
 from llmd.models.open_model import open_model
 from tests.corrupt.case import Case
 from tests.corrupt.corpus import CASES, inspect_model, known_architectures
+from tests.corrupt.gguf_cases import write_small_gguf
 from tests.corrupt.small_model import write_sharded, write_small_model
 from tests.corrupt.untouchable import map_untouchable
 
@@ -23,6 +24,11 @@ def directory(tmp_path: Path) -> Path:
 def test_the_undamaged_model_passes(directory: Path) -> None:
     assert inspect_model(directory).num_layers == 2
     write_sharded(directory)
+    assert inspect_model(directory).num_layers == 2
+
+
+def test_the_undamaged_gguf_file_passes(directory: Path) -> None:
+    write_small_gguf(directory)
     assert inspect_model(directory).num_layers == 2
 
 

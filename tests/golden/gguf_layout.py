@@ -7,7 +7,7 @@ github.com/ggml-org/llama.cpp.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,17 @@ def write_gguf(
     pooling: str | None = None,
     num_parts: int = 0,
     changes: Mapping[str, Any] | None = None,
+    edit: Callable[[Tensors], object] = lambda _tensors: None,
 ) -> Path:
     """Write the model, its matrices as ``kind``, by default as the case stores them; returns the (first) file.
 
     What is no matrix stays float32. Split files have ``num_parts`` parts at least. ``changes`` are other values of keys;
-    those that are None are left out.
+    those that are None are left out; ``edit`` changes the tensors.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     architecture = architecture_of(case.config)
     tensors = gguf_tensors(case)
+    edit(tensors)
     most = math.ceil(len(tensors) / num_parts) if num_parts else 0
     writer = gguf.GGUFWriter(path, architecture, split_max_tensors=most)
     add_keys(writer, case.config, architecture)
@@ -71,8 +73,9 @@ def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
     """Write other values, of the type that their own has."""
     for key, value in changes.items():
         writer.kv_data[0].pop(key, None)
-        if value is not None:
-            writer.add_key_value(key, value, gguf.GGUFValueType.get_type(value))
+        stated = value.tolist() if isinstance(value, np.ndarray) else value
+        if stated is not None:
+            writer.add_key_value(key, stated, gguf.GGUFValueType.get_type(stated))
 
 
 def gguf_tensors(case: TinyModel) -> Tensors:

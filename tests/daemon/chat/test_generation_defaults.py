@@ -7,6 +7,8 @@ import pytest
 
 from llmd.api.errors import ModelError
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 
 
 def read(directory: Path, content: object) -> GenerationDefaults:
@@ -38,6 +40,19 @@ def test_values_are_taken_and_others_ignored(tmp_path: Path) -> None:
         tmp_path, {**values, "max_new_tokens": 2048, "eos_token_id": [2, 7], "transformers_version": "4"}
     )
     assert defaults == GenerationDefaults(0.6, 0.9, 20, 0.05, 1.1, 0.9, (2, 7))
+
+
+def test_a_gguf_file_states_them_in_its_keys(tmp_path: Path) -> None:
+    stated = {"temp": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "penalty_repeat": 1.1}
+    keys = {f"general.sampling.{name}": value for name, value in stated.items()}
+    path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", changes=keys)
+    for given in (path, tmp_path):
+        assert read_generation_defaults(given) == GenerationDefaults(0.6, 0.9, 20, 0.05, 1.1)
+    write_gguf(tiny_model("llama2-mha"), path, changes={"general.sampling.top_p": 2.0})
+    with pytest.raises(ModelError, match=r"m.gguf does not have the expected form: .* at `.*top_p`"):
+        read_generation_defaults(path)
+    write_gguf(tiny_model("llama2-mha"), path)
+    assert read_generation_defaults(path) == GenerationDefaults()
 
 
 def test_model_that_does_not_sample_is_greedy(tmp_path: Path) -> None:

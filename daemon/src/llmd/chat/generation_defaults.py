@@ -1,4 +1,4 @@
-"""``generation_config.json``: how the makers of a model sample from it, and where its answers end."""
+"""How the makers of a model sample from it, and where its answers end: ``generation_config.json``, or keys of a GGUF file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from typing import Annotated
 import msgspec
 
 from llmd.api.errors import ModelError
-from llmd.chat.json_file import read_json
+from llmd.chat.json_file import convert_json, read_json
 from llmd.models.files import is_named
+from llmd.models.gguf.model_metadata import gguf_metadata
 
 _Positive = Annotated[float, msgspec.Meta(ge=0.0)]
 _Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 TokenId = Annotated[int, msgspec.Meta(ge=0)]
+
+
+GGUF_KEYS = {
+    "temperature": "general.sampling.temp",
+    "top_p": "general.sampling.top_p",
+    "top_k": "general.sampling.top_k",
+    "min_p": "general.sampling.min_p",
+    "repetition_penalty": "general.sampling.penalty_repeat",
+}
+"""The same fields in the files that llama.cpp's converter writes since late 2025."""
 
 
 class GenerationDefaults(msgspec.Struct, frozen=True):
@@ -43,15 +54,13 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def read_generation_defaults(directory: Path) -> GenerationDefaults:
-    """The defaults of the model in ``directory``; without the file, none.
+    """The defaults of the model in ``directory``, which may be a GGUF file; none where it states none.
 
     Raises:
         ModelError: the file cannot be read, or a value has the wrong type or range.
     """
     path = directory / "generation_config.json"
-    if not is_named(path):
-        return GenerationDefaults()
-    file = read_json(path, _File, error=ModelError)
+    file = read_json(path, _File, error=ModelError) if is_named(path) else _of_gguf(directory)
     return GenerationDefaults(
         temperature=0.0 if file.do_sample is False else file.temperature,
         top_p=file.top_p,
@@ -61,6 +70,15 @@ def read_generation_defaults(directory: Path) -> GenerationDefaults:
         typical_p=file.typical_p,
         eos_ids=listed_ids(file.eos_token_id),
     )
+
+
+def _of_gguf(directory: Path) -> _File:
+    """What the keys of a GGUF file say; its tokens that end an answer are part of its configuration."""
+    metadata = gguf_metadata(directory)
+    if metadata is None:
+        return _File()
+    stated = {name: metadata[key] for name, key in GGUF_KEYS.items() if key in metadata}
+    return convert_json(Path(metadata.file), stated, _File, error=ModelError)
 
 
 def listed_ids(value: int | list[int] | None) -> tuple[int, ...]:

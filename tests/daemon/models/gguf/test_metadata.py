@@ -76,6 +76,12 @@ def test_lists_may_be_empty(tmp_path: Path) -> None:
     assert len(metadata["b"]) == 0  # type: ignore[arg-type]
 
 
+def test_a_float32_is_the_decimal_that_was_meant(tmp_path: Path) -> None:
+    metadata = parse(tmp_path, key("a", 6, pack("<f", 1e-5)), listed("b", 6, [pack("<f", 0.1)]))
+    assert metadata["a"] == 1e-5
+    assert metadata["b"].tolist() == [float(np.float32(0.1))]  # type: ignore[union-attr]
+
+
 def test_text_is_decoded_when_it_is_asked_for(tmp_path: Path) -> None:
     metadata = parse(tmp_path, key("good", STRING, text("x")), listed("bad", STRING, [text(b"a\xff")]))
     assert metadata["good"] == "x"

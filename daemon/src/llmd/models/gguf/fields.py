@@ -47,13 +47,13 @@ class GgufFields:
         return value
 
     def real(self, key: str, default: float | None = _MISSING) -> Any:
-        """A finite number, as the shortest decimal that the float32 of the file stands for: 1e-05, not 9.99999975e-06."""
+        """A finite number."""
         value = self._get(key, default)
         if value is default:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise self._wrong(key, value, "a number")
-        return float(str(np.float32(value)))
+        return float(value)
 
     def text(self, key: str, default: str = _MISSING) -> str:
         value = self._get(key, default)

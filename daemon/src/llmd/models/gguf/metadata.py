@@ -39,7 +39,7 @@ class Place(msgspec.Struct, frozen=True):
 class Metadata(Mapping[str, Value]):
     """What a file says about itself, by key. Thread-safe; holds the bytes of the header, and no file.
 
-    Text that is not UTF-8 is a `CheckpointError` when its value is asked for.
+    A float32 is the shortest decimal that it stands for: 1e-05, not 9.99999975e-06. Text that is not UTF-8 is a `CheckpointError` when its value is asked for.
     """
 
     def __init__(self, content: bytes, places: Mapping[str, Place], *, file: str) -> None:
@@ -57,6 +57,8 @@ class Metadata(Mapping[str, Value]):
         numbers = np.frombuffer(self._content, dtype, count, place.begin) if count else np.empty(0, dtype)
         if place.count is not None:
             return numbers
+        if dtype == np.float32:
+            return float(str(numbers[0]))
         value: bool | int | float = numbers[0].item()
         return value
 
