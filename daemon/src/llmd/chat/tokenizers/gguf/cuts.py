@@ -73,6 +73,8 @@ CUTS: Mapping[str, Cut] = {
     ),
     "qwen35": Cut((cl100k(DIGIT, letters=r"\p{L}\p{M}"),)),
     "minicpm5": Cut((DIGITS, cl100k(NUMBER)), whole_words=True),
+    "seed-coder": Cut((QWEN2.replace(r"[\r\n]*", ""),)),
+    "superbpe": Cut((NUMBER, r"(?=(\d{3})+(?!\d))")),
     "laguna": Cut((_LINES, QWEN2)),
     **dict.fromkeys(
         ("gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de", "jina-v2-code", "gigachat",

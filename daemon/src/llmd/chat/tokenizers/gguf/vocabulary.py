@@ -166,9 +166,9 @@ class _Values:
     def switches(self) -> dict[str, bool]:
         """The truth values that are stated; what is none is refused."""
         stated = {key: self._metadata.get(PREFIX + key) for key in _SWITCHES}
-        wrong = {key: value for key, value in stated.items() if not isinstance(value, bool | None)}
-        for key, value in wrong.items():
-            raise self._wrong(key, value, "true or false")
+        for key, value in stated.items():
+            if not isinstance(value, bool | None):
+                raise self._wrong(key, value, "true or false")
         return {key: value for key, value in stated.items() if value is not None}
 
     def _wrong(self, key: str, value: object, expected: str) -> TokenizerError:
