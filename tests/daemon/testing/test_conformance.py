@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import Refusal, StepResult, Ticket
+from llmd.api import GroupScales, Refusal, StepResult, Ticket, Weight, WeightData
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.testing import conformance
-from llmd.testing.conformance import all_cases, check_accuracy, check_device, check_exactness
-from llmd.testing.workload import Workload
+from llmd.testing.conformance import all_cases, cases_for, check_accuracy, check_device, check_exactness, nmse
+from llmd.testing.sources import RandomSource
+from llmd.testing.workload import Workload, ragged, run
 
 
 def cases() -> dict[str, Workload]:
@@ -86,6 +88,46 @@ def test_a_wrong_description_of_a_row_is_found(monkeypatch: pytest.MonkeyPatch, 
     assert problem == f"{name} does not follow from the logits"
 
 
+class Misread(RandomSource):
+    """Weights of which something is read wrongly."""
+
+    def __init__(self, misread: Callable[[WeightData], WeightData]) -> None:
+        super().__init__()
+        self._misread = misread
+
+    def read(self, weight: Weight) -> WeightData:
+        data = super().read(weight)
+        return data if data.scales is None else self._misread(data)
+
+
+@pytest.mark.parametrize(
+    ("case", "misread"),
+    [
+        ("linear/q4_g64", lambda data: msgspec.structs.replace(data, minimums=None)),
+        ("linear/q3_k", lambda data: msgspec.structs.replace(data, data=data.data ^ np.uint8(4))),
+        ("linear/q6_k", lambda data: msgspec.structs.replace(data, scales=_without_sign(data.scales))),
+        ("linear/iq4_nl", lambda data: msgspec.structs.replace(data, format="q4_0")),
+        ("linear/q4_g64", lambda data: msgspec.structs.replace(data, format="q4_g128")),
+    ],
+    ids=["no minimums", "another zero", "unsigned fine scales", "no book", "wider activation groups"],
+)
+def test_weights_that_are_read_wrongly_are_found(
+    case: str, misread: Callable[[WeightData], WeightData]
+) -> None:
+    workload = cases()[case]
+    schedule = ragged(workload)
+    right, wrong = (
+        run(ReferenceDevice(), workload, schedule, source) for source in (RandomSource(), Misread(misread))
+    )
+    assert nmse(right, right) == 0
+    assert nmse(wrong, right) > 10 * workload.max_nmse
+
+
+def _without_sign(scales: GroupScales) -> GroupScales:
+    assert scales.fine is not None
+    return GroupScales(scales.coarse, scales.fine.view(np.uint8))
+
+
 def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = numerics.rms_norm
 
@@ -110,3 +152,10 @@ def test_what_a_device_refuses_is_a_failed_case_with_its_reasons(monkeypatch: py
     monkeypatch.setattr(device, "check", lambda _program: [Refusal("op rope", "not written yet")])
     (result,) = check_device(device, (cases()["rope/half"],))
     assert result.problem == "op rope: not written yet"
+
+
+def test_a_device_must_pass_the_integer_formats_and_activations_that_it_claims_and_all_plain_ones() -> None:
+    info = msgspec.structs.replace(ReferenceDevice().info, formats=("f32", "q4"), activations=("int8",))
+    chosen = {(case.format, case.activations) for case in cases_for(info)}
+    assert chosen == {("f32", "int8"), ("f16", "int8"), ("bf16", "int8"), ("q4", "int8")}
+    assert len(cases_for(ReferenceDevice().info)) == len(all_cases())

@@ -220,5 +220,5 @@ def _too_large(name: str, need: MemoryNeed, decision: Never) -> MemoryBudgetErro
         f"{name} needs {need.total_bytes} bytes ({need.weight_bytes} of weights, {need.kv_bytes} of keys and values, "
         f"{need.step_bytes} of the rows of a step), "
         f"and {decision.most_bytes} can be had{beside}",
-        hint="quantise it with --quant q8, choose a smaller one, or raise --max-memory",
+        hint="quantise it with --quant q8 or q4, choose a smaller one, or raise --max-memory",
     )
