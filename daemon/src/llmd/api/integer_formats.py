@@ -95,7 +95,7 @@ _GGUF = (
 )
 
 OWN_FORMATS: tuple[str, ...] = tuple(form.name for form in _OURS)
-"""The integer formats that plain weights are quantised to, best first."""
+"""The integer formats that plain weights are quantised to; of those with equally many bits, the preferred first."""
 
 INTEGER_FORMATS: Mapping[str, IntegerFormat] = {form.name: form for form in (*_OURS, *_GGUF)}
 """Every integer format by its name: our own, and those of GGUF files."""
