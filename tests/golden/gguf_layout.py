@@ -70,12 +70,14 @@ def write_gguf(
 
 
 def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
-    """Write other values, of the type that their own has."""
+    """Write other values, integers as the converter does: without a sign, where they have none."""
     for key, value in changes.items():
         writer.kv_data[0].pop(key, None)
         stated = value.tolist() if isinstance(value, np.ndarray) else value
         if stated is not None:
-            writer.add_key_value(key, stated, gguf.GGUFValueType.get_type(stated))
+            is_count = type(stated) is int and stated >= 0
+            kind = gguf.GGUFValueType.UINT32 if is_count else gguf.GGUFValueType.get_type(stated)
+            writer.add_key_value(key, stated, kind)
 
 
 def gguf_tensors(case: TinyModel) -> Tensors:

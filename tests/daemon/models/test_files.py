@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import CheckpointError
-from llmd.models.files import file_size, is_named, open_file, read_bytes
+from llmd.models.files import file_size, is_named, open_file, read_bytes, stamps
 
 
 def test_reads_a_whole_file(tmp_path: Path) -> None:
@@ -63,3 +63,15 @@ def test_the_size_is_that_of_now(tmp_path: Path) -> None:
     with open_file(path) as file:
         os.truncate(path, 3)
         assert file_size(file) == 3
+
+
+def test_stamps_tell_a_file_from_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"a")
+    first = stamps([path])
+    assert stamps([path]) == first
+    path.write_bytes(b"ab")
+    assert stamps([path]) != first
+    path.unlink()
+    with pytest.raises(CheckpointError, match="cannot be read: No such file"):
+        stamps([path])

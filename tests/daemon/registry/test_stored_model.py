@@ -94,3 +94,12 @@ def test_a_model_without_tensors_is_described(directory: Path) -> None:
 def test_becomes_json(directory: Path) -> None:
     encoded = msgspec.json.encode(describe("small", directory), enc_hook=str)
     assert json.loads(encoded)["directory"] == str(directory)
+
+
+def test_weights_that_were_replaced_are_described_anew(directory: Path) -> None:
+    assert describe("small", directory).num_parameters == describe("small", directory).num_parameters
+    content = small_model.tensors()
+    content["lm_head.weight"] = np.zeros((1, 16), np.float32)
+    small_model.write_weights(directory, content)
+    expected = sum(array.size for array in content.values())
+    assert describe("small", directory).num_parameters == expected

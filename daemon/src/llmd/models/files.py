@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +28,25 @@ def list_names(directory: Path) -> list[str]:
         raise CheckpointError(
             f"cannot be listed: {error.strerror}",
             file=str(directory),
+            hint="check the path and its permissions",
+        ) from error
+
+
+Stamps = tuple[tuple[Path, int, int], ...]
+
+
+def stamps(paths: Iterable[Path]) -> Stamps:
+    """Each file with its size and when it was last written, in nanoseconds: what tells whether it is still the same.
+
+    Raises:
+        CheckpointError: a file is missing, or may not be looked at.
+    """
+    try:
+        return tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot be read: {error.strerror}",
+            file=str(error.filename),
             hint="check the path and its permissions",
         ) from error
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd.api.plugins import Config
 from llmd.models.class_names import architecture_names
+from llmd.models.files import Stamps, stamps
 from llmd.models.gguf.model_files import is_gguf
 from llmd.models.model_path import files_of
-from llmd.models.model_source import ModelSource, find_source
+from llmd.models.model_source import find_source
 
 GGUF, SAFETENSORS = "gguf", "safetensors"
 
@@ -53,30 +56,30 @@ def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredMode
     """Describe a directory from its configuration and the headers of its weights; never raises for its faults."""
     known = StoredModel(name, directory, _modified(directory), builtin=builtin)
     try:
-        source = find_source(directory)
-        config = source.read_config()
+        config = find_source(directory).read_config()
         known = msgspec.structs.replace(
             known,
             architecture=next(iter(architecture_names(config)), ""),
             context_len=_context_len(config),
         )
-        return _with_weights(known, source)
+        return msgspec.structs.replace(known, **_weights(directory, stamps(files_of(directory))))
     except LlmdError as error:
         return msgspec.structs.replace(known, reason=str(error))
 
 
-def _with_weights(known: StoredModel, source: ModelSource) -> StoredModel:
+@functools.lru_cache(maxsize=256)
+def _weights(directory: Path, _files: Stamps) -> dict[str, Any]:
+    """What the headers of the weights say; lists ask for it again and again, and files change rarely."""
     bytes_by_dtype: Counter[str] = Counter()
-    with source.open_checkpoint() as checkpoint:
+    with find_source(directory).open_checkpoint() as checkpoint:
         for tensor in checkpoint.tensors.values():
             bytes_by_dtype[tensor.dtype.lower()] += tensor.size_bytes
-        return msgspec.structs.replace(
-            known,
-            num_parameters=checkpoint.num_parameters,
-            size_bytes=checkpoint.size_bytes,
-            file_format=GGUF if is_gguf(checkpoint.file.name) else SAFETENSORS,
-            format=max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype], default=""),
-        )
+        return {
+            "num_parameters": checkpoint.num_parameters,
+            "size_bytes": checkpoint.size_bytes,
+            "file_format": GGUF if is_gguf(checkpoint.file.name) else SAFETENSORS,
+            "format": max(bytes_by_dtype, key=lambda dtype: bytes_by_dtype[dtype], default=""),
+        }
 
 
 def _context_len(config: Config) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from llmd.api.embedding import Pooling
 from llmd.api.errors import UnsupportedModelError
 from llmd.models.gguf.families import FAMILIES, Family, head_dim
 from llmd.models.gguf.fields import GgufFields, token_ids
@@ -17,7 +19,7 @@ EMBEDDINGS, HEAD = "token_embd.weight", "output.weight"
 EOS_NAMES = ("eos", "eot", "eom")
 """The tokens after which a file says that an answer ends: of a text, of a turn, of a message."""
 
-POOLINGS = {1: "mean", 2: "cls", 3: "last"}
+POOLINGS: Mapping[int, Pooling] = {1: "mean", 2: "cls", 3: "last"}
 
 
 def read_config(model: GgufModel) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def read_config(model: GgufModel) -> dict[str, Any]:
     return _decoder(FAMILIES[fields.architecture], fields, model)
 
 
-def pooling(metadata: Metadata) -> str | None:
+def pooling(metadata: Metadata) -> Pooling | None:
     """How rows become the vector of a text, where the file says that the model is for that."""
     return POOLINGS.get(GgufFields(metadata, ()).integer("pooling_type", 0))
 

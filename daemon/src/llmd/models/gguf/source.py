@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import msgspec
 
-from llmd.api.embedding import Embedding
+from llmd.api.embedding import Embedding, Pooling
 from llmd.api.errors import CheckpointError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.embedding_config import default_embedding
-from llmd.models.files import list_names
+from llmd.models.files import Stamps, list_names, stamps
 from llmd.models.gguf.config import pooling, read_config
 from llmd.models.gguf.fields import architecture_name
 from llmd.models.gguf.gguf_file import read_gguf_metadata
@@ -25,8 +25,6 @@ from llmd.models.gguf.model_files import is_gguf, model_files
 from llmd.models.gguf.tensor_names import as_stored
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.shards import Shards
-
-Stamps = tuple[tuple[Path, int, int], ...]
 
 
 class GgufSource(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ class GgufSource(msgspec.Struct, frozen=True):
 
     def read_config(self) -> dict[str, Any]:
         """The metadata, translated."""
-        return dict(_config(_stamps(model_files(self.path))))
+        return dict(self._stated.config)
 
     def read_metadata(self) -> Metadata:
         """What the first file says about the model.
@@ -66,7 +64,7 @@ class GgufSource(msgspec.Struct, frozen=True):
 
     def read_embedding(self, config: Config) -> Embedding | None:
         """The pooling that the file states, or that of BERT where it does not."""
-        stated = pooling(self.read_metadata())
+        stated = self._stated.pooling
         if stated is None:
             return None
         return msgspec.structs.replace(default_embedding(config, causal=False), poolings=(stated,))
@@ -78,17 +76,23 @@ class GgufSource(msgspec.Struct, frozen=True):
         return Checkpoint(Shards(model.path, paths), {file.path.name: file for file in model.files})
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-        return as_stored(plan, architecture_name(self.read_metadata()))
+        return as_stored(plan, self._stated.architecture)
+
+    @property
+    def _stated(self) -> _Stated:
+        return _read(stamps(model_files(self.path)))
 
 
-def _stamps(paths: tuple[Path, ...]) -> Stamps:
-    """What tells whether a file is still the one that was read."""
-    found = ((path, path.stat()) for path in paths)
-    return tuple((path, stat.st_size, stat.st_mtime_ns) for path, stat in found)
+class _Stated(msgspec.Struct, frozen=True):
+    """What a model says about itself, but for its vocabulary."""
+
+    architecture: str
+    config: dict[str, Any]
+    pooling: Pooling | None
 
 
 @functools.lru_cache(maxsize=64)
-def _config(files: Stamps) -> dict[str, Any]:
+def _read(files: Stamps) -> _Stated:
     """A header holds the whole vocabulary, and a configuration is asked for again and again."""
     with GgufModel.open(path for path, _, _ in files) as model:
-        return read_config(model)
+        return _Stated(architecture_name(model.metadata), read_config(model), pooling(model.metadata))
