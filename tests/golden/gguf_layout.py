@@ -23,7 +23,7 @@ ARCHITECTURES = {"mistral": "llama", "gemma3_text": "gemma3", "xlm-roberta": "be
 """Where they have another name than the ``model_type``."""
 ROTATES_NEIGHBOURS = ("llama", "granite")
 STORED_TYPES = {"f32": Type.F32, "f16": Type.F16, "bf16": Type.BF16}
-POOLINGS = {"mean": gguf.PoolingType.MEAN, "cls": gguf.PoolingType.CLS, "last": gguf.PoolingType.LAST}
+POOLINGS = {kind.name.lower(): kind for kind in gguf.PoolingType}
 
 Array = NDArray[np.float32]
 Tensors = dict[str, Array]
@@ -90,7 +90,7 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     for name, stored in draw_tensors(case):
         if "pooler" in name:
             continue
-        kept = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
         assert kept is not None, name
         tensors[kept] = _as_converted(name, as_float32(stored), config)
     return tensors

@@ -20,11 +20,12 @@ from tests.golden.expected import nmse, read_expected, read_pooled
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.embedding import CASES as EMBEDDERS
-from tests.golden.models.embedding import texts, write_pooling
+from tests.golden.models.embedding import SCORERS, texts, write_pooling
 from tests.golden.models.encoders import roberta
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import as_float32, draw_tensors
 from tests.golden.test_embeddings import vectors
+from tests.golden.test_scores import numbers
 
 DEVICES = ("cpu", "reference")
 BOUND = 1e-9
@@ -113,6 +114,22 @@ def test_vectors_are_those_of_transformers(
     path = write_gguf(case, tmp_path / "m.gguf", pooling=pooling)
     found = embed(case, path, device, architectures, open_device)
     assert nmse(found, read_pooled(name)[0][pooling]) <= BOUND
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_scores_are_those_of_transformers(
+    device: str, tmp_path: Path, architectures: Architectures, open_device: OpenDevice
+) -> None:
+    case = next(case for case in SCORERS if case.name == "xlm-roberta-scores")
+    path = write_gguf(case, tmp_path / "m.gguf", pooling="rank")
+    load = Load(str(path), device=device, context_len=case.context_len)
+    model = load_model(load, architectures, open_device, lambda _: None)
+    assert isinstance(model.runner, EmbeddingCore)
+    try:
+        found = numbers(model.runner, case, 8, typed=True)
+    finally:
+        model.close()
+    assert nmse(found, read_pooled(case.name)[0]["score"]) <= BOUND
 
 
 def test_a_roberta_without_its_unused_positions_is_the_same(

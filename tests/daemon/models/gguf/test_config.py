@@ -10,6 +10,7 @@ from llmd.models.gguf.config import pooling, read_config
 from llmd.models.gguf.gguf_model import GgufModel
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
+from tests.golden.models.embedding import SCORERS
 from tests.golden.models.encoders import bert
 from tests.golden.models.tiny import TinyModel
 
@@ -62,6 +63,23 @@ def test_answers_end_at_the_tokens_that_the_file_names(tmp_path: Path) -> None:
     read = config(tmp_path, **ids)
     assert (read["eos_token_id"], read["bos_token_id"], read["pad_token_id"]) == ([7, 9], 1, None)
     assert config(tmp_path)["eos_token_id"] is None
+
+
+def test_an_encoder_that_ranks_has_its_labels(tmp_path: Path) -> None:
+    path = write_gguf(SCORERS[1], tmp_path / "m.gguf", pooling="rank")
+    with GgufModel.open([path]) as model:
+        read = read_config(model)
+    assert read["architectures"] == ["BertForSequenceClassification"]
+    assert len(read["id2label"]) == 1
+
+
+def test_an_encoder_without_the_layers_that_rank_is_refused(tmp_path: Path) -> None:
+    path = write_gguf(TinyModel("bert", bert()), tmp_path / "m.gguf", pooling="rank")
+    with (
+        GgufModel.open([path]) as model,
+        pytest.raises(CheckpointError, match=r"cls.output.weight: the tensor is missing"),
+    ):
+        read_config(model)
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("mean", "mean"), ("last", "last"), (None, None)])

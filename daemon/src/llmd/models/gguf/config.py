@@ -16,9 +16,11 @@ from llmd.models.gguf.rope import rope_config
 TYPE = "general.type"
 ENCODER = "bert"
 EMBEDDINGS, HEAD = "token_embd.weight", "output.weight"
+LABELS = "cls.output.weight"
 EOS_NAMES = ("eos", "eot", "eom")
 """The tokens after which a file says that an answer ends: of a text, of a turn, of a message."""
 
+RANK = 4
 POOLINGS: Mapping[int, Pooling] = {1: "mean", 2: "cls", 3: "last"}
 
 
@@ -55,8 +57,9 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
             f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs {', '.join(known)}",
             hint="take a model of one of these architectures",
         )
-    if fields.integer("pooling_type", 0) not in {0, *POOLINGS}:
-        raise fields.refuse("pooling_type", fields.integer("pooling_type"), "0 none, 1 mean, 2 cls, 3 last")
+    known_poolings = {0, *POOLINGS, *([RANK] if architecture == ENCODER else [])}
+    if (stated := fields.integer("pooling_type", 0)) not in known_poolings:
+        raise fields.refuse("pooling_type", stated, "0 none, 1 mean, 2 cls, 3 last; of an encoder 4 rank")
 
 
 def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, Any]:
@@ -78,9 +81,12 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
 
 
 def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """BERT, and RoBERTa, whose unused positions have been cut off: that leaves a BERT."""
+    """BERT, and RoBERTa, whose unused positions have been cut off: that leaves a BERT. One that ranks has labels."""
+    ranks = fields.integer("pooling_type", 0) == RANK
+    labels = {"id2label": {str(i): "" for i in range(_rows(model, LABELS))}} if ranks else {}
     return {
-        "architectures": ["BertModel"],
+        "architectures": ["BertForSequenceClassification" if ranks else "BertModel"],
+        **labels,
         "model_type": "bert",
         **_sizes(fields, model),
         "hidden_act": "gelu",

@@ -19,6 +19,8 @@ ENDS: Mapping[str, str] = {
     "bert.embeddings.position_embeddings": "position_embd",
     "bert.embeddings.token_type_embeddings": "token_types",
     "bert.embeddings.LayerNorm": "token_embd_norm",
+    "bert.pooler.dense": "cls",
+    "classifier": "cls.output",
 }
 LAYER: Mapping[str, str] = {
     "self_attn.q_proj": "attn_q",
