@@ -1,11 +1,14 @@
 #include "thread_pool.hpp"
 
-#include <chrono>
-
-#if defined(__linux__)
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#endif
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
 
 #include "denormals.hpp"
 
@@ -15,6 +18,8 @@ namespace {
 
 // Two lines of 64 bytes: the adjacent-line prefetcher fetches pairs.
 constexpr size_t kLine = 128;
+
+constexpr int kMostInVain = 63;
 
 void relax() {
 #if defined(__x86_64__)
@@ -26,41 +31,61 @@ void relax() {
 
 // Keeps a thread on a logical processor. Where the system does not let it, the thread runs anywhere.
 void bind(std::thread& thread, int processor) {
-#if defined(__linux__)
     if (processor < 0 || processor >= CPU_SETSIZE) return;
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(processor, &only);
     pthread_setaffinity_np(thread.native_handle(), sizeof only, &only);
-#else
-    static_cast<void>(thread);
-    static_cast<void>(processor);
-#endif
 }
 
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
+// A number that threads wait for. What std::atomic has for this yields the processor before it sleeps, and on
+// a busy machine a thread that yields waits for the whole turn of another program; one that slept is woken in
+// its place.
+class alignas(kLine) Signal {
+  public:
+    uint32_t number() const { return number_.load(std::memory_order_relaxed); }
+
+    // Sets another number, and wakes who sleeps.
+    void set(uint32_t number) {
+        number_.store(number, std::memory_order_seq_cst);
+        if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
+    }
+
+    // Returns when the number is no longer `old`: spins first, then sleeps. Says whether spinning was enough.
+    bool await(uint32_t old, Clock::duration spin) {
+        const auto limit = Clock::now() + spin;
+        do {
+            for (int i = 0; i < 32; ++i) {
+                if (number_.load(std::memory_order_acquire) != old) return true;
+                relax();
+            }
+        } while (Clock::now() < limit);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        while (number_.load(std::memory_order_seq_cst) == old) futex(FUTEX_WAIT_PRIVATE, old);
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return false;
+    }
+
+  private:
+    void futex(int operation, uint32_t value) {
+        syscall(SYS_futex, &number_, operation, value, nullptr, nullptr, 0);
+    }
+
+    std::atomic<uint32_t> number_{0};
+    std::atomic<uint32_t> sleepers_{0};
+};
+
 struct Team {
-    alignas(kLine) std::atomic<uint32_t> job_number{0};
-    alignas(kLine) std::atomic<uint32_t> barrier_number{0};
+    Signal jobs;
+    Signal barriers;
     alignas(kLine) std::atomic<uint32_t> arrived{0};
     alignas(kLine) std::atomic<int64_t> next_item{0};
     std::atomic<bool> stopping{false};
     Clock::duration spin{};
-
-    // Waits until `value` is no longer `old`: spinning first, then asleep.
-    void await(std::atomic<uint32_t>& value, uint32_t old) const {
-        const auto limit = Clock::now() + spin;
-        do {
-            for (int i = 0; i < 32; ++i) {
-                if (value.load(std::memory_order_acquire) != old) return;
-                relax();
-            }
-        } while (Clock::now() < limit);
-        value.wait(old, std::memory_order_acquire);
-    }
 };
 
 void Worker::barrier() {
@@ -68,21 +93,34 @@ void Worker::barrier() {
         team->next_item.store(0, std::memory_order_relaxed);
         return;
     }
-    const uint32_t number = team->barrier_number.load(std::memory_order_relaxed);
+    const uint32_t number = team->barriers.number();
     if (team->arrived.fetch_add(1, std::memory_order_acq_rel) == static_cast<uint32_t>(count) - 1) {
         team->arrived.store(0, std::memory_order_relaxed);
         team->next_item.store(0, std::memory_order_relaxed);
-        team->barrier_number.store(number + 1, std::memory_order_release);
-        team->barrier_number.notify_all();
+        team->barriers.set(number + 1);
     } else {
-        team->await(team->barrier_number, number);
+        wait(number);
+    }
+}
+
+void Worker::wait(uint32_t number) {
+    const bool spins = hurried == 0;
+    const bool enough = team->barriers.await(number, spins ? team->spin : Clock::duration{});
+    if (!spins) {
+        --hurried;
+    } else {
+        in_vain = enough ? 0 : std::min(2 * in_vain + 1, kMostInVain);
+        hurried = in_vain;
     }
 }
 
 int64_t Worker::take(int64_t grain) { return team->next_item.fetch_add(grain, std::memory_order_relaxed); }
 
 ThreadPool::ThreadPool(int threads, int spin_us, const std::vector<int>& processors)
-    : size_(threads), team_(std::make_unique<Team>()), solo_(std::make_unique<Team>()) {
+    : size_(threads),
+      team_(std::make_unique<Team>()),
+      solo_(std::make_unique<Team>()),
+      caller_{.team = team_.get(), .id = 0, .count = threads} {
     team_->spin = std::chrono::microseconds(spin_us);
     try {
         for (int id = 1; id < threads; ++id) {
@@ -103,10 +141,7 @@ void ThreadPool::stop() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::announce() {
-    team_->job_number.fetch_add(1, std::memory_order_release);
-    team_->job_number.notify_all();
-}
+void ThreadPool::announce() { team_->jobs.set(team_->jobs.number() + 1); }
 
 void ThreadPool::run(Job job, void* context) {
     const std::lock_guard<std::mutex> turn(turn_);
@@ -114,16 +149,15 @@ void ThreadPool::run(Job job, void* context) {
     job_ = job;
     context_ = context;
     announce();
-    Worker worker{team_.get(), 0, size_};
-    job(context, worker);
-    worker.barrier();
+    job(context, caller_);
+    caller_.barrier();
 }
 
 void ThreadPool::serve(int id) {
     const DenormalsAreZero mode;
-    Worker worker{team_.get(), id, size_};
+    Worker worker{.team = team_.get(), .id = id, .count = size_};
     for (uint32_t seen = 0;; ++seen) {
-        team_->await(team_->job_number, seen);
+        team_->jobs.await(seen, team_->spin);
         if (team_->stopping.load(std::memory_order_relaxed)) return;
         job_(context_, worker);
         worker.barrier();

@@ -22,11 +22,17 @@ struct Worker {
     Team* team;
     int id;
     int count;
+    // Where spinning at a barrier was not enough, others have the processors: the thread sleeps at once at
+    // the next barriers, at more of them each time, before it tries again.
+    int hurried = 0;  // barriers that it will still sleep at
+    int in_vain = 0;  // how many it was when it last tried
 
     // Returns when every thread of the job has come here, and makes `take` begin at 0 again.
     void barrier();
     // First of the next `grain` items that no thread of the job has taken since the last barrier.
     int64_t take(int64_t grain);
+
+    void wait(uint32_t number);
 };
 
 class ThreadPool {
@@ -45,7 +51,7 @@ class ThreadPool {
     int size() const { return size_; }
 
     // A worker for the calling thread of `run` alone: all work is its own, and its barriers wait for nobody.
-    Worker solo() { return {solo_.get(), 0, 1}; }
+    Worker solo() { return {.team = solo_.get(), .id = 0, .count = 1}; }
 
     // Runs a job on all threads, with float32 subnormals treated as zero, and returns when all have finished.
     // Callers from several threads take turns.
@@ -59,6 +65,7 @@ class ThreadPool {
     int size_;
     std::unique_ptr<Team> team_;
     std::unique_ptr<Team> solo_;
+    Worker caller_;
     std::mutex turn_;
     Job job_ = nullptr;
     void* context_ = nullptr;
