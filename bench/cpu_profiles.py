@@ -36,7 +36,7 @@ class Profile:
 
     def without_depth(self) -> Profile:
         """The same without long sequences, and with one and the most at once alone."""
-        return replace(self, depths=(), batches=(min(self.batches), max(self.batches)))
+        return replace(self, depths=(), batches=tuple(sorted({min(self.batches), max(self.batches)})))
 
 
 def processors() -> int:

@@ -28,6 +28,8 @@ from llmd.models.plain_formats import to_float32
 from llmd.models.weight_formats import QUANTIZED_OPS, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
 
+Logits = NDArray[np.float32]
+"""Of scored places: ``[places, vocab]``."""
 ROWS = 256
 """Rows of each matrix that are compared with what they were quantised from."""
 QUESTIONS = 32
@@ -72,8 +74,8 @@ def random_texts(vocab: int) -> list[Text]:
     return [Text(tokens, list(range(8, RANDOM_TOKENS)))]
 
 
-def compare(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> Divergence:
-    """Divergence of logits ``[positions, vocab]`` from others."""
+def compare(wanted: Logits, found: Logits) -> Divergence:
+    """Divergence of logits from those that are wanted."""
     p, q = log_softmax(wanted), log_softmax(found)
     weights = np.exp(p)
     return Divergence(
@@ -83,7 +85,7 @@ def compare(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> Divergen
     )
 
 
-def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+def log_softmax(logits: Logits) -> NDArray[np.float64]:
     """Log-probabilities of each row."""
     wide = logits.astype(np.float64)
     wide -= wide.max(axis=1, keepdims=True)
@@ -91,7 +93,7 @@ def log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
     return normalized
 
 
-def scored_logits(side: Party, texts: Sequence[Text]) -> NDArray[np.float32]:
+def scored_logits(side: Party, texts: Sequence[Text]) -> Logits:
     """Logits of the scored places of every text, in order."""
     found = []
     with tempfile.TemporaryDirectory(prefix="llmd-logits-") as folder:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from bench.cpu_profiles import Profile
+from bench.cpu_quality import RANDOM_TOKENS
 from bench.cpu_rounds import SHORT
 from bench.llmd_side import Settings
 from bench.peer import PEER_PYTHON, peer_environment
@@ -41,10 +42,10 @@ class Room:
 
     @classmethod
     def for_profile(cls, profile: Profile, shape: Shape) -> Self:
-        """For the longest sequence of a profile, and for its most sequences."""
+        """For the longest sequence of a profile, for its most sequences, and for a text that is scored."""
         most = max(profile.batches, default=1)
         grown = profile.grown + most  # the first of several prompts grow while the last are read
-        longest = max(profile.prompt, *profile.depths, SHORT) + grown
+        longest = max(profile.prompt, *profile.depths, RANDOM_TOKENS) + grown
         tokens = max(longest, most * (SHORT + grown)) + most * BLOCK_LEN
         return cls(longest, most, tokens, shape.kv_token_bytes)
 

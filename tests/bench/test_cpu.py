@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import cpu, cpu_quality
+from bench import cpu, cpu_pair, cpu_quality
 from bench.checkpoint import write_checkpoint
 from bench.cpu_profiles import QUICK
 from bench.cpu_report import page
@@ -23,8 +23,8 @@ PROFILE = replace(
     pairs=(("q8", "Q8_0"),),
     isas=("generic",),
     prompt=70,
-    depths=(100,),
-    batches=(1, 2),
+    depths=(),
+    batches=(2,),
     rounds=1,
     threads=1,
 )
@@ -47,10 +47,11 @@ def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     facts = json.dumps({"nmse": 0.0, "read_bytes": 100, "types": {"Q8_0": 100}})
     monkeypatch.setattr(cpu_quality, "QUESTIONS", 2)
     monkeypatch.setattr(cpu, "MODELS", tmp_path)
+    monkeypatch.setattr(cpu_pair, "MODELS", tmp_path)
     monkeypatch.setattr(cpu, "checkpoint_directory", lambda _: directory)
-    monkeypatch.setattr(cpu, "make_gguf", own_directory)
-    monkeypatch.setattr(cpu, "run_peer", lambda *_: facts)
-    monkeypatch.setattr(cpu, "open_peer", stand_in)
+    monkeypatch.setattr(cpu_pair, "make_gguf", own_directory)
+    monkeypatch.setattr(cpu_pair, "run_peer", lambda *_: facts)
+    monkeypatch.setattr(cpu_pair, "open_peer", stand_in)
 
 
 @pytest.mark.timeout(120)
@@ -69,7 +70,8 @@ def test_a_pair_makes_a_page_and_only_what_is_quantised_diverges() -> None:
 
 @pytest.mark.usefixtures("without_peer")
 def test_one_instruction_set_is_compared_with_its_own_build(tmp_path: Path) -> None:
-    pair = cpu.Pair(SHAPE, PROFILE, "q8", "Q8_0", tmp_path / "model", tmp_path / "cache")
-    found = pair.compare(replace(PROFILE, batches=(1,), depths=()), ["generic"], "generic")
+    pair = cpu_pair.Pair(SHAPE, PROFILE, "q8", "Q8_0", tmp_path / "model", tmp_path / "cache")
+    found = pair.alone("generic")
     assert list(found.starts) == ["llmd, again", "llama.cpp generic, again"]
-    assert [rounds.case for rounds in found.rounds] == [Case("prefill", 1, 70), Case("decode", 1, SHORT)]
+    assert [rounds.case for rounds in found.rounds] == [Case("prefill", 1, 70), Case("decode", 2, SHORT)]
+    assert 0 <= found.others <= 1

@@ -1,0 +1,125 @@
+"""A format of llmd beside a type of llama.cpp, on one checkpoint: speed, starts, memory, quality."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.checkpoint import MODELS
+from bench.cpu_profiles import Profile
+from bench.cpu_quality import (
+    Divergence,
+    Logits,
+    Text,
+    compare,
+    guide_texts,
+    random_texts,
+    read_bytes,
+    scored_logits,
+    weight_error,
+)
+from bench.cpu_report import Comparison, Quality
+from bench.cpu_rounds import measure
+from bench.cpu_sides import Room, Start, drop_cached, open_llmd, open_peer, open_probe, started
+from bench.machine import Occupation
+from bench.peer import make_gguf, run_peer
+from bench.shapes import Shape
+from bench.worker import Side
+from llmd.builtin.guide import guide_directory
+
+PLAIN = "BF16"
+TEXT_LEN = 256
+"""Room for any text that is scored."""
+
+
+class Pair:
+    """See above. ``cache`` is where llmd keeps what it makes of weights."""
+
+    def __init__(
+        self, shape: Shape, profile: Profile, quant: str, kind: str, directory: Path, cache: Path
+    ) -> None:
+        self._shape, self._profile = shape, profile
+        self._quant, self._kind = quant, kind
+        self._directory, self._cache = directory, cache
+        self._file = make_gguf(directory, kind, directory.with_name(f"{directory.name}.{kind}.gguf"))
+        facts = run_peer("bench.gguf_quality", str(directory), str(self._file))
+        self._peer: dict[str, Any] = json.loads(facts)
+        self._bytes = {
+            "llmd": read_bytes(directory, quant),
+            "llama.cpp": int(self._peer["read_bytes"]),
+        }
+
+    def best(self) -> tuple[Comparison, dict[str, Divergence]]:
+        """Each side at its best: speed, starts and memory, and how far both are from what was not quantised."""
+        starts, texts = self._first_starts(), random_texts(self._shape.vocab)
+        with self._opened(self._profile.builds, None) as sides:
+            found = self._compared(sides, self._profile, None, starts)
+            logits = {f"llmd {self._quant}": sides[0], f"llama.cpp {self._kind}": sides[1]}
+            scored = {name: scored_logits(side, texts) for name, side in logits.items()}
+        return found, self._divergences(self._directory, texts, scored)
+
+    def alone(self, isa: str) -> Comparison:
+        """Both sides with one instruction set, without depth."""
+        with self._opened([isa], isa) as sides:
+            return self._compared(sides, self._profile.without_depth(), isa, {})
+
+    def quality(self, peaked: Mapping[str, Divergence]) -> Quality:
+        """Errors of the weights that were timed, and divergences of their model and of the guide."""
+        errors = {"llmd": weight_error(self._directory, self._quant), "llama.cpp": self._peer["nmse"]}
+        return Quality(errors, self._peer["types"], peaked, self._guide())
+
+    def _guide(self) -> dict[str, Divergence]:
+        """The guide quantised to both, and the peer's arithmetic without quantisation."""
+        guide, texts, threads = guide_directory(), guide_texts(), self._profile.threads
+        room = Room.for_texts(TEXT_LEN, guide)
+        with open_llmd(guide, self._quant, self._cache, room, threads) as ours:
+            scored = {f"llmd {self._quant}": scored_logits(ours, texts)}
+        for kind in (self._kind, PLAIN):
+            file = make_gguf(guide, kind, MODELS / f"guide.{kind}.gguf")
+            with open_peer(file, self._profile.builds[0], threads) as peer:
+                scored[f"llama.cpp {kind}"] = scored_logits(peer, texts)
+        return self._divergences(guide, texts, scored)
+
+    def _divergences(
+        self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits]
+    ) -> dict[str, Divergence]:
+        """Of logits from those of llmd on an unquantised checkpoint."""
+        room = Room.for_texts(TEXT_LEN, directory)
+        with open_llmd(directory, None, self._cache, room, self._profile.threads) as plain:
+            wanted = scored_logits(plain, texts)
+        return {name: compare(wanted, logits) for name, logits in scored.items()}
+
+    def _compared(
+        self, sides: Sequence[Side], profile: Profile, isa: str | None, starts: Mapping[str, Start]
+    ) -> Comparison:
+        again = {f"{side.name}, again": started(side) for side in sides}
+        with open_probe(self._bytes["llmd"], self._profile.threads) as probe:
+            occupation = Occupation()
+            rounds = measure(sides, probe, profile, self._shape.vocab)
+            others = occupation.of_others()
+            peaks = probe.call("integers")
+        return Comparison(isa, rounds, peaks, self._bytes, {**starts, **again}, others)
+
+    @contextmanager
+    def _opened(self, builds: Sequence[str], isa: str | None) -> Iterator[list[Side]]:
+        """Our side, then the peer's builds."""
+        with ExitStack() as stack:
+            ours = stack.enter_context(self._open_llmd(isa))
+            threads = self._profile.threads
+            peers = [stack.enter_context(open_peer(self._file, build, threads)) for build in builds]
+            yield [ours, *peers]
+
+    def _first_starts(self) -> dict[str, Start]:
+        """What loading takes while llmd has nothing in its cache, and the system none of the files in its own."""
+        drop_cached(self._directory, self._file)
+        with self._open_llmd(None) as ours:
+            starts = {f"{ours.name}, first": started(ours)}
+        with open_peer(self._file, self._profile.builds[0], self._profile.threads) as peer:
+            return starts | {f"{peer.name}, first": started(peer)}
+
+    def _open_llmd(self, isa: str | None) -> Side:
+        room = Room.for_profile(self._profile, self._shape)
+        return open_llmd(self._directory, self._quant, self._cache, room, self._profile.threads, isa)
