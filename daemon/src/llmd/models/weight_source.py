@@ -11,7 +11,8 @@ from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.gguf_blocks import decode
 from llmd.models.formats.quantization import quantize
-from llmd.models.plain_formats import convert
+from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.plain_formats import STORED_DTYPES, convert
 from llmd.models.plan_check import find_tensor
 
 
@@ -61,15 +62,27 @@ def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) ->
     """Blocks of a GGUF file: as integer groups, or as the numbers that they stand for."""
     assert tensor.format is not None
     row_len = tensor.shape[-1]
-    groups = decode(tensor.format, blocks.reshape(-1, blocks.shape[-1]), row_len)
-    _check_scales(groups)
+    rows = blocks.reshape(-1, blocks.shape[-1])
     if wanted == tensor.format:
-        return groups
-    numbers = dequantize(groups).reshape(*blocks.shape[:-1], row_len)
-    return WeightData(wanted, convert(numbers, "f32", wanted))
+        return _groups(rows, tensor.format, row_len)
+    numbers = _numbers(rows, tensor.format, row_len, wanted)
+    return WeightData(wanted, numbers.reshape(*blocks.shape[:-1], row_len))
 
 
-def _check_scales(groups: WeightData) -> None:
+def _groups(rows: NDArray[np.uint8], stored: Format, row_len: int) -> WeightData:
+    groups = decode(stored, rows, row_len)
     for scales in (groups.scales, groups.minimums):
         if scales is not None and not np.isfinite(scales.coarse).all():
             raise ArithmeticError("a scale is infinite or not a number")
+    return groups
+
+
+def _numbers(rows: NDArray[np.uint8], stored: Format, row_len: int, wanted: Format) -> NDArray[np.generic]:
+    """A chunk of rows at a time: a whole table of embeddings would take its float32 numbers in memory beside the result."""
+    numbers = np.empty((len(rows), row_len), STORED_DTYPES[wanted])
+
+    def of_rows(chunk: slice) -> None:
+        numbers[chunk] = convert(dequantize(_groups(rows[chunk], stored, row_len)), "f32", wanted)
+
+    for_row_chunks(len(rows), row_len, of_rows)
+    return numbers
