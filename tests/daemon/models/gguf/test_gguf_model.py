@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from struct import pack
 
 import pytest
 
 from llmd.api.errors import CheckpointError
 from llmd.models.gguf.gguf_model import GgufModel
 from llmd.models.gguf.model_files import model_files
+from tests.corrupt.gguf_bytes import U32, gguf, key
 from tests.golden.gguf_layout import gguf_tensors, write_gguf
 from tests.golden.models.catalog import tiny_model
 
@@ -52,6 +54,15 @@ def test_a_whole_model_is_no_part(parts: tuple[Path, ...], tmp_path: Path) -> No
     shutil.copy(write_gguf(CASE, tmp_path / "whole.gguf"), parts[0])
     with pytest.raises(CheckpointError, match="part 1 of 1; by its name it is part 1 of 3"):
         GgufModel.open(parts)
+
+
+def test_a_tensor_in_two_parts_is_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf")]
+    for number, path in enumerate(paths):
+        stated = {"split.no": number, "split.count": 2, "split.tensors.count": 1}
+        path.write_bytes(gguf([key(name, U32, pack("<I", value)) for name, value in stated.items()]))
+    with pytest.raises(CheckpointError, match=r"output_norm.weight: is also in m-00001-of-00002.gguf"):
+        GgufModel.open(paths)
 
 
 def test_parts_of_different_models_are_refused(parts: tuple[Path, ...], tmp_path: Path) -> None:
