@@ -76,6 +76,6 @@ guide-eval: setup  ## score the built-in model on questions that it was not trai
 	@touch $@
 
 # llama.cpp for each instruction set, and its own server; cmake and ninja are the workspace's.
-.bench-llama-cpp/.made: bench/llama_cpp_build.py bench/llama_cpp_source.py bench/amx_tile_config.h .venv-bench/.made
+.bench-llama-cpp/.made: bench/requirements.txt bench/llama_cpp_build.py bench/llama_cpp_source.py bench/amx_tile_config.h | .venv-bench/.made
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-bench/bin/python -m bench.llama_cpp_build $(@D)
 	@touch $@

@@ -25,6 +25,7 @@ OPTIONS = {
     "LLAMA_BUILD_EXAMPLES": "OFF",
     "LLAMA_BUILD_APP": "OFF",
 }
+KERNELS = "ggml-cpu"
 WITHOUT_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 BUILDS = {
     # The header keeps their AMX kernels from ending with SIGSEGV where GCC before 13 has compiled them.
@@ -44,14 +45,23 @@ def main() -> None:
     version = pinned_version((ROOT / "bench" / "requirements.txt").read_text())
     sources = fetch(version, folder)
     for name, options in BUILDS.items():
-        targets = ["llama", "llama-server"] if name == "native" else ["ggml-cpu"]
+        targets = ["llama", "llama-server"] if name == "native" else [KERNELS]
         made = build(sources, folder / "build", targets, OPTIONS | options)
-        if name != "native":
-            shutil.copytree(folder / "native", folder / name, symlinks=True)
-        shutil.copytree(made, folder / name, symlinks=True, dirs_exist_ok=True)
+        if name == "native":
+            shutil.copytree(made, folder / name, symlinks=True)
+        else:
+            with_kernels(folder / "native", made, folder / name)
         shutil.rmtree(folder / "build")
     (folder / "version").write_text(version)
     shutil.rmtree(sources.parents[1])
+
+
+def with_kernels(native: Path, made: Path, folder: Path) -> None:
+    """Copy a build, with the library of kernels of another."""
+    shutil.copytree(native, folder, symlinks=True)
+    for library in made.glob(f"lib{KERNELS}*"):
+        if not library.is_symlink():
+            shutil.copy(library, folder)
 
 
 if __name__ == "__main__":
