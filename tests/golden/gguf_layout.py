@@ -75,7 +75,7 @@ def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
         writer.kv_data[0].pop(key, None)
         stated = value.tolist() if isinstance(value, np.ndarray) else value
         if stated is not None:
-            is_count = type(stated) is int and stated >= 0
+            is_count = type(stated) is int and 0 <= stated < 1 << 32
             kind = gguf.GGUFValueType.UINT32 if is_count else gguf.GGUFValueType.get_type(stated)
             writer.add_key_value(key, stated, kind)
 

@@ -70,7 +70,7 @@ def test_an_encoder_that_ranks_has_its_labels(tmp_path: Path) -> None:
     with GgufModel.open([path]) as model:
         read = read_config(model)
     assert read["architectures"] == ["BertForSequenceClassification"]
-    assert len(read["id2label"]) == 1
+    assert read["num_labels"] == 1
 
 
 def test_an_encoder_without_the_layers_that_rank_is_refused(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_model_that_pools_has_no_head(tmp_path: Path, kind: str | None, expect
         ({"general__architecture": "qwen3moe"}, "the architecture qwen3moe, a mixture of experts, yet"),
         ({"llama__expert_count": 8}, "the architecture llama, a mixture of experts, yet"),
         ({"general__architecture": "mamba"}, "the architecture mamba yet; of GGUF files it runs llama, "),
-        ({"general__type": "adapter"}, "holds no model by itself but adapter"),
+        ({"general__type": "adapter"}, "holds no model by itself but 'adapter'"),
         ({"llama__pooling_type": 4}, "llama.pooling_type is 4"),
         ({"llama__rope__scaling__type": "spiral"}, "llama.rope.scaling.type is 'spiral'"),
         ({"llama__attention__value_length": 8}, "llama.attention.value_length is 8"),

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import gguf
 import pytest
 
+from llmd.api import LlmdError
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.gguf.source import GgufSource
 from llmd.models.open_model import open_model
@@ -67,3 +69,56 @@ def test_a_decoder_that_pools_embeds(tmp_path: Path) -> None:
         assert opened.embedding is not None
         assert opened.embedding.poolings == ("last",)
         assert not opened.plan.has_head
+
+
+ODD = (
+    0,
+    -1,
+    1,
+    3,
+    2**31 - 1,
+    -(2**31),
+    True,
+    math.nan,
+    math.inf,
+    -0.5,
+    1e-40,
+    "",
+    "x" * 300,
+    "\x1b[2J",
+    [1, 2],
+    [True, False],
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "states_heads"),
+    [
+        ("llama-yarn-rope", True),
+        ("phi3-longrope-short", True),
+        ("gemma2", True),
+        ("gemma3", False),
+        ("granite", False),
+    ],
+)
+def test_no_value_of_a_key_raises_another_error(tmp_path: Path, name: str, *, states_heads: bool) -> None:
+    path = write_gguf(tiny_model(name), tmp_path / "m.gguf")
+    architecture = str(GgufSource(path).read_metadata()["general.architecture"])
+    heads = (f"{architecture}.attention.{kind}_length" for kind in ("key", "value"))
+    base = {} if states_heads else dict.fromkeys(heads)
+    optional = ("expert_count", "pooling_type", "attention.sliding_window_pattern", "attention.scale")
+    keys = [*GgufSource(path).read_metadata(), *(f"{architecture}.{key}" for key in optional)]
+    for key in keys:
+        for value in ODD:
+            write_gguf(tiny_model(name), path, changes={**base, key: value})
+            error = refusal(path)
+            assert error is None or (error.hint and error.message.isprintable()), (key, value)
+
+
+def refusal(path: Path) -> LlmdError | None:
+    """Why the model cannot be opened, where it cannot."""
+    try:
+        open_model(path, ARCHITECTURES).checkpoint.close()
+    except LlmdError as error:
+        return error
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +48,8 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
     kind = model.metadata.get(TYPE, "model")
     if kind != "model":
         raise UnsupportedModelError(
-            f"{model.path}: holds no model by itself but {kind}", hint="give the file of the model itself"
+            f"{model.path}: holds no model by itself but {reprlib.repr(kind)}",
+            hint="give the file of the model itself",
         )
     architecture, known = fields.architecture, (*FAMILIES, ENCODER)
     is_mixture = "moe" in architecture or fields.integer("expert_count", 0)
@@ -83,7 +85,7 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
 def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
     """BERT, and RoBERTa, whose unused positions have been cut off: that leaves a BERT. One that ranks has labels."""
     ranks = fields.integer("pooling_type", 0) == RANK
-    labels = {"id2label": {str(i): "" for i in range(_rows(model, LABELS))}} if ranks else {}
+    labels = {"num_labels": _rows(model, LABELS)} if ranks else {}
     return {
         "architectures": ["BertForSequenceClassification" if ranks else "BertModel"],
         **labels,

@@ -11,6 +11,8 @@ from llmd.models.gguf.fields import GgufFields
 
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
 
+MAX_LAYERS = 4096
+
 Reader = Callable[[GgufFields], dict[str, Any]]
 
 
@@ -78,26 +80,26 @@ def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
     layers = fields.integer("block_count")
     width = head_dim(fields)
     if layers == largest:
-        width = fields.integer("embedding_length") // max(1, fields.integer("attention.head_count"))
+        width = max(1, fields.integer("embedding_length") // max(1, fields.integer("attention.head_count")))
     sliding = fields.flags(PATTERN) or period
     if isinstance(sliding, int):
         sliding = [(layer + 1) % sliding != 0 for layer in range(min(layers, MAX_LAYERS))]
     return {
-        "query_pre_attn_scalar": fields.real(SCALE, width**-0.5) ** -2,
+        "query_pre_attn_scalar": fields.positive(SCALE, width**-0.5) ** -2,
         "layer_types": ["sliding_attention" if slides else "full_attention" for slides in sliding],
     }
 
 
 def head_dim(fields: GgufFields) -> int:
-    """The width of a head. That of values is the same, or nothing here computes the model."""
+    """The width of a head, 1 or more. That of values is the same, or nothing here computes the model."""
     heads = max(1, fields.integer("attention.head_count"))
     width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
+    if width < 1:
+        raise fields.contradict(f"makes heads of {width} elements", "attention.key_length")
     if (values := fields.integer("attention.value_length", width)) != width:
         raise fields.refuse("attention.value_length", values, f"{width}, the width of keys")
     return width
 
-
-MAX_LAYERS = 4096
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("Llama", "llama", _biases, interleaved=True),

@@ -17,6 +17,7 @@ _MISSING: Any = object()
 
 
 ARCHITECTURE = "general.architecture"
+MAX_NAME_LEN = 100
 
 
 class GgufFields:
@@ -55,6 +56,13 @@ class GgufFields:
             raise self._wrong(key, value, "a number")
         return float(value)
 
+    def positive(self, key: str, default: float) -> float:
+        """A number above 0."""
+        value: float = self.real(key, default)
+        if value <= 0:
+            raise self._wrong(key, value, "a number above 0")
+        return value
+
     def text(self, key: str, default: str = _MISSING) -> str:
         value = self._get(key, default)
         if not isinstance(value, str):
@@ -92,24 +100,24 @@ class GgufFields:
             )
         return value
 
+    def contradict(self, message: str, key: str) -> CheckpointError:
+        """The error of a key that cannot be true together with others."""
+        return CheckpointError(f"{self.full_key(key)} {message}", file=self._metadata.file, hint=DAMAGED)
+
     def _wrong(self, key: str, value: object, expected: str) -> CheckpointError:
-        return CheckpointError(
-            f"{self.full_key(key)} is {reprlib.repr(value)}, expected {expected}",
-            file=self._metadata.file,
-            hint=DAMAGED,
-        )
+        return self.contradict(f"is {reprlib.repr(value)}, expected {expected}", key)
 
 
 def architecture_name(metadata: Metadata) -> str:
     """``general.architecture``.
 
     Raises:
-        CheckpointError: it is missing, or no text.
+        CheckpointError: it is missing, or no name.
     """
     name = metadata.get(ARCHITECTURE)
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME_LEN:
         raise CheckpointError(
-            f"the key {ARCHITECTURE} is missing or no text", file=metadata.file, hint=DAMAGED
+            f"the key {ARCHITECTURE} is missing or no name", file=metadata.file, hint=DAMAGED
         )
     return name
 
