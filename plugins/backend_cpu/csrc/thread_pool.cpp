@@ -81,7 +81,7 @@ class alignas(kLine) Signal {
 
 struct Team {
     Signal jobs;
-    Signal barriers;
+    Signal releases;
     alignas(kLine) std::atomic<uint32_t> arrived{0};
     alignas(kLine) std::atomic<int64_t> next_item{0};
     std::atomic<bool> stopping{false};
@@ -89,23 +89,25 @@ struct Team {
 };
 
 void Worker::barrier() {
-    if (count == 1) {
-        team->next_item.store(0, std::memory_order_relaxed);
-        return;
-    }
-    const uint32_t number = team->barriers.number();
-    if (team->arrived.fetch_add(1, std::memory_order_acq_rel) == static_cast<uint32_t>(count) - 1) {
-        team->arrived.store(0, std::memory_order_relaxed);
-        team->next_item.store(0, std::memory_order_relaxed);
-        team->barriers.set(number + 1);
-    } else {
-        wait(number);
-    }
+    if (arrive()) release();
 }
 
-void Worker::wait(uint32_t number) {
+bool Worker::arrive() {
+    const auto others = static_cast<uint32_t>(count) - 1;
+    if (team->arrived.fetch_add(1, std::memory_order_acq_rel) == others) return true;
+    follow();
+    return false;
+}
+
+void Worker::release() {
+    team->arrived.store(0, std::memory_order_relaxed);
+    team->next_item.store(0, std::memory_order_relaxed);
+    team->releases.set(++released);
+}
+
+void Worker::follow() {
     const bool spins = hurried == 0;
-    const bool enough = team->barriers.await(number, spins ? team->spin : Clock::duration{});
+    const bool enough = team->releases.await(released++, spins ? team->spin : Clock::duration{});
     if (!spins) {
         --hurried;
     } else {

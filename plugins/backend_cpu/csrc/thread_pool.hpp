@@ -16,23 +16,28 @@ namespace llmd {
 
 struct Team;
 
-// What a thread sees of the job it runs. All members are defined in thread_pool.cpp: units compiled for
+// What a thread sees of the jobs it runs. All members are defined in thread_pool.cpp: units compiled for
 // different instruction sets may share no inline code.
 struct Worker {
     Team* team;
     int id;
     int count;
-    // Where spinning at a barrier was not enough, others have the processors: the thread sleeps at once at
-    // the next barriers, at more of them each time, before it tries again.
-    int hurried = 0;  // barriers that it will still sleep at
-    int in_vain = 0;  // how many it was when it last tried
+    uint32_t released = 0;  // how often the threads were released, as far as this one has seen
+    // Where spinning was not enough, others have the processors: the thread sleeps at once the next times it
+    // waits, more of them after each such spin, before it tries again.
+    int hurried = 0;  // times that it will still sleep at once
+    int in_vain = 0;  // how many these were when it last tried
 
     // Returns when every thread of the job has come here, and makes `take` begin at 0 again.
     void barrier();
+    // A barrier in two halves. `arrive` returns true for the last thread that comes, at once: what it does
+    // then is done before it lets the others go on with `release`. For these it returns false after that.
+    bool arrive();
+    void release();
+    // Waits for a release that another thread gives without an arrival of all.
+    void follow();
     // First of the next `grain` items that no thread of the job has taken since the last barrier.
     int64_t take(int64_t grain);
-
-    void wait(uint32_t number);
 };
 
 class ThreadPool {
