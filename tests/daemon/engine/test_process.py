@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
+import numpy as np
 import pytest
 
 from llmd.api.embedding import Embedding
@@ -142,6 +143,29 @@ def test_blas_keeps_to_one_thread_whatever_the_environment_says(front: Front, di
     front.loaded()
     assert front.tokens_of(1) == {1: expected}
     assert len(list(Path(f"/proc/{front.process.pid}/task").iterdir())) == 1
+
+
+@pytest.mark.usefixtures("many_blas_threads")
+def test_an_engine_without_requests_sleeps_and_has_no_threads_but_those_that_were_asked_for(
+    front: Front, directory: Path
+) -> None:
+    request, expected = golden_request()
+    front.send(load(directory, device="cpu", threads=3), request)
+    front.loaded()
+    assert len(front.tokens_of(1)[1]) == len(expected)
+    tasks = list(Path(f"/proc/{front.process.pid}/task").iterdir())
+    assert len(tasks) == 3
+    for _ in range(100):
+        before = [processor_time(task) for task in tasks]
+        np.linalg.inv(np.eye(400) + 1)  # something that takes far longer than threads spin
+        if [processor_time(task) for task in tasks] == before:
+            return
+    pytest.fail("the threads never came to rest")
+
+
+def processor_time(task: Path) -> str:
+    """Nanoseconds that a thread ran, and how often it was given a processor."""
+    return (task / "schedstat").read_text()
 
 
 def test_reports_and_cancels_while_it_runs(front: Front, directory: Path) -> None:
