@@ -90,21 +90,22 @@ def compared(shape: Shape, section: Section, found: Comparison) -> Iterator[str]
     for rounds in found.rounds:
         yield row(shape, found, rounds)
     yield ""
-    sizes = ", ".join(
+    matrices = ", ".join(
         f"{name} {count / 1e6:.0f} MB ({8 * count / (shape.products + shape.head_products):.2f} bits a weight)"
         for name, count in found.read_bytes.items()
     )
     reads = statistics.median(rate for rounds in found.rounds for rate in rounds.reads)
     peaks = ", ".join(f"{name} {rate / 1e12:.2f}" for name, rate in found.peaks.items())
-    yield f"Matrices that each token reads: {sizes}. Memory read: {reads / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
+    yield f"Matrices that each token reads: {matrices}. Memory read: {reads / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
     if found.others > QUIET:
         yield f"**Not quiet:** other processes had {100 * found.others:.0f} % of the processors."
     yield ""
-    yield "| start | load, s | first token, s | resident, MB | file pages, MB |"
-    yield "|---|---|---|---|---|"
+    yield "| start | load, s | first token, s | resident, MB | file pages, MB | KV pool, MB |"
+    yield "|---|---|---|---|---|---|"
     for name, start in found.starts.items():
-        memory = (f"{start.resident[kind] / 1e6:.0f}" for kind in ("anonymous", "file"))
-        yield f"| {name} | {start.load_s:.2f} | {start.first_token_s:.2f} | {' | '.join(memory)} |"
+        sizes = (start.resident["anonymous"], start.resident["file"], start.kv_bytes)
+        memory = " | ".join("–" if size is None else f"{size / 1e6:.0f}" for size in sizes)
+        yield f"| {name} | {start.load_s:.2f} | {start.first_token_s:.2f} | {memory} |"
 
 
 def row(shape: Shape, found: Comparison, rounds: Rounds) -> str:

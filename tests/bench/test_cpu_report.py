@@ -29,7 +29,10 @@ FOUND = Comparison(
     ],
     peaks={"VNNI": 1e6},
     read_bytes={"llmd": 500_000, "llama.cpp": 250_000},
-    starts={"llmd, first": Start(1.0, 1.5, {"anonymous": 7_000_000, "file": 2_000_000}, None)},
+    starts={
+        "llmd, first": Start(1.0, 1.5, {"anonymous": 7_000_000, "file": 2_000_000}, 3_000_000),
+        "llama.cpp native, again": Start(0.5, 0.75, {"anonymous": 1_000_000, "file": 0}, None),
+    },
     others=0.0,
 )
 SECTION = Section(
@@ -70,7 +73,8 @@ def test_a_prompt_needs_the_head_once_and_reads_too_little_to_say() -> None:
 
 def test_starts_sizes_and_quality_are_told() -> None:
     text = shown()
-    assert "| llmd, first | 1.00 | 1.50 | 7 | 2 |" in text
+    assert "| llmd, first | 1.00 | 1.50 | 7 | 2 | 3 |" in text
+    assert "| llama.cpp native, again | 0.50 | 0.75 | 1 | 0 | – |" in text
     assert f"llmd 0 MB ({8 * 500_000 / PRODUCTS:.2f} bits a weight)" in text
     assert "llmd q4 1.00e-03, llama.cpp Q4_0 2.00e-03" in text
     assert "| llmd q4 | 1.00e-01 | 90.0 % | 2.00e-01 | 80.0 % |" in text
