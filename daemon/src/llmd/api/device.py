@@ -214,7 +214,7 @@ class Device(Protocol):
 
     @property
     def info(self) -> DeviceInfo:
-        """What `probe` said of it."""
+        """What `probe` said of it; ``description`` may say more of a device that is open."""
         ...
 
     def check(self, program: Program) -> list[Refusal]:
