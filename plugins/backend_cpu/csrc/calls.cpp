@@ -132,6 +132,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.softcap = of.number(1);
     args.scratch = to.attention_scratch;
     args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    args.partials = to.attention_partials;
     return call;
 }
 

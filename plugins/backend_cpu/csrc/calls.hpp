@@ -70,6 +70,7 @@ struct Bindings {
     const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
     Int8Rows int8_scratch;
     float* attention_scratch;
+    float* attention_partials;
     float* gathered;
     const StageLimits& limits;
 };

@@ -121,6 +121,7 @@ struct AttentionArgs {
     float softcap;  // 0: none
     float* scratch;
     int64_t scratch_per_thread;  // floats, `attention_scratch`
+    float* partials;             // of all threads, `attention_partials` floats; none: no sequence is split
 };
 
 // The order is that of llmd.api.encoding.ACTIVATIONS.
@@ -227,6 +228,8 @@ struct Kernels {
     void (*pack_q8)(const Int8Matrix&, uint8_t* panels, Worker&);
     // Floats of scratch that `attention` needs for each thread.
     int64_t (*attention_scratch)(int64_t head_dim);
+    // Floats that all threads need together where contexts of up to `positions` are shared out.
+    int64_t (*attention_partials)(int64_t head_dim, int64_t positions, int threads);
     // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on all of them.
     uint64_t (*read)(const uint8_t* data, int64_t bytes);
 };

@@ -1,12 +1,19 @@
 // Where keys and values of a layer lie in its pool.
 //
 //   pool   [block][kv_head] { keys, values }
-//   keys   codes [padded_dim][16 tokens]    scales [groups][16 tokens]
-//   values codes [16 tokens][padded_dim]    scales [groups][16 tokens]
 //
-// Codes are f32, f16, bf16 or int8 numbers; int8 alone has scales, f16, one for each token and 32 elements of
-// a head. Keys are transposed: a lane is a token, so scores need no sum across lanes. padded_dim is head_dim
-// rounded up to 16; codes beyond head_dim are zero.
+//   f32, f16, bf16
+//     keys    [padded_dim][16 tokens]               values  [16 tokens][padded_dim]
+//   int8      codes int8, then scales f16 [groups][16 tokens]
+//     keys    [padded_dim / 2][16 tokens][2]        values  [8 token pairs][padded_dim][2]
+//   int4      codes + 8 of 4 bits, then scales as in int8; a byte holds two codes of one token
+//     keys    [padded_dim / 4][16 tokens][2]        byte i: elements 4 j + i (low half) and 4 j + i + 2
+//     values  [8 token pairs][padded_dim / 2][2]    byte of e = 16 j + i: elements 32 j + i (low half) and
+//                                                   32 j + i + 16
+//
+// Keys are transposed: a lane is a token, so scores need no sum across lanes. Int8 and int4 have a scale for
+// each token and 32 elements of a head, and pairs of codes side by side, which are multiplied together.
+// padded_dim is head_dim rounded up to 16, for int4 to 32; codes beyond head_dim stand for zero.
 
 #pragma once
 
@@ -15,28 +22,40 @@
 namespace llmd {
 
 // The order is that of llmd.api.kv.KV_DTYPES.
-enum class KvDtype : int32_t { kF32, kF16, kBF16, kInt8 };
+enum class KvDtype : int32_t { kF32, kF16, kBF16, kInt8, kInt4 };
 
-constexpr int64_t kKvGroup = 32;  // elements of a head that share an int8 scale
+constexpr int64_t kKvGroup = 32;  // elements of a head that share a scale
 
 struct KvLayout {
     KvDtype dtype;
     int64_t kv_heads;
     int64_t head_dim;
 
-    constexpr int64_t padded_dim() const { return (head_dim + 15) / 16 * 16; }
+    constexpr int64_t padded_dim() const {
+        const int64_t unit = dtype == KvDtype::kInt4 ? 32 : 16;
+        return (head_dim + unit - 1) / unit * unit;
+    }
     constexpr int64_t groups() const { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
     // All in bytes. `half_bytes` is one head's keys, or its values, in a block.
-    constexpr int64_t code_bytes() const {
-        return dtype == KvDtype::kF32 ? 4 : dtype == KvDtype::kInt8 ? 1 : 2;
-    }
-    constexpr int64_t scales_at() const { return 16 * padded_dim() * code_bytes(); }
-    constexpr int64_t half_bytes() const {
-        return scales_at() + (dtype == KvDtype::kInt8 ? 2 * 16 * groups() : 0);
-    }
+    constexpr int64_t scales_at() const { return 16 * padded_dim() * code_bits() / 8; }
+    constexpr int64_t half_bytes() const { return scales_at() + (code_bits() <= 8 ? 2 * 16 * groups() : 0); }
     constexpr int64_t head_bytes() const { return 2 * half_bytes(); }
     constexpr int64_t block_bytes() const { return kv_heads * head_bytes(); }
+
+  private:
+    constexpr int64_t code_bits() const {
+        switch (dtype) {
+            case KvDtype::kF32:
+                return 32;
+            case KvDtype::kInt8:
+                return 8;
+            case KvDtype::kInt4:
+                return 4;
+            default:
+                return 16;
+        }
+    }
 };
 
 }  // namespace llmd

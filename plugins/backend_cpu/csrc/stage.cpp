@@ -53,6 +53,18 @@ int64_t attention_scratch(const Parts& parts) {
     return most;
 }
 
+// What a sequence that fills its context, or all blocks, leaves of its chunks.
+int64_t attention_partials(const Parts& parts, const std::vector<int64_t>& blocks) {
+    int64_t most = 0;
+    for (size_t g = 0; g < blocks.size(); ++g) {
+        const KvGroup& group = parts.program.groups[g];
+        const int64_t positions = std::min(parts.program.context_len, blocks[g] * kBlockLen);
+        const int64_t floats = parts.kernels.attention_partials(group.head_dim, positions, parts.pool.size());
+        most = std::max(most, group.layers > 0 ? floats : 0);
+    }
+    return most;
+}
+
 }  // namespace
 
 Stage::Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits)
@@ -77,10 +89,11 @@ void Stage::make_buffers() {
                              reinterpret_cast<int32_t*>(floats(sizes.scales))};
     token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
     float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
+    float* partials = floats(attention_partials(parts_, pools_.blocks()));
     float* gathered = floats(limits_.max_outputs * program.hidden_size);
     const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
-    const Bindings bindings{parts_,      slots_,    pools_,  angles_,  encoder_,
-                            first_types, int8_rows, scratch, gathered, limits_};
+    const Bindings bindings{parts_,    slots_,  pools_,   angles_,  encoder_, first_types,
+                            int8_rows, scratch, partials, gathered, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

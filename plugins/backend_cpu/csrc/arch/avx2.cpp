@@ -2,6 +2,8 @@
 
 #define LLMD_ISA avx2
 #include "simd/avx2.hpp"
+
+#include "simd/avx2_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
 

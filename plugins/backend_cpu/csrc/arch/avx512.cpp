@@ -2,6 +2,8 @@
 
 #define LLMD_ISA avx512
 #include "simd/avx512.hpp"
+
+#include "simd/avx512_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
 

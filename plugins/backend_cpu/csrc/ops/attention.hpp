@@ -1,18 +1,19 @@
 // attention: out = softmax(softcap(q . k * scale)) v over the positions that a row sees
 //
 //   q, out  [rows, heads, head_dim]  f32
-//   pool    f32, f16, bf16, int8, see kv_layout.hpp     widened in registers, sums in f32
-//   work    up to kQueryTile queries of one sequence and kv head at a time; the query heads of a group share
-//   each key order   chunks of 512 positions counted from 0 (online softmax); inside one, scores run over
-//   head_dim, values over
-//           positions, both ascending: a row's result depends on its own position alone
+//   pool    f32, f16, bf16, int8, int4, see kv_layout.hpp
+//   work    ops/attention_plan.hpp
+//   order   chunks of 512 positions counted from 0, each with its own largest score, merged in their order.
+//           Floats: widened in registers, scores summed over head_dim, values over positions, both ascending,
+//           in f32. Codes: integer products, ops/attention_codes.hpp. A row's result depends on its own
+//           position alone.
 //   encoder_attention   the same with `causal` false: a row sees every row of its sequence in the step, and
 //           its result depends on how many these are
-//   int8    scales multiply sums over the 32 elements that share them (keys), or probabilities (values)
-//   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8
+//   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8, 2e-2 int4
 //           (tests/plugins/backend_cpu/test_device.py)
 //   from    Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"; Kwon et al. 2023,
-//           "PagedAttention"
+//           "PagedAttention"; Dao et al. 2023, "Flash-Decoding for long-context inference"
+//   speed   bench/results, `kv-dtypes`
 
 #pragma once
 
@@ -20,39 +21,78 @@
 
 namespace llmd::LLMD_ISA {
 
-template <class Element, int kQueries>
-void attend_from(const AttentionArgs& args, const QueryTile& tile, float* scratch) {
-    if constexpr (kQueries > 0) {
-        if (tile.queries == kQueries) return attend_tile<Element, kQueries>(args, tile, scratch);
-        return attend_from<Element, kQueries - 1>(args, tile, scratch);
-    }
+int64_t attention_scratch(int64_t head_dim) { return TileScratch::size(widest_dim(head_dim)); }
+
+int64_t attention_partials(int64_t head_dim, int64_t positions, int threads) {
+    const int64_t chunks = (positions + kChunk - 1) / kChunk;
+    return chunks < 2 ? 0 : 2 * threads * chunks * partial_floats(kSplitQueries, widest_dim(head_dim));
 }
 
-// Splits the queries of every (sequence, kv head) into tiles and shares the tiles out.
-template <class Element>
-void attend(const AttentionArgs& args, Worker& worker) {
-    float* scratch = args.scratch + worker.id * args.scratch_per_thread;
-    const int64_t repeats = args.heads / args.kv_heads;
+// Calls f(item) for the items that this thread takes of those that f's sequence has: `count(cut)` of them.
+template <class Count, class F>
+void take_items(const AttentionArgs& args, Worker& worker, const AttentionPlan& plan, Count&& count, F&& f) {
+    int64_t before = 0;
+    int64_t partials_before = 0;
     int64_t sequence = 0;
-    int64_t tiles_before = 0;
     for (int64_t item = worker.take(1); sequence < args.sequences;) {
-        const int64_t first_row = args.row_offsets[sequence];
-        const int64_t last_row = args.row_offsets[sequence + 1] - 1;
-        const int64_t queries = (last_row + 1 - first_row) * repeats;
-        const int64_t tiles = (queries + kQueryTile - 1) / kQueryTile;
-        if (item >= tiles_before + tiles * args.kv_heads) {
-            tiles_before += tiles * args.kv_heads;
+        const Cut cut = plan.cut(sequence);
+        const int64_t items = count(cut);
+        if (item >= before + items) {
+            before += items;
+            if (cut.split) partials_before += cut.items(args.kv_heads);
             ++sequence;
             continue;
         }
-        const int64_t kv_head = (item - tiles_before) / tiles;
-        const int64_t first = (item - tiles_before) % tiles * kQueryTile;
-        const auto count = static_cast<int>(queries - first < kQueryTile ? queries - first : kQueryTile);
-        const int32_t* blocks = args.block_table + sequence * args.table_width;
-        attend_from<Element, kQueryTile>(args, {blocks, first_row, last_row, kv_head, first, repeats, count},
-                                         scratch);
+        f(sequence, cut, item - before, partials_before);
         item = worker.take(1);
     }
+}
+
+Tile tile_of(const AttentionArgs& args, int64_t sequence, const Cut& cut, int64_t number) {
+    const int64_t queries = (cut.last_row + 1 - cut.first_row) * (args.heads / args.kv_heads);
+    const int64_t first = number % cut.tiles * cut.tile_queries;
+    const int64_t count = queries - first < cut.tile_queries ? queries - first : cut.tile_queries;
+    return {args.block_table + sequence * args.table_width, cut, number / cut.tiles, first,
+            static_cast<int>(count)};
+}
+
+template <class Element>
+void attend(const AttentionArgs& args, Worker& worker) {
+    float* scratch = args.scratch + worker.id * args.scratch_per_thread;
+    const AttentionPlan plan(args, worker.count);
+    const int64_t partial_size =
+        partial_floats(kSplitQueries, KvLayout{args.dtype, 1, args.head_dim}.padded_dim());
+    const auto partial_at = [&](int64_t number, int queries) {
+        return Partial(args.partials + number * partial_size, queries);
+    };
+    bool split = false;
+    for (int64_t s = 0; s < args.sequences; ++s) split = split || plan.cut(s).split;
+
+    const auto items = [&](const Cut& cut) { return cut.items(args.kv_heads); };
+    take_items(
+        args, worker, plan, items, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
+            const Tile tile = tile_of(args, sequence, cut, cut.split ? item / cut.chunks : item);
+            TileRun<Element> run(args, tile, scratch);
+            run.load_queries();
+            if (!cut.split) return run.run();
+            const Partial kept = partial_at(before + item, tile.queries);
+            run.clear(kept, tile.queries);
+            run.attend_chunk(cut.first_chunk + item % cut.chunks,
+                             [&](int, int count, Partial partial) { run.merge(kept, partial, count); });
+        });
+    if (!split) return;
+
+    worker.barrier();
+    const auto tiles = [&](const Cut& cut) { return cut.split ? args.kv_heads * cut.tiles : 0; };
+    take_items(
+        args, worker, plan, tiles, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
+            const Tile tile = tile_of(args, sequence, cut, item);
+            const TileRun<Element> run(args, tile, scratch);
+            const Partial first = partial_at(before + item * cut.chunks, tile.queries);
+            for (int64_t c = 1; c < cut.chunks; ++c)
+                run.merge(first, partial_at(before + item * cut.chunks + c, tile.queries), tile.queries);
+            run.write(0, tile.queries, first);
+        });
 }
 
 void attention(const AttentionArgs& args, Worker& worker) {

@@ -1,100 +1,223 @@
-// One tile of attention: a few queries of one sequence that read the same keys and values.
+// A tile of attention: queries of one sequence and kv head that go through the same chunks of positions.
 
 #pragma once
 
-#include "ops/attention_values.hpp"
+#include "ops/attention_codes.hpp"
+#include "ops/attention_floats.hpp"
 
 namespace llmd::LLMD_ISA {
 
-struct QueryTile {
+struct Tile {
     const int32_t* blocks;  // of the sequence
-    int64_t first_row;      // of the sequence in the step
-    int64_t last_row;
+    Cut cut;
     int64_t kv_head;
-    int64_t first;    // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
-    int64_t repeats;  // query heads that share a kv head
+    int64_t first;  // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
     int queries;
 };
 
-int64_t attention_scratch(int64_t head_dim) {
-    const int64_t dim = KvLayout{KvDtype::kF32, 1, head_dim}.padded_dim();
-    return kQueryTile * (2 * dim + kChunk + kBlockLen);
-}
+// Scratch of a thread. Queries are kept for each piece: floats [head_dim][queries of the piece], or words
+// [queries][padded_dim] with their factors.
+struct TileScratch {
+    float* queries;
+    float* factors;
+    float* running;  // a partial of the whole tile
+    float* chunk;    // a partial of one piece and chunk
+    float* scores;   // [kPieceQueries][kChunk], later exponentials
+    float* words;    // int16 [kPieceQueries][kChunk]
+    float* weights;  // [kChunk], or a head while queries are loaded
 
-void begin(const AttentionArgs& args, const QueryTile& tile, Query* queries, const TileScratch& scratch,
-           int64_t dim) {
-    for (int m = 0; m < tile.queries; ++m) {
-        const int64_t number = tile.first + m;
-        Query& query = queries[m];
-        query.row = tile.first_row + number / tile.repeats;
-        query.head = tile.kv_head * tile.repeats + number % tile.repeats;
-        query.last = args.positions[args.causal ? query.row : tile.last_row];
-        const int64_t oldest = query.last - args.window + 1;
-        query.first = args.window > 0 && oldest > 0 ? oldest : 0;
-        query.top = kMinusInfinity;
-        query.total = set1(0.0F);
-        const float* q = args.q + (query.row * args.heads + query.head) * args.head_dim;
-        for (int64_t d = 0; d < args.head_dim; ++d) scratch.queries[d * tile.queries + m] = q[d];
+    static constexpr int64_t kTileQueries = kPieceQueries * kMostPieces;
+
+    TileScratch(float* memory, int64_t dim)
+        : queries(memory),
+          factors(queries + kTileQueries * dim),
+          running(factors + kTileQueries),
+          chunk(running + partial_floats(kTileQueries, dim)),
+          scores(chunk + partial_floats(kPieceQueries, dim)),
+          words(scores + kPieceQueries * kChunk),
+          weights(words + kPieceQueries * kChunk / 2) {}
+
+    // Floats of all of them.
+    static int64_t size(int64_t dim) {
+        return kTileQueries * (dim + 1) + partial_floats(kTileQueries, dim) +
+               partial_floats(kPieceQueries, dim) + kPieceQueries * kChunk * 3 / 2 +
+               (dim > kChunk ? dim : kChunk);
     }
-    const int64_t outputs = tile.queries * dim;
-    for (int64_t i = 0; i < outputs; i += Vec::kLanes) store(scratch.outputs + i, set1(0.0F));
+};
+
+// The dimension that buffers are made for, whatever the KV dtype.
+LLMD_INLINE int64_t widest_dim(int64_t head_dim) {
+    return KvLayout{KvDtype::kInt4, 1, head_dim}.padded_dim();
 }
 
-void write_outputs(const AttentionArgs& args, const Query* queries, int count, const float* outputs,
-                   int64_t dim) {
-    for (int m = 0; m < count; ++m) {
-        const Query& query = queries[m];
-        const Vec inverse = set1(1.0F / sum(query.total));
-        float* out = args.out + (query.row * args.heads + query.head) * args.head_dim;
-        for (int64_t d = 0; d < args.head_dim; d += Vec::kLanes) {
-            const int64_t left = args.head_dim - d;
-            const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
-            store_n(out + d, load(outputs + m * dim + d) * inverse, n);
-        }
-    }
-}
-
-template <class Element, int kQueries>
-void attend_tile(const AttentionArgs& args, const QueryTile& tile, float* memory) {
-    constexpr int kTogether = kQueryTile / kQueries > 4 ? 4 : kQueryTile / kQueries;
-    const KvBlocks<Element> pool(args);
-    const int64_t dim = pool.layout.padded_dim();
-    const TileScratch scratch{memory, memory + kQueries * dim, memory + kQueries * (dim + kChunk),
-                              memory + kQueries * (2 * dim + kChunk)};
-    Query queries[kQueries];
-    begin(args, tile, queries, scratch, dim);
-
-    const auto keys_of = [&](int64_t position) LLMD_LAMBDA {
-        return pool.keys(tile.blocks[position / kBlockLen], tile.kv_head);
-    };
-    const int64_t end = queries[kQueries - 1].last + 1;
-    for (int64_t start = queries[0].first / kBlockLen * kBlockLen, stop; start < end; start = stop) {
-        stop = (start / kChunk + 1) * kChunk;
-        const int64_t blocks = ((stop < end ? stop : end) - start + kBlockLen - 1) / kBlockLen;
-        const int64_t columns = blocks * kBlockLen;
-        int64_t b = 0;
-        for (; b + kTogether <= blocks; b += kTogether) {
-            KvHalf<Element> keys[kTogether];
-            for (int i = 0; i < kTogether; ++i) keys[i] = keys_of(start + (b + i) * kBlockLen);
-            score_blocks<Element, kQueries, kTogether>(args, keys, scratch, b * kBlockLen);
-        }
-        for (; b < blocks; ++b) {
-            const KvHalf<Element> keys = keys_of(start + b * kBlockLen);
-            score_blocks<Element, kQueries, 1>(args, &keys, scratch, b * kBlockLen);
-        }
-        for (int m = 0; m < kQueries; ++m) {
-            if (queries[m].last < start || queries[m].first >= start + columns) continue;
-            float* scores = scratch.scores + m * kChunk;
-            hide(scores, start, columns, queries[m].first, queries[m].last);
-            exponentiate(queries[m], scores, columns, scratch.outputs + m * dim, dim);
-        }
-        for (b = 0; b < blocks; ++b) {
-            const int64_t position = start + b * kBlockLen;
-            const KvHalf<Element> values = pool.values(tile.blocks[position / kBlockLen], tile.kv_head);
-            add_block<Element, kQueries>(queries, values, scratch, position, b * kBlockLen, dim);
+template <class Element>
+class TileRun {
+  public:
+    TileRun(const AttentionArgs& args, const Tile& tile, float* memory)
+        : args_(args),
+          tile_(tile),
+          pool_(args),
+          dim_(pool_.layout.padded_dim()),
+          scratch_(memory, widest_dim(args.head_dim)) {
+        const int64_t repeats = args.heads / args.kv_heads;
+        for (int m = 0; m < tile.queries; ++m) {
+            Query& query = queries_[m];
+            query.row = tile.cut.first_row + (tile.first + m) / repeats;
+            query.head = tile.kv_head * repeats + (tile.first + m) % repeats;
+            query.last = args.positions[args.causal ? query.row : tile.cut.last_row];
+            const int64_t oldest = query.last - args.window + 1;
+            query.first = args.window > 0 && oldest > 0 ? oldest : 0;
         }
     }
-    write_outputs(args, queries, kQueries, scratch.outputs, dim);
-}
+
+    void load_queries() {
+        for (int m = 0; m < tile_.queries; ++m) {
+            const float* q = args_.q + (queries_[m].row * args_.heads + queries_[m].head) * args_.head_dim;
+            const int piece = m / kPieceQueries * kPieceQueries;
+            if constexpr (kCoded<Element>) {
+                float* head = scratch_.weights;
+                for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
+                if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
+                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m));
+            } else {
+                float* to = floats_of(piece) + (m - piece);
+                for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];
+            }
+        }
+    }
+
+    // Attends to the positions of one chunk; the partials of the tile's pieces follow each other.
+    template <class Keep>
+    void attend_chunk(int64_t number, Keep&& keep) {
+        for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
+            const int count = piece_queries(piece);
+            Chunk chunk;
+            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, chunk)) continue;
+            Partial partial(scratch_.chunk, count);
+            if constexpr (kCoded<Element>)
+                score_codes<Element>(args_, pool_.layout, chunk, words_of(piece), scratch_.factors + piece,
+                                     count, scratch_.scores);
+            else
+                score_floats<Element>(args_, chunk, floats_of(piece), count, scratch_.scores);
+            for (int m = 0; m < count; ++m) exponentiate(chunk, queries_[piece + m], m, partial);
+            if constexpr (kCoded<Element>) {
+                add_codes<Element>(pool_.layout, chunk, scratch_.scores, count, partial.outputs,
+                                   reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
+            } else {
+                for (int64_t i = 0; i < count * dim_; i += Vec::kLanes)
+                    store(partial.outputs + i, set1(0.0F));
+                add_floats<Element>(chunk, queries_ + piece, count, scratch_.scores, partial.outputs, dim_);
+            }
+            keep(piece, count, partial);
+        }
+    }
+
+    // What queries know before they saw anything.
+    void clear(Partial partial, int count) const {
+        for (int m = 0; m < count; ++m) {
+            partial.tops[m] = kMinusInfinity;
+            partial.totals[m] = 0.0F;
+        }
+        for (int64_t i = 0; i < count * dim_; i += Vec::kLanes) store(partial.outputs + i, set1(0.0F));
+    }
+
+    // Adds what `from` knows of later positions.
+    void merge(Partial into, Partial from, int count) const {
+        for (int m = 0; m < count; ++m) {
+            if (from.tops[m] == kMinusInfinity) continue;
+            const float top = into.tops[m] > from.tops[m] ? into.tops[m] : from.tops[m];
+            const Vec before = exp(set1(into.tops[m]) - set1(top));
+            const Vec after = exp(set1(from.tops[m]) - set1(top));
+            float* out = into.outputs + m * dim_;
+            const float* added = from.outputs + m * dim_;
+            for (int64_t d = 0; d < dim_; d += Vec::kLanes)
+                store(out + d, fma(load(added + d), after, load(out + d) * before));
+            float total[Vec::kLanes];
+            store(total, fma(set1(from.totals[m]), after, set1(into.totals[m]) * before));
+            into.totals[m] = total[0];
+            into.tops[m] = top;
+        }
+    }
+
+    void write(int first, int count, Partial partial) const {
+        for (int m = 0; m < count; ++m) {
+            const Query& query = queries_[first + m];
+            const Vec inverse = set1(1.0F / partial.totals[m]);
+            float* result = partial.outputs + m * dim_;
+            for (int64_t d = 0; d < dim_; d += Vec::kLanes) store(result + d, load(result + d) * inverse);
+            if constexpr (kRotated<Element>) rotate(result, args_.head_dim);
+            float* out = args_.out + (query.row * args_.heads + query.head) * args_.head_dim;
+            std::memcpy(out, result, sizeof(float) * static_cast<size_t>(args_.head_dim));
+        }
+    }
+
+    // The whole tile, in one go.
+    void run() {
+        const Cut& cut = tile_.cut;
+        const auto running = [&](int piece) {
+            return Partial(scratch_.running + partial_floats(piece, dim_), piece_queries(piece));
+        };
+        for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
+            clear(running(piece), piece_queries(piece));
+        for (int64_t c = cut.first_chunk; c < cut.first_chunk + cut.chunks; ++c) {
+            attend_chunk(
+                c, [&](int piece, int count, Partial partial) { merge(running(piece), partial, count); });
+        }
+        for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
+            write(piece, piece_queries(piece), running(piece));
+    }
+
+  private:
+    int piece_queries(int piece) const {
+        return tile_.queries - piece < kPieceQueries ? tile_.queries - piece : kPieceQueries;
+    }
+    float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
+    int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries) + query * dim_; }
+
+    // The blocks of a chunk between the first and the last position that is seen; none: false.
+    bool find(int64_t number, int64_t first, int64_t last, Chunk& chunk) const {
+        const int64_t start = number * kChunk;
+        if (last < start || first >= start + kChunk) return false;
+        chunk.start = first > start ? first / kBlockLen * kBlockLen : start;
+        const int64_t end = last + 1 < start + kChunk ? last + 1 : start + kChunk;
+        chunk.count = (end - chunk.start + kBlockLen - 1) / kBlockLen;
+        const int64_t left = (last - chunk.start) / kBlockLen + 1;
+        chunk.fetched = left < chunk.count + kAhead ? left : chunk.count + kAhead;
+        chunk.half_bytes = pool_.layout.half_bytes();
+        const int32_t* blocks = tile_.blocks + chunk.start / kBlockLen;
+        for (int64_t b = 0; b < chunk.fetched; ++b) chunk.at[b] = pool_.keys(blocks[b], tile_.kv_head);
+        return true;
+    }
+
+    // Turns the scores of a query into exponentials; those of positions that it does not see become 0.
+    void exponentiate(const Chunk& chunk, const Query& query, int m, Partial partial) const {
+        float* scores = scratch_.scores + m * kChunk;
+        const int64_t columns = chunk.count * kBlockLen;
+        const int64_t first = query.first - chunk.start;
+        const int64_t behind = query.last + 1 - chunk.start;
+        for (int64_t i = 0; i < columns && i < first; ++i) scores[i] = kMinusInfinity;
+        for (int64_t i = behind > 0 ? behind : 0; i < columns; ++i) scores[i] = kMinusInfinity;
+        Vec most = set1(kMinusInfinity);
+        for (int64_t i = 0; i < columns; i += Vec::kLanes) most = max(most, load(scores + i));
+        const float top = largest(most);
+        Vec total = set1(0.0F);
+        // Below the least float everything is hidden, and the difference of infinities would be NaN.
+        const Vec shift = set1(top == kMinusInfinity ? 0.0F : top);
+        for (int64_t i = 0; i < columns; i += Vec::kLanes) {
+            const Vec e = exp(load(scores + i) - shift);
+            store(scores + i, e);
+            total = total + e;
+        }
+        partial.tops[m] = top;
+        partial.totals[m] = sum(total);
+    }
+
+    const AttentionArgs& args_;
+    const Tile& tile_;
+    KvBlocks pool_;
+    int64_t dim_;
+    TileScratch scratch_;
+    Query queries_[TileScratch::kTileQueries];
+};
 
 }  // namespace llmd::LLMD_ISA

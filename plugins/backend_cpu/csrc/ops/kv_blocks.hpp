@@ -2,24 +2,29 @@
 
 #pragma once
 
+#include <type_traits>
+
 #include "kv_layout.hpp"
 
 namespace llmd::LLMD_ISA {
 
-// Whether codes are numbers only together with their scales.
+// Kinds of codes, beside the float types.
+struct Int8 {};
+struct Int4 {};
+
 template <class Element>
-constexpr bool kScaled = false;
+constexpr bool kCoded = false;  // whether codes are numbers only together with their scales
 template <>
-constexpr bool kScaled<int8_t> = true;
+constexpr bool kCoded<Int8> = true;
+template <>
+constexpr bool kCoded<Int4> = true;
 
-// One head's keys, or its values, in one block.
+// Whether heads are kept rotated, see ops/rotate.hpp.
 template <class Element>
-struct KvHalf {
-    Element* codes;
-    F16* scales;  // [groups][16 tokens]; none but for int8
-};
+constexpr bool kRotated = false;
+template <>
+constexpr bool kRotated<Int4> = true;
 
-template <class Element>
 struct KvBlocks {
     uint8_t* pool;
     KvLayout layout;
@@ -27,16 +32,12 @@ struct KvBlocks {
     explicit KvBlocks(const AttentionArgs& args)
         : pool(static_cast<uint8_t*>(args.pool)), layout{args.dtype, args.kv_heads, args.head_dim} {}
 
-    LLMD_INLINE_MEMBER KvHalf<Element> keys(int64_t block, int64_t head) const {
-        return half(pool + block * layout.block_bytes() + head * layout.head_bytes());
+    // One head's keys in a block, and what follows at fixed distances.
+    LLMD_INLINE_MEMBER uint8_t* keys(int64_t block, int64_t head) const {
+        return pool + block * layout.block_bytes() + head * layout.head_bytes();
     }
-    LLMD_INLINE_MEMBER KvHalf<Element> values(int64_t block, int64_t head) const {
-        return half(pool + block * layout.block_bytes() + head * layout.head_bytes() + layout.half_bytes());
-    }
-
-  private:
-    LLMD_INLINE_MEMBER KvHalf<Element> half(uint8_t* at) const {
-        return {reinterpret_cast<Element*>(at), reinterpret_cast<F16*>(at + layout.scales_at())};
+    LLMD_INLINE_MEMBER uint8_t* values(int64_t block, int64_t head) const {
+        return keys(block, head) + layout.half_bytes();
     }
 };
 
@@ -51,7 +52,9 @@ LLMD_INLINE void for_element(KvDtype dtype, F&& f) {
         case KvDtype::kBF16:
             return f(BF16{});
         case KvDtype::kInt8:
-            return f(int8_t{});
+            return f(Int8{});
+        case KvDtype::kInt4:
+            return f(Int4{});
     }
 }
 

@@ -22,8 +22,9 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {isa,      embed, norm,   quantize,   linear, rope,    write_kv,          attention, glu,
-            activate, add,   gather, candidates, mask,   pack_q8, attention_scratch, read};
+    return {
+        isa,      embed, norm,   quantize,   linear, rope,    write_kv,          attention,          glu,
+        activate, add,   gather, candidates, mask,   pack_q8, attention_scratch, attention_partials, read};
 }
 
 }  // namespace llmd::LLMD_ISA

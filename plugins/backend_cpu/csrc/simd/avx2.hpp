@@ -102,7 +102,7 @@ constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 3;
 constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
-constexpr int kQueryTile = 4;
+constexpr int kFloatTile = 12;
 
 struct Record {
     __m256i low, high;

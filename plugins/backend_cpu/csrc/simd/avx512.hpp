@@ -93,7 +93,7 @@ constexpr int kWeightBias = 128;
 constexpr int kQ8RowTile = 8;
 constexpr int kQ8PanelTile = 2;
 constexpr int kPlainRowTile = 6;
-constexpr int kQueryTile = 8;
+constexpr int kFloatTile = 24;
 
 struct Record {
     __m512i bytes;

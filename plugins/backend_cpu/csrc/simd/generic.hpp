@@ -88,7 +88,7 @@ constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 2;
 constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
-constexpr int kQueryTile = 2;
+constexpr int kFloatTile = 8;
 
 struct Record {
     int8_t bytes[64];

@@ -84,7 +84,7 @@ constexpr int kWeightBias = 0;
 constexpr int kQ8RowTile = 3;
 constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 4;
-constexpr int kQueryTile = 4;
+constexpr int kFloatTile = 24;
 
 struct Record {
     int8x16_t bytes[4];

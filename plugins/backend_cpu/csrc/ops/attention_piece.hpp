@@ -1,0 +1,85 @@
+// A piece of an attention: a few queries of one sequence and kv head, and one chunk of positions.
+
+#pragma once
+
+#include "ops/attention_plan.hpp"
+#include "ops/kv_blocks.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr int64_t kLine = 64;  // bytes
+constexpr int kVecsPerBlock = static_cast<int>(kBlockLen) / Vec::kLanes;
+constexpr float kMinusInfinity = -__builtin_inff();
+constexpr int64_t kAhead = 8;  // blocks that are fetched before they are read
+
+// One query: its place in the step, and the positions that it sees.
+struct Query {
+    int64_t row;
+    int64_t head;
+    int64_t first;
+    int64_t last;
+};
+
+// What queries know after some positions: the largest score, the sum of exponentials under it, and values
+// weighted by these. Tops and totals [queries], outputs [queries][padded_dim].
+struct Partial {
+    float* tops;
+    float* totals;
+    float* outputs;
+
+    Partial(float* memory, int64_t queries)
+        : tops(memory), totals(memory + queries), outputs(memory + 2 * queries) {}
+};
+
+// Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind.
+struct Chunk {
+    int64_t start;
+    int64_t count;
+    int64_t fetched;  // blocks in `at`: those of the chunk and some behind it
+    int64_t half_bytes;
+    const uint8_t* at[kChunk / kBlockLen + kAhead];
+
+    LLMD_INLINE_MEMBER const uint8_t* keys(int64_t b) const { return at[b]; }
+    LLMD_INLINE_MEMBER const uint8_t* values(int64_t b) const { return at[b] + half_bytes; }
+    // What is read `kAhead` blocks after block b: all keys of a chunk come before its values.
+    LLMD_INLINE_MEMBER const uint8_t* after_keys(int64_t b) const {
+        const int64_t next = b + kAhead;
+        return next < count ? keys(next) : values(next - count < count ? next - count : b);
+    }
+    LLMD_INLINE_MEMBER const uint8_t* after_values(int64_t b) const {
+        const int64_t next = b + kAhead;
+        return next < count ? values(next) : keys(next < fetched ? next : b);
+    }
+};
+
+// Cuts queries into runs whose sums fit into registers: calls f(Index<size>, first).
+template <int kMost, class F>
+LLMD_INLINE void each_run(int queries, F&& f) {
+    int first = 0;
+    const auto run = [&](auto size) LLMD_LAMBDA {
+        if constexpr (decltype(size){} <= kMost) {
+            for (; first + size <= queries; first += size) f(size, first);
+        }
+    };
+    run(Index<24>{});
+    run(Index<12>{});
+    run(Index<8>{});
+    run(Index<6>{});
+    run(Index<4>{});
+    run(Index<3>{});
+    run(Index<2>{});
+    run(Index<1>{});
+}
+
+// How many of something can run together where one takes `each` registers for its sums, a power of two.
+constexpr int together(int registers, int each, int most) {
+    int count = 1;
+    while (2 * count <= most && 2 * count * each <= registers) count *= 2;
+    return count;
+}
+
+LLMD_INLINE Vec finish_score(const AttentionArgs& args, Vec score) {
+    return args.softcap > 0.0F ? softcap(score, args.softcap) : score;
+}
+
+}  // namespace llmd::LLMD_ISA
