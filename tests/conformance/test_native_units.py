@@ -15,7 +15,7 @@ from llmd.testing.conformance import cases_for
 from llmd_backend_cpu.device import describe
 from tests.conformance.native_build import build_runner, compile_unit
 
-pytestmark = pytest.mark.timeout(600)  # compiles the kernels anew, once for each state of their sources
+pytestmark = pytest.mark.timeout(1200)  # compiles the kernels anew, once for each state of their sources
 
 CROSS = "aarch64-linux-gnu-g++"
 # Calls instead of inline checks: the unrolled kernels compile in half the time.

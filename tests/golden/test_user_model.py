@@ -21,7 +21,7 @@ from tests.golden.expected import nmse
 TEXT = "The quick brown fox jumps over the lazy dog. 3 + 4 = 7; naïve café, 你好. def f(x):\n    return x\n"
 NUM_GREEDY = 24
 KV_BYTES = 256 << 20
-BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-4, "bf16": 1e-3, "int8": 1e-2}
+BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-4, "bf16": 1e-3, "int8": 1e-2, "int4": 1e-1}
 
 # The reference is there to be read, not to be fast.
 pytestmark = pytest.mark.timeout(3600)

@@ -64,6 +64,7 @@ llmd::KvDtype kv_dtype(const std::string& name) {
     if (name == "f16") return llmd::KvDtype::kF16;
     if (name == "bf16") return llmd::KvDtype::kBF16;
     if (name == "int8") return llmd::KvDtype::kInt8;
+    if (name == "int4") return llmd::KvDtype::kInt4;
     throw std::invalid_argument("no KV dtype is called " + name);
 }
 

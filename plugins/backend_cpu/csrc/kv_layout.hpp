@@ -6,14 +6,15 @@
 //     keys    [padded_dim][16 tokens]               values  [16 tokens][padded_dim]
 //   int8      codes int8, then scales f16 [groups][16 tokens]
 //     keys    [padded_dim / 2][16 tokens][2]        values  [8 token pairs][padded_dim][2]
-//   int4      codes + 8 of 4 bits, then scales as in int8; a byte holds two codes of one token
+//   int4      codes of 4 bits, then scales and least elements, each as the scales of int8; a byte holds two
+//             codes of one token
 //     keys    [padded_dim / 4][16 tokens][2]        byte i: elements 4 j + i (low half) and 4 j + i + 2
 //     values  [8 token pairs][padded_dim / 2][2]    byte of e = 16 j + i: elements 32 j + i (low half) and
 //                                                   32 j + i + 16
 //
 // Keys are transposed: a lane is a token, so scores need no sum across lanes. Int8 and int4 have a scale for
 // each token and 32 elements of a head, and pairs of codes side by side, which are multiplied together.
-// padded_dim is head_dim rounded up to 16, for int4 to 32; codes beyond head_dim stand for zero.
+// padded_dim is head_dim rounded up to 16, for int4 to 32; nobody reads what codes beyond head_dim stand for.
 
 #pragma once
 
@@ -39,7 +40,10 @@ struct KvLayout {
 
     // All in bytes. `half_bytes` is one head's keys, or its values, in a block.
     constexpr int64_t scales_at() const { return 16 * padded_dim() * code_bits() / 8; }
-    constexpr int64_t half_bytes() const { return scales_at() + (code_bits() <= 8 ? 2 * 16 * groups() : 0); }
+    constexpr int64_t half_bytes() const {
+        const int64_t halves = dtype == KvDtype::kInt4 ? 2 : dtype == KvDtype::kInt8 ? 1 : 0;
+        return scales_at() + halves * 2 * 16 * groups();
+    }
     constexpr int64_t head_bytes() const { return 2 * half_bytes(); }
     constexpr int64_t block_bytes() const { return kv_heads * head_bytes(); }
 

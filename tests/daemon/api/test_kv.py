@@ -17,9 +17,12 @@ from llmd.config import EngineConfig
         ("int8", 32, 34),
         ("int8", 33, 37),
         ("int8", 128, 136),
+        ("int4", 32, 20),
+        ("int4", 33, 25),
+        ("int4", 128, 80),
     ],
 )
-def test_a_head_takes_its_elements_and_a_scale_for_each_group(
+def test_a_head_takes_its_elements_and_what_each_group_has(
     dtype: KVDtype, head_dim: int, num_bytes: int
 ) -> None:
     assert kv_head_bytes(head_dim, dtype) == num_bytes

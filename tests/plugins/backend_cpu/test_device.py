@@ -180,7 +180,7 @@ def test_attention_over_several_chunks_equals_the_formula(
     expected = attend_in_float64(x, k, v, heads, kv_heads, window)
     blocks = np.random.default_rng(4).permutation(80)[:70]
     weights = {"k": plain(k), "v": plain(v)}
-    kinds: dict[KVDtype, float] = {"f32": 1e-10, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3}
+    kinds: dict[KVDtype, float] = {"f32": 1e-10, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 5e-2}
     for kv_dtype, bound in kinds.items():
         stage = open_stage(device, program, weights, rows=rows, blocks=80, kv_dtype=kv_dtype)
         whole = run_rows(stage, x, one_sequence(rows, 0, blocks.tolist()))
@@ -206,9 +206,11 @@ def test_keys_and_values_are_kept_as_the_reference_keeps_them(device: CpuDevice,
     x[6, ::2] = np.array([1 + 2.0**-9 * n for n in range(dim // 2)])  # ties of bf16
     stage = open_stage(device, program, weights, rows=20, blocks=2, kv_dtype=kv_dtype)
     kept = KV_FORMATS[kv_dtype]
-    np.testing.assert_array_equal(
-        run_rows(stage, x, one_sequence(20, 0, [1, 0])), kept.decode(kept.encode(x)).astype(np.float32)
-    )
+    expected = kept.decode(kept.encode(x), dim).astype(np.float32)
+    mine = run_rows(stage, x, one_sequence(20, 0, [1, 0]))
+    # Rotating back sums up whole heads.
+    most = 1e-6 * np.abs(expected).max(axis=1, keepdims=True) if kv_dtype == "int4" else 0.0
+    assert (np.abs(mine - expected) <= most).all()
 
 
 @pytest.mark.parametrize("kv_dtype", KV_DTYPES)

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         IntegerFormat,
     )
     from llmd.api.kv import (
-        INT8_KV_GROUP,
         KV_DTYPES,
+        KV_SCALE_GROUP,
         KVDtype,
         kv_block_bytes,
     )
@@ -159,9 +159,9 @@ __all__ = [
     "BLOCK_LEN",
     "ENTRY_POINT_GROUP",
     "HIDDEN",
-    "INT8_KV_GROUP",
     "INTEGER_FORMATS",
     "KV_DTYPES",
+    "KV_SCALE_GROUP",
     "MAX_RAW_TOP",
     "NUM_CANDIDATES",
     "OP_KINDS",

@@ -7,22 +7,24 @@ from typing import Literal, get_args
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 
-KVDtype = Literal["f32", "f16", "bf16", "int8"]
-"""``f16`` and ``bf16`` round to nearest even; ``int8`` has codes with a scale for each `INT8_KV_GROUP` elements."""
+KVDtype = Literal["f32", "f16", "bf16", "int8", "int4"]
+"""``f16`` and ``bf16`` round to nearest even; ``int8`` and ``int4`` have codes with a scale for each `KV_SCALE_GROUP` elements,
+``int4`` of rotated heads and with a least element beside it (docs/ops.md)."""
 
 KV_DTYPES: tuple[KVDtype, ...] = get_args(KVDtype)
 
-INT8_KV_GROUP = 32
-"""Consecutive elements of a head that share a float16 scale in ``int8``; the last group of a head may be short."""
+KV_SCALE_GROUP = 32
+"""Consecutive elements of a head that share a float16 scale, in ``int4`` also a least element; the last group of a head may
+be short."""
 
-_ITEM_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "int8": 1}
-_SCALE_BYTES = 2
+_CODE_BITS: dict[KVDtype, int] = {"f32": 32, "f16": 16, "bf16": 16, "int8": 8, "int4": 4}
+_GROUP_BYTES: dict[KVDtype, int] = {"int8": 2, "int4": 4}
 
 
 def kv_head_bytes(head_dim: int, dtype: KVDtype) -> int:
     """Bytes of the keys, or of the values, of one token and head, without what a device pads them with."""
-    scales = -(-head_dim // INT8_KV_GROUP) * _SCALE_BYTES if dtype == "int8" else 0
-    return head_dim * _ITEM_BYTES[dtype] + scales
+    groups = -(-head_dim // KV_SCALE_GROUP)
+    return -(-head_dim * _CODE_BITS[dtype] // 8) + groups * _GROUP_BYTES.get(dtype, 0)
 
 
 def kv_block_bytes(group: KVGroup, dtype: KVDtype) -> int:

@@ -54,7 +54,7 @@ ENGINE = (
     click.option(
         "--activations", metavar="int8|f32", help="How rows are held that quantised weights multiply."
     ),
-    click.option("--kv-dtype", metavar="f16|bf16|int8|f32", help="How keys and values are kept."),
+    click.option("--kv-dtype", metavar="f16|bf16|int8|int4|f32", help="How keys and values are kept."),
     click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
     click.option(
         "--kv-spool", metavar="SIZE", help="Disk for cached prompts of a model that is unloaded; 0 for none."

@@ -85,7 +85,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prefill_chunk: Count = 256
     quant: str | None = None
     activations: Literal["int8", "f32"] = "int8"
-    kv_dtype: Literal["f32", "f16", "bf16", "int8"] = "f16"
+    kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     kv_memory: ByteSize | None = None
     kv_spool: ByteSize = 1 << 30
 

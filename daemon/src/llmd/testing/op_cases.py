@@ -36,7 +36,7 @@ _WIDTH = 48
 _VOCAB = 131
 _CONTEXT = 256
 # Keys that differ by a float32 rounding may be kept as neighbours.
-_KV_BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-8, "bf16": 1e-6, "int8": 1e-6}
+_KV_BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-8, "bf16": 1e-6, "int8": 1e-6, "int4": 1e-5}
 
 
 def op_cases() -> Iterator[Workload]:

@@ -20,6 +20,7 @@ _BOUNDS: dict[tuple[Format, KVDtype], float] = {
     ("f32", "f16"): 1e-6,
     ("f32", "bf16"): 1e-5,
     ("f32", "int8"): 2e-5,
+    ("f32", "int4"): 1e-2,
     ("q8", "f32"): 1e-4,
 }
 

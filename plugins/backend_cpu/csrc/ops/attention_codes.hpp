@@ -54,7 +54,21 @@ LLMD_INLINE float round_query(float* q, int64_t dim, float scale, int16_t* words
     return round_to_words(q, dim, largest(top), words) + 0.0F * sum(total);
 }
 
-// Scores of kBlocks blocks: words [kQueries][dim], factors [kQueries], scores [kQueries][kChunk].
+// Sums of the words of each group of 32 elements.
+LLMD_INLINE void sum_groups(const int16_t* words, int64_t dim, float* sums) {
+    for (int64_t first = 0; first < dim; first += kKvGroup) {
+        int32_t total = 0;
+        for (int64_t d = first; d < first + kKvGroup && d < dim; ++d) total += words[d];
+        sums[first / kKvGroup] = static_cast<float>(total);
+    }
+}
+
+// A query in words: [dim] words, room for as many, which begins with the sums of its groups.
+LLMD_INLINE const float* sums_of(const int16_t* words, int64_t dim) {
+    return reinterpret_cast<const float*>(words + dim);
+}
+
+// Scores of kBlocks blocks: words [kQueries][2 * dim], factors [kQueries], scores [kQueries][kChunk].
 template <class Element, int kQueries, int kBlocks>
 void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const Chunk& chunk, int64_t b,
                        const int16_t* words, const float* factors, float* scores) {
@@ -75,7 +89,7 @@ void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const 
                 unroll<kBlocks>(
                     [&](auto i) LLMD_LAMBDA { codes[i] = load_keys<Element, odd>(chunk.keys(b + i), d); });
                 unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-                    const Pair pair = load_pair(words + m * dim + d + 2 * odd);
+                    const Pair pair = load_pair(words + m * 2 * dim + d + 2 * odd);
                     unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
                         sums[m * kBlocks + i] = add_products(sums[m * kBlocks + i], codes[i], pair);
                     });
@@ -90,6 +104,15 @@ void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const 
                     constexpr int kAt = (m * kBlocks + i) * kVecsPerBlock + part;
                     totals[kAt] = fma(to_float<part>(sums[m * kBlocks + i]), scale, totals[kAt]);
                 });
+                if constexpr (kShifted<Element>) {
+                    const F16* leasts = scales + layout.groups() * kBlockLen;
+                    const Vec least = load(leasts + first / kKvGroup * kBlockLen + part * Vec::kLanes);
+                    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
+                        constexpr int kAt = (m * kBlocks + i) * kVecsPerBlock + part;
+                        const Vec sum = set1(sums_of(words + m * 2 * dim, dim)[first / kKvGroup]);
+                        totals[kAt] = fma(sum, least, totals[kAt]);
+                    });
+                }
             });
         });
     }
@@ -111,20 +134,25 @@ void score_codes(const AttentionArgs& args, const KvLayout& layout, const Chunk&
     each_run<kProductQueries>(count, [&](auto size, int first) LLMD_LAMBDA {
         constexpr int kQueries = decltype(size){};
         constexpr int kBlocks = together(kProductTile, kQueries, 8);
-        const int16_t* of = words + first * layout.padded_dim();
+        const int16_t* of = words + first * 2 * layout.padded_dim();
         float* to = scores + first * kChunk;
-        int64_t b = 0;
-        for (; b + kBlocks <= chunk.count; b += kBlocks)
+        for (int64_t b = 0; b < chunk.count; b += kBlocks)
             score_code_blocks<Element, kQueries, kBlocks>(args, layout, chunk, b, of, factors + first, to);
-        for (; b < chunk.count; ++b)
-            score_code_blocks<Element, kQueries, 1>(args, layout, chunk, b, of, factors + first, to);
     });
 }
 
-// Exponentials [kChunk] of a query times the scales of one group of values, as words; returns their scale.
-LLMD_INLINE float round_weights(const KvLayout& layout, const Chunk& chunk, int64_t group,
-                                const float* exponentials, float* weights, int16_t* words) {
+// How the integer sums of a query and a group of values become numbers: sum * factor + base.
+struct Line {
+    float factor;
+    float base;
+};
+
+// Exponentials [kChunk] of a query times the scales of one group of values, as words.
+template <class Element>
+Line round_weights(const KvLayout& layout, const Chunk& chunk, int64_t group, const float* exponentials,
+                   float* weights, int16_t* words) {
     Vec top = set1(0.0F);
+    Vec base = set1(0.0F);
     for (int64_t b = 0; b < chunk.count; ++b) {
         const auto* scales = reinterpret_cast<const F16*>(chunk.values(b) + layout.scales_at());
         unroll<kVecsPerBlock>([&](auto part) LLMD_LAMBDA {
@@ -135,16 +163,21 @@ LLMD_INLINE float round_weights(const KvLayout& layout, const Chunk& chunk, int6
             const Vec weight = if_less(set1(0.0F), e, scaled, set1(0.0F));
             store(weights + t, weight);
             top = max(top, weight);
+            if constexpr (kShifted<Element>) {
+                const F16* leasts = scales + (layout.groups() + group) * kBlockLen;
+                const Vec least = e * load(leasts + part * Vec::kLanes);
+                base = base + if_less(set1(0.0F), e, least, set1(0.0F));
+            }
         });
     }
-    return round_to_words(weights, chunk.count * kBlockLen, largest(top), words);
+    return {round_to_words(weights, chunk.count * kBlockLen, largest(top), words), sum(base)};
 }
 
-// Sums of kVecs times 16 elements from d on over all tokens of a chunk: words [kQueries][kChunk], factors
+// Sums of kSlices times 16 elements from d on over all tokens of a chunk: words [kQueries][kChunk], lines
 // [kQueries], outputs [kQueries][dim].
 template <class Element, int kQueries, int kSlices>
-void add_code_values(const Chunk& chunk, const int16_t* words, const float* factors, float* outputs,
-                     int64_t dim, int64_t d) {
+void add_code_values(const Chunk& chunk, const int16_t* words, const Line* lines, float* outputs, int64_t dim,
+                     int64_t d) {
     Products sums[kQueries * kSlices];
     unroll<kQueries * kSlices>([&](auto i) LLMD_LAMBDA { sums[i] = no_products(); });
     for (int64_t b = 0; b < chunk.count; ++b) {
@@ -167,7 +200,8 @@ void add_code_values(const Chunk& chunk, const int16_t* words, const float* fact
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kSlices>([&](auto i) LLMD_LAMBDA {
             unroll<kVecsPerBlock>([&](auto part) LLMD_LAMBDA {
-                const Vec value = to_float<part>(sums[m * kSlices + i]) * set1(factors[m]);
+                const Vec value =
+                    fma(to_float<part>(sums[m * kSlices + i]), set1(lines[m].factor), set1(lines[m].base));
                 store(outputs + m * dim + d + i * kBlockLen + part * Vec::kLanes, value);
             });
         });
@@ -179,11 +213,11 @@ template <class Element>
 void add_codes(const KvLayout& layout, const Chunk& chunk, const float* exponentials, int count,
                float* outputs, int16_t* words, float* weights) {
     const int64_t dim = layout.padded_dim();
-    float factors[kPieceQueries];
+    Line lines[kPieceQueries];
     for (int64_t first = 0; first < dim; first += kKvGroup) {
         for (int m = 0; m < count; ++m) {
-            factors[m] = round_weights(layout, chunk, first / kKvGroup, exponentials + m * kChunk, weights,
-                                       words + m * kChunk);
+            lines[m] = round_weights<Element>(layout, chunk, first / kKvGroup, exponentials + m * kChunk,
+                                              weights, words + m * kChunk);
         }
         const int64_t last = first + kKvGroup < dim ? first + kKvGroup : dim;
         each_run<kProductQueries>(count, [&](auto size, int query) LLMD_LAMBDA {
@@ -193,9 +227,10 @@ void add_codes(const KvLayout& layout, const Chunk& chunk, const float* exponent
             float* to = outputs + query * dim;
             int64_t d = first;
             for (; d + kSlices * kBlockLen <= last; d += kSlices * kBlockLen)
-                add_code_values<Element, kQueries, kSlices>(chunk, of, factors + query, to, dim, d);
-            for (; d < last; d += kBlockLen)
-                add_code_values<Element, kQueries, 1>(chunk, of, factors + query, to, dim, d);
+                add_code_values<Element, kQueries, kSlices>(chunk, of, lines + query, to, dim, d);
+            if constexpr (kSlices > 1 && std::is_same_v<Element, Int8>) {
+                if (d < last) add_code_values<Element, kQueries, 1>(chunk, of, lines + query, to, dim, d);
+            }
         });
     }
 }

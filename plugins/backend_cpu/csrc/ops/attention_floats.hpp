@@ -47,10 +47,8 @@ void score_floats(const AttentionArgs& args, const Chunk& chunk, const float* qu
         constexpr int kBlocks = together(kFloatTile, kQueries * kVecsPerBlock, 8);
         const float* of = queries + first;
         float* to = scores + first * kChunk;
-        int64_t b = 0;
-        for (; b + kBlocks <= chunk.count; b += kBlocks)
+        for (int64_t b = 0; b < chunk.count; b += kBlocks)
             score_float_blocks<Element, kQueries, kBlocks>(args, chunk, b, of, count, to);
-        for (; b < chunk.count; ++b) score_float_blocks<Element, kQueries, 1>(args, chunk, b, of, count, to);
     });
 }
 

@@ -31,11 +31,12 @@ struct Partial {
         : tops(memory), totals(memory + queries), outputs(memory + 2 * queries) {}
 };
 
-// Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind.
+// Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind. The
+// kAhead blocks behind the chunk may be read, and are repeated ones where the sequence has no more: scores
+// are computed for several blocks at a time.
 struct Chunk {
     int64_t start;
     int64_t count;
-    int64_t fetched;  // blocks in `at`: those of the chunk and some behind it
     int64_t half_bytes;
     const uint8_t* at[kChunk / kBlockLen + kAhead];
 
@@ -48,7 +49,7 @@ struct Chunk {
     }
     LLMD_INLINE_MEMBER const uint8_t* after_values(int64_t b) const {
         const int64_t next = b + kAhead;
-        return next < count ? values(next) : keys(next < fetched ? next : b);
+        return next < count ? values(next) : keys(next);
     }
 };
 
@@ -62,9 +63,7 @@ LLMD_INLINE void each_run(int queries, F&& f) {
         }
     };
     run(Index<24>{});
-    run(Index<12>{});
     run(Index<8>{});
-    run(Index<6>{});
     run(Index<4>{});
     run(Index<3>{});
     run(Index<2>{});

@@ -16,7 +16,7 @@ struct Tile {
 };
 
 // Scratch of a thread. Queries are kept for each piece: floats [head_dim][queries of the piece], or words
-// [queries][padded_dim] with their factors.
+// [queries][2 * padded_dim] with their sums, and their factors.
 struct TileScratch {
     float* queries;
     float* factors;
@@ -79,6 +79,7 @@ class TileRun {
                 for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
                 if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
                 scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m));
+                sum_groups(words_of(m), dim_, reinterpret_cast<float*>(words_of(m) + dim_));
             } else {
                 float* to = floats_of(piece) + (m - piece);
                 for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];
@@ -172,7 +173,7 @@ class TileRun {
         return tile_.queries - piece < kPieceQueries ? tile_.queries - piece : kPieceQueries;
     }
     float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
-    int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries) + query * dim_; }
+    int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
     // The blocks of a chunk between the first and the last position that is seen; none: false.
     bool find(int64_t number, int64_t first, int64_t last, Chunk& chunk) const {
@@ -181,11 +182,11 @@ class TileRun {
         chunk.start = first > start ? first / kBlockLen * kBlockLen : start;
         const int64_t end = last + 1 < start + kChunk ? last + 1 : start + kChunk;
         chunk.count = (end - chunk.start + kBlockLen - 1) / kBlockLen;
-        const int64_t left = (last - chunk.start) / kBlockLen + 1;
-        chunk.fetched = left < chunk.count + kAhead ? left : chunk.count + kAhead;
         chunk.half_bytes = pool_.layout.half_bytes();
         const int32_t* blocks = tile_.blocks + chunk.start / kBlockLen;
-        for (int64_t b = 0; b < chunk.fetched; ++b) chunk.at[b] = pool_.keys(blocks[b], tile_.kv_head);
+        const int64_t left = (last - chunk.start) / kBlockLen;
+        for (int64_t b = 0; b < chunk.count + kAhead; ++b)
+            chunk.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
         return true;
     }
 

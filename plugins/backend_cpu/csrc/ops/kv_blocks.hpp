@@ -25,6 +25,12 @@ constexpr bool kRotated = false;
 template <>
 constexpr bool kRotated<Int4> = true;
 
+// Whether codes begin at a least element, which is kept beside the scale.
+template <class Element>
+constexpr bool kShifted = false;
+template <>
+constexpr bool kShifted<Int4> = true;
+
 struct KvBlocks {
     uint8_t* pool;
     KvLayout layout;

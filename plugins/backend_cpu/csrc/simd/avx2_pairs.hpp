@@ -4,7 +4,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kProductQueries = 6;
+constexpr int kProductQueries = 4;
 constexpr int kProductTile = 6;
 
 struct Codes {
@@ -22,12 +22,10 @@ LLMD_INLINE Codes load_codes(const int8_t* p) {
     return {_mm256_cvtepi8_epi16(load_bytes(p)), _mm256_cvtepi8_epi16(load_bytes(p + 16))};
 }
 LLMD_INLINE __m256i low_codes(const uint8_t* p) {
-    const __m256i words = _mm256_and_si256(_mm256_cvtepu8_epi16(load_bytes(p)), _mm256_set1_epi16(15));
-    return _mm256_sub_epi16(words, _mm256_set1_epi16(8));
+    return _mm256_and_si256(_mm256_cvtepu8_epi16(load_bytes(p)), _mm256_set1_epi16(15));
 }
 LLMD_INLINE __m256i high_codes(const uint8_t* p) {
-    const __m256i words = _mm256_srli_epi16(_mm256_cvtepu8_epi16(load_bytes(p)), 4);
-    return _mm256_sub_epi16(words, _mm256_set1_epi16(8));
+    return _mm256_srli_epi16(_mm256_cvtepu8_epi16(load_bytes(p)), 4);
 }
 LLMD_INLINE Codes load_low_codes(const uint8_t* p) { return {low_codes(p), low_codes(p + 16)}; }
 LLMD_INLINE Codes load_high_codes(const uint8_t* p) { return {high_codes(p), high_codes(p + 16)}; }
@@ -45,6 +43,13 @@ template <int kPart>
 LLMD_INLINE Vec to_float(Products a) {
     static_assert(kPart == 0 || kPart == 1);
     return {_mm256_cvtepi32_ps(kPart == 0 ? a.low : a.high)};
+}
+// Lanes i and i ^ kDistance of each other.
+template <int kDistance>
+LLMD_INLINE Vec swap_lanes(Vec a) {
+    if constexpr (kDistance == 1) return {_mm256_permute_ps(a.v, 0xb1)};
+    if constexpr (kDistance == 2) return {_mm256_permute_ps(a.v, 0x4e)};
+    return {_mm256_permute2f128_ps(a.v, a.v, 1)};
 }
 // Rounds to nearest even; |x| < 2^15.
 LLMD_INLINE void store_int16(int16_t* p, Vec a) {

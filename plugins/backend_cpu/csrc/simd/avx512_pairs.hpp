@@ -4,7 +4,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kProductQueries = 12;
+constexpr int kProductQueries = 8;
 constexpr int kProductTile = 24;
 
 struct Codes {
@@ -22,11 +22,11 @@ LLMD_INLINE Codes load_codes(const int8_t* p) {
 }
 LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
     const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_sub_epi16(_mm512_and_si512(bytes, _mm512_set1_epi16(15)), _mm512_set1_epi16(8))};
+    return {_mm512_and_si512(bytes, _mm512_set1_epi16(15))};
 }
 LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
     const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_sub_epi16(_mm512_srli_epi16(bytes, 4), _mm512_set1_epi16(8))};
+    return {_mm512_srli_epi16(bytes, 4)};
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;
@@ -43,6 +43,14 @@ template <int kPart>
 LLMD_INLINE Vec to_float(Products a) {
     static_assert(kPart == 0);
     return {_mm512_cvtepi32_ps(a.v)};
+}
+// Lanes i and i ^ kDistance of each other.
+template <int kDistance>
+LLMD_INLINE Vec swap_lanes(Vec a) {
+    if constexpr (kDistance == 1) return {_mm512_permute_ps(a.v, 0xb1)};
+    if constexpr (kDistance == 2) return {_mm512_permute_ps(a.v, 0x4e)};
+    if constexpr (kDistance == 4) return {_mm512_shuffle_f32x4(a.v, a.v, 0xb1)};
+    return {_mm512_shuffle_f32x4(a.v, a.v, 0x4e)};
 }
 // Rounds to nearest even; |x| < 2^15.
 LLMD_INLINE void store_int16(int16_t* p, Vec a) {

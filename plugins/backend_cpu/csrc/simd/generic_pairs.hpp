@@ -24,12 +24,12 @@ LLMD_INLINE Codes load_codes(const int8_t* p) {
 }
 LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
     Codes codes;
-    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>((p[i] & 15) - 8);
+    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] & 15);
     return codes;
 }
 LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
     Codes codes;
-    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>((p[i] >> 4) - 8);
+    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] >> 4);
     return codes;
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) { return {p[0], p[1]}; }
@@ -45,6 +45,11 @@ LLMD_INLINE Vec to_float(const Products& a) {
     IntLanes part;
     std::memcpy(&part, a.v + 4 * kPart, sizeof part);
     return {__builtin_convertvector(part, Lanes)};
+}
+// Lanes i and i ^ kDistance of each other.
+template <int kDistance>
+LLMD_INLINE Vec swap_lanes(Vec a) {
+    return {Lanes{a.v[kDistance], a.v[1 ^ kDistance], a.v[2 ^ kDistance], a.v[3 ^ kDistance]}};
 }
 // Rounds to nearest even; |x| < 2^15.
 LLMD_INLINE void store_int16(int16_t* p, Vec a) {

@@ -4,7 +4,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kProductQueries = 6;
+constexpr int kProductQueries = 4;
 constexpr int kProductTile = 6;
 
 struct Codes {
@@ -25,17 +25,16 @@ LLMD_INLINE Codes load_codes(const int8_t* p) {
     const int8x16x2_t bytes = vld2q_s8(p);
     return widen(bytes.val[0], bytes.val[1]);
 }
-LLMD_INLINE int8x16_t less_eight(uint8x16_t codes) {
-    return vsubq_s8(vreinterpretq_s8_u8(codes), vdupq_n_s8(8));
-}
 LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
     const uint8x16x2_t bytes = vld2q_u8(p);
     const uint8x16_t mask = vdupq_n_u8(15);
-    return widen(less_eight(vandq_u8(bytes.val[0], mask)), less_eight(vandq_u8(bytes.val[1], mask)));
+    return widen(vreinterpretq_s8_u8(vandq_u8(bytes.val[0], mask)),
+                 vreinterpretq_s8_u8(vandq_u8(bytes.val[1], mask)));
 }
 LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
     const uint8x16x2_t bytes = vld2q_u8(p);
-    return widen(less_eight(vshrq_n_u8(bytes.val[0], 4)), less_eight(vshrq_n_u8(bytes.val[1], 4)));
+    return widen(vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[0], 4)),
+                 vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[1], 4)));
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;
@@ -57,6 +56,12 @@ LLMD_INLINE Products add_products(Products sums, const Codes& codes, Pair pair) 
 template <int kPart>
 LLMD_INLINE Vec to_float(const Products& a) {
     return {vcvtq_f32_s32(a.v[kPart])};
+}
+// Lanes i and i ^ kDistance of each other.
+template <int kDistance>
+LLMD_INLINE Vec swap_lanes(Vec a) {
+    if constexpr (kDistance == 1) return {vrev64q_f32(a.v)};
+    return {vextq_f32(a.v, a.v, 2)};
 }
 // Rounds to nearest even; |x| < 2^15.
 LLMD_INLINE void store_int16(int16_t* p, Vec a) { vst1_s16(p, vmovn_s32(vcvtnq_s32_f32(a.v))); }

@@ -5,13 +5,14 @@ import pytest
 
 from llmd.api import KV_DTYPES, KVDtype
 from llmd.builtin.reference.kv_formats import KV_FORMATS, Float32, Float64
+from llmd.builtin.reference.rotation import rotate
 
 # Bounds of rounding: half a unit in the last place, and half a step of the largest element of a group.
 RELATIVE = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "int8": 0.5 / 127 * 1.001}
 
 
 def kept(x: Float32, dtype: KVDtype) -> Float64:
-    return KV_FORMATS[dtype].decode(KV_FORMATS[dtype].encode(x))
+    return KV_FORMATS[dtype].decode(KV_FORMATS[dtype].encode(x), x.shape[-1])
 
 
 def random(*shape: int) -> Float32:
@@ -23,7 +24,14 @@ def random(*shape: int) -> Float32:
 def test_what_is_kept_is_the_nearest_that_the_dtype_has(dtype: KVDtype, head_dim: int) -> None:
     x = random(5, 2, head_dim)
     error = np.abs(kept(x, dtype) - x)
-    if dtype == "int8":
+    if dtype == "int4":
+        rotated = rotate(x)
+        for g in (slice(first, first + 32) for first in range(0, head_dim, 32)):
+            spread = rotated[..., g].max(-1, keepdims=True) - rotated[..., g].min(-1, keepdims=True)
+            off = np.abs(rotate(kept(x, dtype)) - rotated)[..., g]
+            # A range that is narrower by 4 / 64 at both ends leaves its ends further off than half a step.
+            assert (off <= spread * (4 / 64 + 0.001) + np.abs(rotated[..., g]) * 2**-10).all()
+    elif dtype == "int8":
         groups = [slice(first, first + 32) for first in range(0, head_dim, 32)]
         assert all(
             (error[..., g] <= RELATIVE[dtype] * np.abs(x[..., g]).max(-1, keepdims=True)).all()
@@ -54,6 +62,22 @@ def test_int8_keeps_zeros_and_the_largest_of_a_group() -> None:
     assert np.array_equal(kept(x, "int8"), x)
     tiny = np.full((1, 32), 1e-9, np.float32)
     assert not kept(tiny, "int8").any(), "a scale that half precision has no number for"
+
+
+def test_int4_loses_little_where_a_few_elements_hold_much_of_a_head() -> None:
+    x = random(200, 64)
+    even = np.mean((kept(x, "int4") - x) ** 2) / np.mean(x**2)
+    x[:, [5, 40]] *= 10
+    uneven = np.mean((kept(x, "int4") - x) ** 2) / np.mean(x**2)
+    assert 0.004 < even < 0.007
+    assert uneven < 0.007, "without rotation the groups of these two would have steps ten times as wide"
+
+
+def test_int4_keeps_zeros_and_what_is_equal() -> None:
+    assert not kept(np.zeros((1, 40), np.float32), "int4").any()
+    one = np.zeros((1, 64), np.float32)
+    one[0, 0] = 8.0  # rotated, every element is 1
+    assert np.array_equal(kept(one, "int4"), one)
 
 
 @pytest.mark.parametrize("dtype", KV_DTYPES)

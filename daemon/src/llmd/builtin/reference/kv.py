@@ -16,6 +16,7 @@ class KVPool:
 
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self._format = KV_FORMATS[kv_dtype]
+        self._head_dim = group.head_dim
         shape = (2, len(group.layers), num_blocks, BLOCK_LEN, group.kv_heads, group.head_dim)
         self._arrays = tuple(
             np.zeros_like(array) for array in self._format.encode(np.zeros(shape, np.float32))
@@ -71,7 +72,9 @@ class KVPool:
         positions = np.arange(first, last)
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         keys, values = (
-            self._format.decode(tuple(array[place, layer, block, slot] for array in self._arrays))
+            self._format.decode(
+                tuple(array[place, layer, block, slot] for array in self._arrays), self._head_dim
+            )
             for place in range(2)
         )
         return keys, values
