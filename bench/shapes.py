@@ -24,7 +24,7 @@ class Shape:
     vocab: int
     tied: bool = True
     family: Family = "llama"
-    context: int = 4096
+    context: int = 32768
     rope_theta: float = 10000.0
     rotary: float = 1.0
 
@@ -107,9 +107,9 @@ class Shape:
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("llama-1b", 2048, 16, 32, 8, 64, 8192, 32000, context=32768),
+        Shape("llama-1b", 2048, 16, 32, 8, 64, 8192, 32000),
         Shape("llama-100m", 768, 12, 12, 4, 64, 2048, 16000),
-        Shape("qwen3-4b", 2560, 36, 32, 8, 128, 9728, 151936, family="qwen3", context=32768, rope_theta=1e6),
-        Shape("phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, family="phi3", context=32768, rotary=0.75),
+        Shape("qwen3-4b", 2560, 36, 32, 8, 128, 9728, 151936, family="qwen3", rope_theta=1e6),
+        Shape("phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, family="phi3", rotary=0.75),
     )
 }
