@@ -41,6 +41,7 @@ RESULTS = Path(__file__).parent / "results"
 SHAPES = {
     "32 queries, 8 kv, of 64": (32, 8, 64),
     "32 queries, 8 kv, of 128": (32, 8, 128),
+    "24 queries, 8 kv, of 128": (24, 8, 128),
     "16 queries, 16 kv, of 64": (16, 16, 64),
 }
 LENGTHS = (512, 4096, 16384)
