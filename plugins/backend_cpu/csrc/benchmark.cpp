@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "buffer.hpp"
-#include "q8_layout.hpp"
 
 namespace llmd {
 
 namespace {
 
 constexpr int64_t kCols = 2048;
-constexpr int64_t kGroup = 64;
+constexpr IntegerFormat kQ8{8, 128, 64};
+constexpr IntegerFormat kQ4{4, 0, 64, 0, true};
 constexpr int64_t kSliceBytes = int64_t{16} << 20;
 constexpr int64_t kPrefillRows = 256;
 constexpr int64_t kPrefillOutputs = 2048;
@@ -27,6 +27,8 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
+constexpr InputLayout kInputs{kCols, kQ8.activation_group()};  // q4 has the same groups
+
 struct Bench {
     ThreadPool& pool;
     const Kernels& kernels;
@@ -36,6 +38,7 @@ struct Bench {
     Buffer outputs;
     Buffer int8_values;
     Buffer int8_scales;
+    Buffer int8_running;
 
     Bench(ThreadPool& pool, const Kernels& kernels, int64_t slices)
         : pool(pool),
@@ -44,9 +47,10 @@ struct Bench {
           weights(static_cast<size_t>(slices * kSliceBytes)),
           inputs(sizeof(float) * kPrefillRows * kCols),
           outputs(sizeof(float) *
-                  static_cast<size_t>(std::max(kPrefillRows * kPrefillOutputs, kSliceBytes / kCols))),
-          int8_values(kPrefillRows * kCols),
-          int8_scales(2 * sizeof(float) * kPrefillRows * kCols / kGroup) {
+                  static_cast<size_t>(std::max(kPrefillRows * kPrefillOutputs, 2 * kSliceBytes / kCols))),
+          int8_values(static_cast<size_t>(kPrefillRows * kInputs.values())),
+          int8_scales(sizeof(float) * static_cast<size_t>(kPrefillRows * kInputs.groups())),
+          int8_running(sizeof(int32_t) * static_cast<size_t>(kPrefillRows * kInputs.running())) {
         fill();
         std::fill_n(inputs.as<float>(), kPrefillRows * kCols, 0.5F);
     }
@@ -82,24 +86,21 @@ struct Bench {
         return seconds() - start;
     }
 
-    double linear(Format format, int64_t rows, int64_t weight_rows, const uint8_t* data) {
+    double linear(Format format, const IntegerFormat& integer, int64_t rows, int64_t weight_rows,
+                  const uint8_t* data) {
         struct Job {
             const Kernels& kernels;
             LinearTarget target;
             LinearArgs args;
-        } job{kernels, {{format, weight_rows, kCols, kGroup, data}, nullptr, outputs.as<float>()}, {}};
-        auto* scales = int8_scales.as<float>();
-        job.args = {inputs.as<float>(),
-                    rows,
-                    kCols,
-                    &job.target,
-                    1,
-                    {int8_values.as<int8_t>(), scales,
-                     reinterpret_cast<int32_t*>(scales + kPrefillRows * kCols / kGroup)}};
+        } job{kernels, {{format, weight_rows, kCols, integer, data}, nullptr, outputs.as<float>()}, {}};
+        const QuantizedRows quantized{int8_values.as<int8_t>(), int8_scales.as<float>(),
+                                      int8_running.as<int32_t>()};
+        job.args = {inputs.as<float>(), rows, kCols, &job.target, 1, quantized};
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
-            if (job.target.weight.format == Format::kQ8) {
-                job.kernels.quantize({job.args.x, job.args.rows, kCols, kGroup, job.args.quantized}, worker);
+            if (job.target.weight.format == Format::kInteger) {
+                job.kernels.quantize(
+                    {job.args.x, job.args.rows, kCols, kInputs.group_size, job.args.quantized}, worker);
                 worker.barrier();
             }
             job.kernels.linear(job.args, worker);
@@ -109,14 +110,21 @@ struct Bench {
         return seconds() - start;
     }
 
-    double decode(Format format, int64_t row_bytes, const uint8_t* data) {
-        const int64_t rows = kSliceBytes / row_bytes / kPanelRows * kPanelRows;
-        return static_cast<double>(rows * row_bytes) / linear(format, 1, rows, data);
+    double decode(Format format, int64_t panel_bytes, const IntegerFormat& integer, const uint8_t* data) {
+        const int64_t panels = kSliceBytes / panel_bytes;
+        return static_cast<double>(panels * panel_bytes) /
+               linear(format, integer, 1, panels * kPanelRows, data);
+    }
+    double decode(Format format, int64_t element_bytes, const uint8_t* data) {
+        return decode(format, kPanelRows * kCols * element_bytes, {}, data);
+    }
+    double decode(const IntegerFormat& integer, const uint8_t* data) {
+        return decode(Format::kInteger, PanelLayout{kCols, integer}.panel_bytes(), integer, data);
     }
 
-    double prefill(const uint8_t* data) {
+    double prefill(const IntegerFormat& integer, const uint8_t* data) {
         const double operations = 2.0 * kPrefillRows * kCols * kPrefillOutputs;
-        return operations / linear(Format::kQ8, kPrefillRows, kPrefillOutputs, data);
+        return operations / linear(Format::kInteger, integer, kPrefillRows, kPrefillOutputs, data);
     }
 };
 
@@ -125,17 +133,19 @@ struct Bench {
 Rates measure(ThreadPool& pool, const Kernels& kernels, double budget_s) {
     const double start = seconds();
     Bench bench(pool, kernels, budget_s < 1.0 ? 4 : 16);
-    const int64_t int8_row = Q8Layout{kCols, kGroup}.panel_bytes() / kPanelRows;
-    std::vector<double> read, f32, bf16, q8, prefill;
+    std::vector<double> read, f32, bf16, q8, q4, prefill_q8, prefill_q4;
     int64_t turn = 0;
     do {
         read.push_back(kSliceBytes / bench.read(bench.slice(turn++)));
-        f32.push_back(bench.decode(Format::kF32, 4 * kCols, bench.slice(turn++)));
-        bf16.push_back(bench.decode(Format::kBF16, 2 * kCols, bench.slice(turn++)));
-        q8.push_back(bench.decode(Format::kQ8, int8_row, bench.slice(turn++)));
-        prefill.push_back(bench.prefill(bench.slice(turn)));
+        f32.push_back(bench.decode(Format::kF32, 4, bench.slice(turn++)));
+        bf16.push_back(bench.decode(Format::kBF16, 2, bench.slice(turn++)));
+        q8.push_back(bench.decode(kQ8, bench.slice(turn++)));
+        q4.push_back(bench.decode(kQ4, bench.slice(turn++)));
+        prefill_q8.push_back(bench.prefill(kQ8, bench.slice(turn)));
+        prefill_q4.push_back(bench.prefill(kQ4, bench.slice(turn)));
     } while (seconds() - start < 0.9 * budget_s);
-    return {median(read), median(f32), median(bf16), median(q8), median(prefill)};
+    return {median(read), median(f32), median(bf16),
+            median(q8),   median(q4),  std::max(median(prefill_q8), median(prefill_q4))};
 }
 
 }  // namespace llmd

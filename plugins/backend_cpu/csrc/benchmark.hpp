@@ -14,11 +14,12 @@ struct Rates {
     double decode_f32_bytes_per_s;
     double decode_bf16_bytes_per_s;
     double decode_q8_bytes_per_s;
+    double decode_q4_bytes_per_s;
     double prefill_flops_per_s;
 };
 
-// Takes about `budget_s` seconds. Reads, one-row linear ops and a 256-row linear op take turns over the same
-// memory, slice by slice; each rate is the median of its turns.
+// Takes about `budget_s` seconds. Reads, one-row linear ops and 256-row linear ops take turns over the same
+// memory, slice by slice; each rate is the median of its turns, prefill that of the fastest format.
 Rates measure(ThreadPool& pool, const Kernels& kernels, double budget_s);
 
 }  // namespace llmd

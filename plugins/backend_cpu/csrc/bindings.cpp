@@ -13,6 +13,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "benchmark.hpp"
@@ -104,14 +105,37 @@ void add_vector(llmd::Parts& parts, const std::string& format, const AnyIn& data
     parts.add_vector(plain_format(format), length(data), data.data());
 }
 
-void add_int8(llmd::Parts& parts, const In<int8_t, 2>& data, const In<uint16_t, 2>& scales,
-              int64_t group_size) {
-    require(group_size > 0, "groups have a size");
-    const int64_t groups = (length(data, 1) + group_size - 1) / group_size;
-    require(length(scales) == length(data) && length(scales, 1) == groups,
-            "there is a scale for each row and group");
+// A scale or a minimum for each group: the coarse ones, and the fine ones where there are two levels.
+using Coarse = std::optional<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
+using Fine = std::optional<In<int8_t, 2>>;
+
+llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t rows) {
+    if (!coarse) return {};
+    const bool wide = coarse->dtype() == nb::dtype<float>();
+    require(wide || coarse->dtype() == nb::dtype<uint16_t>(), "coarse scales are float16 bits or float32");
+    require(length(*coarse) == rows && (!fine || length(*fine) == rows), "there are scales for each row");
+    return {coarse->data(), wide, length(*coarse, 1), fine ? fine->data() : nullptr,
+            fine ? length(*fine, 1) : 0};
+}
+
+void add_integers(llmd::Parts& parts, const In<uint8_t, 2>& codes, const Coarse& coarse, const Fine& fine,
+                  const Coarse& coarse_minimums, const Fine& fine_minimums, int64_t group_size,
+                  int64_t coarse_size, int32_t bits, int32_t zero, const std::vector<int>& book) {
+    require(coarse.has_value(), "there are scales");
+    require(book.empty() || book.size() == 16, "a code book has 16 values");
+    const int64_t rows = length(codes);
+    llmd::IntegerFormat format{bits, zero, group_size, coarse_size, coarse_minimums.has_value()};
+    format.bf16_scales = coarse->dtype() == nb::dtype<float>();
+    format.has_book = !book.empty();
+    std::copy(book.begin(), book.end(), format.book);
+    const llmd::IntegerMatrix matrix{rows,
+                                     length(codes, 1),
+                                     format,
+                                     codes.data(),
+                                     group_scales(coarse, fine, rows),
+                                     group_scales(coarse_minimums, fine_minimums, rows)};
     const nb::gil_scoped_release released;
-    parts.add_int8({length(data), length(data, 1), group_size, data.data(), scales.data()});
+    parts.add_integers(matrix);
 }
 
 int64_t read_factors(const llmd::Parts& parts) {
@@ -225,7 +249,7 @@ auto measure(Device& device, double budget_s) {
     const nb::gil_scoped_release released;
     const llmd::Rates rates = llmd::measure(device.pool, device.kernels, budget_s);
     return std::tuple(rates.read_bytes_per_s, rates.decode_f32_bytes_per_s, rates.decode_bf16_bytes_per_s,
-                      rates.decode_q8_bytes_per_s, rates.prefill_flops_per_s);
+                      rates.decode_q8_bytes_per_s, rates.decode_q4_bytes_per_s, rates.prefill_flops_per_s);
 }
 
 void bind_parts(nb::module_& module) {
@@ -256,8 +280,16 @@ void bind_parts(nb::module_& module) {
              nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),
              "Widen a vector to float32.")
-        .def("add_int8", add_int8, "data"_a.noconvert(), "scales"_a.noconvert(), "group_size"_a,
-             "Pack an int8 matrix into panels.")
+        .def("add_integers", add_integers, "codes"_a.noconvert(), "coarse"_a.noconvert(),
+             "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
+             "fine_minimums"_a.noconvert().none(), "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a,
+             "book"_a,
+             nb::sig("def add_integers(self, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
+                     "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
+                     "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: "
+                     "NDArray[numpy.int8] | None, group_size: int, coarse_size: int, bits: int, zero: int, "
+                     "book: Sequence[int]) -> None"),
+             "Pack a matrix of integer codes into panels.")
         .def("read_factors", read_factors,
              "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
         .def(
@@ -328,8 +360,9 @@ NB_MODULE(_ext, module) {
         .def(nb::init<const std::string&, int, int, const std::vector<int>&>(), "isa"_a, "threads"_a,
              "spin_us"_a, "processors"_a = std::vector<int>(),
              "``processors`` are those that the threads stay on, one for each; empty: anywhere.")
-        .def("measure", measure, "budget_s"_a,
-             "(read, decode f32, decode bf16, decode q8) in bytes/s, and prefill in operations/s.");
+        .def(
+            "measure", measure, "budget_s"_a,
+            "(read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.");
     bind_parts(module);
     bind_stage(module);
 }

@@ -37,7 +37,7 @@ class Operands {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.format != Format::kQ8, "an embedding table is in a plain format");
+    require(table.format != Format::kInteger, "an embedding table is in a plain format");
     require(table.cols == of.output_width(0), "the embedding's width is that of its output");
     return {&table, nullptr, 0, scale, of.output(0)};
 }
@@ -66,28 +66,38 @@ Call bind_norm(const Operands& of) {
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
+// Inputs that share a scale of the activations that a weight is multiplied by; 0: none, they stay float32.
+int64_t activation_group(const Matrix& weight) {
+    return weight.format == Format::kInteger ? weight.integer.activation_group() : 0;
+}
+
 QuantizeArgs bind_quantize(const float* x, int64_t cols, int64_t group_size, const Bindings& to) {
-    return {x, 0, cols, group_size, to.int8_scratch};
+    return {x, 0, cols, group_size, to.quantized};
+}
+
+// The pass of an op for weights of an activation group.
+LinearPass& pass_of(LinearCall& call, int64_t group, const Operands& of, const Bindings& to) {
+    for (LinearPass& pass : call.passes) {
+        if (pass.quantize.group_size == group) return pass;
+    }
+    LinearPass pass;
+    pass.targets = std::make_unique<std::vector<LinearTarget>>();
+    pass.quantize = bind_quantize(of.input(0), of.input_width(0), group, to);
+    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, to.quantized};
+    return call.passes.emplace_back(std::move(pass));
 }
 
 Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
     LinearCall call;
-    call.targets = std::make_unique<std::vector<LinearTarget>>();
-    int64_t group = 0;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
         const Matrix& weight = of.matrix(2 * i);
         require(weight.cols == of.input_width(0), "a linear op's weights have the width of its input");
         require(weight.rows == of.output_width(i), "a linear op's outputs have the width of its weights");
-        if (weight.format == Format::kQ8) {
-            require(group == 0 || group == weight.group_size, "int8 weights of one op have one group size");
-            group = weight.group_size;
-        }
-        call.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
+        LinearPass& pass = pass_of(call, activation_group(weight), of, to);
+        pass.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
+        pass.args.targets = pass.targets->data();
+        pass.args.num_targets = static_cast<int64_t>(pass.targets->size());
     }
-    const int64_t cols = of.input_width(0);
-    call.quantize = bind_quantize(of.input(0), cols, group, to);
-    call.args = {of.input(0),    0, cols, call.targets->data(), static_cast<int64_t>(call.targets->size()),
-                 to.int8_scratch};
     return call;
 }
 
@@ -188,7 +198,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
-    call.quantize = bind_quantize(to.gathered, weight.cols, weight.group_size, to);
+    call.quantize = bind_quantize(to.gathered, weight.cols, activation_group(weight), to);
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
 }
@@ -210,9 +220,11 @@ struct Execution {
         crew.run_small(kernels.norm, args);
     }
     void operator()(const LinearCall& call) const {
-        LinearArgs args = call.args;
-        args.rows = step.rows;
-        multiply(call.quantize, args);
+        for (const LinearPass& pass : call.passes) {
+            LinearArgs args = pass.args;
+            args.rows = step.rows;
+            multiply(pass.quantize, args);
+        }
     }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;

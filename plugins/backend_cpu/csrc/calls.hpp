@@ -16,11 +16,15 @@
 
 namespace llmd {
 
-// // A linear op with the targets that its arguments point to, and its int8 activations (group_size 0: none).
-struct LinearCall {
+// Weights that meet one form of their input (group_size 0: as it is), with the targets that `args` points to.
+struct LinearPass {
     std::unique_ptr<std::vector<LinearTarget>> targets;
     QuantizeArgs quantize;
     LinearArgs args;
+};
+
+struct LinearCall {
+    std::vector<LinearPass> passes;
 };
 
 // Rope and attention as bound, with what changes from step to step.
@@ -68,7 +72,7 @@ struct Bindings {
     const std::vector<RopeAngles>& angles;
     const EncoderScratch& encoder;
     const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
-    Int8Rows int8_scratch;
+    QuantizedRows quantized;
     float* attention_scratch;
     float* attention_partials;
     float* gathered;

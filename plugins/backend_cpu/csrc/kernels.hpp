@@ -8,32 +8,42 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "integer_layout.hpp"
 #include "kv_layout.hpp"
 #include "thread_pool.hpp"
 
 namespace llmd {
 
-constexpr int64_t kBlockLen = 16;   // tokens in a KV block
-constexpr int64_t kPanelRows = 16;  // output rows in a panel of int8 weights
+constexpr int64_t kBlockLen = 16;  // tokens in a KV block
 
-enum class Format : int32_t { kF32, kF16, kBF16, kQ8 };
+enum class Format : int32_t { kF32, kF16, kBF16, kInteger };
 
-// A matrix [rows, cols]. Plain formats: `data` is row-major. Q8: packed panels, see ops/q8_panels.hpp.
+// A matrix [rows, cols]. Plain formats: `data` is row-major. Integers: packed panels, see ops/pack.hpp.
 struct Matrix {
     Format format;
     int64_t rows;
     int64_t cols;
-    int64_t group_size;  // inputs that share a scale (q8)
+    IntegerFormat integer;
     const void* data;
 };
 
-// A matrix [rows, cols] as the core quantises it.
-struct Int8Matrix {
+// Scales or minimums [rows, columns] as the core hands them over.
+struct GroupScales {
+    const void* coarse;  // float16, or float32 where `wide`; [rows, coarse_columns]
+    bool wide;
+    int64_t coarse_columns;  // 1: one scale a row
+    const int8_t* fine;      // [rows, fine_columns], null where scales have one level
+    int64_t fine_columns;
+};
+
+// A matrix of codes as the core quantises it.
+struct IntegerMatrix {
     int64_t rows;
     int64_t cols;
-    int64_t group_size;
-    const int8_t* data;
-    const uint16_t* scales;  // float16 [rows, ceil(cols / group_size)]
+    IntegerFormat format;
+    const uint8_t* codes;  // [rows, cols]
+    GroupScales scales;
+    GroupScales minimums;  // coarse null: none
 };
 
 struct EmbedArgs {
@@ -57,19 +67,19 @@ struct NormArgs {
 };
 
 // Activations as int8, in the layout of ops/quantize.hpp. Made once for a stage, for its widest op.
-struct Int8Rows {
+struct QuantizedRows {
     int8_t* values;
     float* scales;
-    int32_t* corrections;
+    int32_t* running;
 };
 
-// Dynamic quantisation of [rows, cols] in groups, as int8 weights need it.
+// Dynamic quantisation of [rows, cols] in groups, as integer weights need it.
 struct QuantizeArgs {
     const float* x;
     int64_t rows;
     int64_t cols;
     int64_t group_size;
-    Int8Rows out;
+    QuantizedRows out;
 };
 
 struct LinearTarget {
@@ -84,7 +94,7 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    Int8Rows quantized;  // of x, where a weight is int8
+    QuantizedRows quantized;  // of x, where weights are integers
 };
 
 struct RopeArgs {
@@ -225,7 +235,7 @@ struct Kernels {
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);
-    void (*pack_q8)(const Int8Matrix&, uint8_t* panels, Worker&);
+    void (*pack)(const IntegerMatrix&, uint8_t* panels, Worker&);
     // Floats of scratch that `attention` needs for each thread.
     int64_t (*attention_scratch)(int64_t head_dim);
     // Floats that all threads need together where contexts of up to `positions` are shared out.

@@ -3,28 +3,52 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-
-#include "q8_layout.hpp"
-
 namespace llmd {
 
 namespace {
 
 constexpr int64_t kReadMultiple = 1024;  // of what `Kernels::read` reads
 
-int64_t num_panels(int64_t rows) { return (rows + kPanelRows - 1) / kPanelRows; }
-
 int64_t num_bytes(const Matrix& matrix) {
-    if (matrix.format == Format::kQ8) {
-        return num_panels(matrix.rows) * Q8Layout{matrix.cols, matrix.group_size}.panel_bytes();
+    if (matrix.format == Format::kInteger) {
+        return pieces(matrix.rows, kPanelRows) * PanelLayout{matrix.cols, matrix.integer}.panel_bytes();
     }
     return matrix.rows * matrix.cols * (matrix.format == Format::kF32 ? 4 : 2);
+}
+
+void require(bool holds, const std::string& what) {
+    if (!holds) throw std::invalid_argument("integer weights " + what);
+}
+
+void check_format(const IntegerFormat& format) {
+    const int32_t bits = format.bits;
+    require((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
+    require(!format.has_book || bits == 4, "have a code book for 4 bits alone");
+    const int64_t size = format.group_size;
+    const int64_t shared = format.activation_group();
+    require(size > 0 && size % kUnitInputs == 0 && shared % size == 0,
+            "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
+    require(shared % kChunkInputs == 0 && shared <= kMostGroupInputs,
+            "with a scale for each " + std::to_string(shared) + " inputs");
+}
+
+void check_scales(const IntegerMatrix& matrix, const GroupScales& scales) {
+    const IntegerFormat& format = matrix.format;
+    const int64_t coarse = pieces(matrix.cols, format.activation_group());
+    require(scales.coarse_columns == coarse || scales.coarse_columns == 1, "have a scale for each group");
+    require(!format.two_levels() || scales.fine_columns == pieces(matrix.cols, format.group_size),
+            "have a fine scale for each group");
+    if (!scales.wide) return;
+    const auto* values = static_cast<const uint32_t*>(scales.coarse);
+    const bool fits = std::all_of(values, values + matrix.rows * scales.coarse_columns,
+                                  [](uint32_t bits) { return (bits & 0xffffU) == 0; });
+    require(fits, "have float32 scales of no more than 8 bits");
 }
 
 }  // namespace
 
 void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
-    matrices_.push_back({format, rows, cols, 0, data});
+    matrices_.push_back({format, rows, cols, {}, data});
 }
 
 void Parts::add_vector(Format format, int64_t count, const void* data) {
@@ -35,34 +59,33 @@ void Parts::add_vector(Format format, int64_t count, const void* data) {
         float* to;
     };
     Buffer widened(sizeof(float) * static_cast<size_t>(count));
-    Job job{kernels, {format, 1, count, 0, data}, widened.as<float>()};
+    Job job{kernels, {format, 1, count, {}, data}, widened.as<float>()};
     const auto widen = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         const int32_t row = 0;
         job.kernels.embed({&job.from, &row, 1, 1.0F, job.to}, worker);
     };
     pool.run(widen, &job);
-    matrices_.push_back({Format::kF32, 1, count, 0, job.to});
+    matrices_.push_back({Format::kF32, 1, count, {}, job.to});
     owned_.push_back(std::move(widened));
 }
 
-void Parts::add_int8(const Int8Matrix& matrix) {
+void Parts::add_integers(const IntegerMatrix& matrix) {
     struct Job {
         const Kernels& kernels;
-        const Int8Matrix& from;
+        const IntegerMatrix& from;
         uint8_t* to;
     };
-    if (matrix.group_size <= 0 || matrix.group_size % 4 != 0) {
-        throw std::invalid_argument("groups of " + std::to_string(matrix.group_size) +
-                                    " are no multiple of 4");
-    }
-    Matrix packed{Format::kQ8, matrix.rows, matrix.cols, matrix.group_size, nullptr};
+    check_format(matrix.format);
+    check_scales(matrix, matrix.scales);
+    if (matrix.format.has_minimum) check_scales(matrix, matrix.minimums);
+    Matrix packed{Format::kInteger, matrix.rows, matrix.cols, matrix.format, nullptr};
     Buffer panels(static_cast<size_t>(num_bytes(packed)));
     packed.data = panels.as<void>();
     Job job{kernels, matrix, panels.as<uint8_t>()};
     const auto pack = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
-        job.kernels.pack_q8(job.from, job.to, worker);
+        job.kernels.pack(job.from, job.to, worker);
     };
     pool.run(pack, &job);
     matrices_.push_back(packed);

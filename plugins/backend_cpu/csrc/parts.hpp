@@ -23,8 +23,9 @@ class Parts {
     void add_matrix(Format format, int64_t rows, int64_t cols, const void* data);
     // Widened to float32: vectors are small and read often.
     void add_vector(Format format, int64_t count, const void* data);
-    // Packed into panels by all threads of the pool.
-    void add_int8(const Int8Matrix& matrix);
+    // Packed into panels by all threads of the pool. Throws std::invalid_argument for a format that panels
+    // cannot hold.
+    void add_integers(const IntegerMatrix& matrix);
 
     // Throws std::invalid_argument where the index names no weight.
     const Matrix& matrix(int64_t index) const;

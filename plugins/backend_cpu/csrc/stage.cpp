@@ -5,29 +5,29 @@
 #include <stdexcept>
 #include <string>
 
-#include "q8_layout.hpp"
-
 namespace llmd {
 
 namespace {
 
-// What the widest int8 op of a program needs for its activations.
-struct Int8Sizes {
+// What the widest op of integer weights needs for its activations.
+struct QuantizedSizes {
     int64_t values = 0;
     int64_t scales = 0;
+    int64_t running = 0;
 };
 
-Int8Sizes int8_sizes(const Parts& parts, const StageLimits& limits) {
-    Int8Sizes most;
+QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
+    QuantizedSizes most;
     for (const Op& op : parts.program.ops) {
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = parts.matrix(op.weights[i]);
-            if (weight.format != Format::kQ8) continue;
-            const Q8Layout layout{weight.cols, weight.group_size};
-            most.values = std::max(most.values, rows * layout.records() * 4);
+            if (weight.format != Format::kInteger) continue;
+            const InputLayout layout{weight.cols, weight.integer.activation_group()};
+            most.values = std::max(most.values, rows * layout.values());
             most.scales = std::max(most.scales, rows * layout.groups());
+            most.running = std::max(most.running, rows * layout.running());
         }
     }
     return most;
@@ -84,16 +84,16 @@ void Stage::make_buffers() {
     };
     for (const int64_t width : program.slot_widths) slots_.push_back(floats(limits_.max_rows * width));
     for (const RopeTable& table : program.ropes) angles_.emplace_back(table, limits_.max_rows);
-    const Int8Sizes sizes = int8_sizes(parts_, limits_);
-    const Int8Rows int8_rows{reinterpret_cast<int8_t*>(floats((sizes.values + 3) / 4)), floats(sizes.scales),
-                             reinterpret_cast<int32_t*>(floats(sizes.scales))};
+    const QuantizedSizes sizes = quantized_sizes(parts_, limits_);
+    const QuantizedRows quantized{reinterpret_cast<int8_t*>(floats(sizes.values / 4)), floats(sizes.scales),
+                                  reinterpret_cast<int32_t*>(floats(sizes.running))};
     token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
     float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
     float* partials = floats(attention_partials(parts_, pools_.blocks()));
     float* gathered = floats(limits_.max_outputs * program.hidden_size);
     const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
     const Bindings bindings{parts_,    slots_,  pools_,   angles_,  encoder_, first_types,
-                            int8_rows, scratch, partials, gathered, limits_};
+                            quantized, scratch, partials, gathered, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

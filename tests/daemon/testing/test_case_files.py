@@ -61,4 +61,4 @@ def test_a_case_holds_the_same_rows_in_every_schedule(tmp_path: Path) -> None:
             rows[j] |= {tuple(p): e.tobytes() for p, e in zip(arrays[name].tolist(), expected, strict=True)}
     assert len(rows[0]) == sum(len(ids) for ids in case.tokens)
     assert rows[0] == rows[1] == rows[2]
-    assert {array.dtype.name for name, array in arrays.items() if name.endswith("/q8")} == {"uint8"}
+    assert {array.dtype.name for name, array in arrays.items() if name.endswith("/codes")} == {"uint8"}

@@ -8,6 +8,7 @@ import pytest
 
 from llmd.api import (
     HIDDEN,
+    INTEGER_FORMATS,
     KV_DTYPES,
     DeviceError,
     Embed,
@@ -31,12 +32,15 @@ from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice, describe
 from tests.plugins.backend_cpu.workbench import (
     attention,
+    dequantized,
     head_program,
     linear,
     middle_program,
     one_sequence,
     open_stage,
     plain,
+    quantized_rows,
+    random_integers,
     random_rows,
     run_rows,
     select,
@@ -52,8 +56,8 @@ def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
 
 
 def in_format(values: np.ndarray, fmt: str) -> WeightData:
-    if fmt == "q8":
-        return quantize(values.astype(np.float32), "q8")
+    if fmt in INTEGER_FORMATS:
+        return random_integers(fmt, *values.shape)
     if fmt == "f16":
         return WeightData(fmt, values.astype(np.float16))
     if fmt == "bf16":
@@ -62,19 +66,11 @@ def in_format(values: np.ndarray, fmt: str) -> WeightData:
 
 
 def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
-    """The int8 formula in float64: activations quantised in float32 for each row and group."""
-    assert weight.scales is not None
-    total = np.zeros((len(x), len(weight.data)))
-    codes, weight_scales = weight.integers().astype(np.int64), weight.scales.values().astype(np.float64)
-    for g in range(weight_scales.shape[1]):
-        part = slice(g * weight.group_size, (g + 1) * weight.group_size)
-        top = np.abs(x[:, part]).max(axis=1, keepdims=True)
-        inverse = np.where(top > 0, np.float32(127) / np.where(top > 0, top, 1), 0).astype(np.float32)
-        q = np.clip(np.rint(x[:, part] * inverse), -127, 127).astype(np.int64)
-        sums = q @ codes[:, part].T
-        scales = (top / np.float32(127)).astype(np.float64) * weight_scales[:, g]
-        total += sums * scales
-    return total
+    """The formula of integer weights in float64: activations quantised in float32 for each row and group."""
+    group = INTEGER_FORMATS[weight.format].activation_group(x.shape[1])
+    q, scales = quantized_rows(x, group)
+    product: Array = (q * scales) @ dequantized(weight).T
+    return product
 
 
 def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,17 +91,34 @@ def test_conforms(isa: str, case: str) -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize("width", [2048, 320, 100, 36])
-def test_int8_linear_equals_the_integer_formula(device: CpuDevice, width: int) -> None:
-    weight = quantize(random_rows(width, width, 1) * np.float32(0.02), "q8")
+@pytest.mark.parametrize("fmt", INTEGER_FORMATS)
+def test_integer_sums_are_exact(device: CpuDevice, fmt: str) -> None:
+    """Short rows, short last groups, panels with rows to spare; one row, a tile and more of them."""
+    for width in (36, 328):
+        weight = random_integers(fmt, width, width, plain_scales=True)
+        x = np.random.default_rng(width).integers(-127, 128, (19, width)).astype(np.float32)
+        x[:, ::32] = 127  # the scale of each group of activations is 1
+        expected = x @ dequantized(weight).T
+        assert np.abs(expected).max() < 1 << 24
+        stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
+        np.testing.assert_array_equal(run_rows(stage, x), expected)
+        np.testing.assert_array_equal(run_rows(stage, x[:1]), expected[:1])
+
+
+@pytest.mark.parametrize("fmt", INTEGER_FORMATS)
+def test_integer_linear_equals_the_formula(device: CpuDevice, fmt: str) -> None:
+    width = 600
+    weight = random_integers(fmt, width, width)
     x = random_rows(5, width, 2)
     x[:, 3] *= 30
     x[4, : width // 2] = 0
-    stage = open_stage(device, middle_program([linear(width)], width, {"w": "q8"}, None), {"w": weight})
+    stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
     assert nmse(run_rows(stage, x), integer_linear(x, weight)) < 1e-12
 
 
-@pytest.mark.parametrize("fmt", ["f32", "f16", "bf16", "q8"])
+@pytest.mark.parametrize(
+    "fmt", ["f32", "f16", "bf16", "q8", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
+)
 def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: CpuDevice, fmt: str) -> None:
     width = 136
     weights = {"w": in_format(random_rows(width, width, 1), fmt), "b": plain(random_rows(1, width)[0])}
@@ -274,7 +287,7 @@ def test_refuses_formats_and_quantised_tables_by_name(device: CpuDevice) -> None
 
 def test_benchmark_measures_every_rate() -> None:
     profile = CpuDevice().benchmark(0.05)
-    assert set(profile.decode_bytes_per_s) == {"f32", "bf16", "q8"}
+    assert set(profile.decode_bytes_per_s) == {"f32", "bf16", "q8", "q4"}
     rates = (profile.read_bytes_per_s, profile.prefill_flops_per_s, *profile.decode_bytes_per_s.values())
     assert all(rate > 0 for rate in rates)
 

@@ -86,7 +86,7 @@ def test_int8_weights_that_cannot_fit_are_refused_before_they_are_read(
     device: CpuDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
-    with pytest.raises(MemoryBudgetError, match="int8 weights of 4096 bytes do not fit the 4000 bytes"):
+    with pytest.raises(MemoryBudgetError, match="packed weights of 4224 bytes do not fit the 4000 bytes"):
         device.load(middle_program([linear(64)], 64, {"w": "q8"}, None), Weights({}), no_progress)
 
 

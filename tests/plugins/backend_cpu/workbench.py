@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from llmd.api import (
     HIDDEN,
+    INTEGER_FORMATS,
     Attention,
+    GroupScales,
     Head,
     HostHidden,
+    IntegerFormat,
     KVDtype,
     KVGroup,
     Linear,
@@ -51,6 +54,68 @@ def random_rows(rows: int, width: int, seed: int = 0) -> Float32:
 
 def plain(values: NDArray[np.generic]) -> WeightData:
     return WeightData("f32", np.ascontiguousarray(values, np.float32))
+
+
+def random_integers(fmt: str, num_rows: int, row_len: int, *, plain_scales: bool = False) -> WeightData:
+    """Any codes of an integer format with any scales, or with scales and minimums of 1."""
+    form = INTEGER_FORMATS[fmt]
+    draw = np.random.default_rng([num_rows, row_len])
+    codes = draw.integers(0, 1 << form.bits, (num_rows, row_len), dtype=np.uint8)
+    scales = _group_scales(form, num_rows, row_len, None if plain_scales else draw)
+    minimums = _group_scales(form, num_rows, row_len, None if plain_scales else draw, minimum=True)
+    size = form.row_group_size(row_len)
+    return WeightData(fmt, codes, scales, minimums if form.has_minimum else None, group_size=size)
+
+
+def _group_scales(
+    form: IntegerFormat,
+    num_rows: int,
+    row_len: int,
+    draw: np.random.Generator | None,
+    *,
+    minimum: bool = False,
+) -> GroupScales:
+    groups = (num_rows, -(-row_len // form.row_group_size(row_len)))
+    shape = (num_rows, -(-row_len // form.coarse_size)) if form.coarse_size else groups
+    dtype = np.float32 if form.name == "mxfp4" else np.float16
+    coarse, fine = np.ones(shape, dtype), np.ones(groups, np.uint8 if form.has_minimum else np.int8)
+    if draw is not None:
+        exponents = draw.integers(-12, 0, shape)
+        coarse = np.ldexp(1.0 if form.name == "mxfp4" else draw.uniform(1, 2, shape), exponents).astype(dtype)
+        coarse = -coarse if minimum else coarse
+        least = 0 if form.has_minimum else -32
+        fine = draw.integers(least, 64, groups).astype(fine.dtype)
+    return GroupScales(coarse, fine if form.coarse_size else None)
+
+
+def quantized_rows(x: Float32, group: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Activations as devices round them for integer weights: q and, for each input, its scale."""
+    padded = np.pad(x, ((0, 0), (0, -x.shape[1] % group))).reshape(len(x), -1, group)
+    top = np.abs(padded).max(axis=2, keepdims=True)
+    inverse = np.where(top > 0, np.float32(127) / np.where(top > 0, top, 1), 0).astype(np.float32)
+    q = np.clip(np.rint(padded * inverse), -127, 127).reshape(len(x), -1)[:, : x.shape[1]]
+    scales = np.repeat((top / np.float32(127))[:, :, 0], group, axis=1)[:, : x.shape[1]]
+    return q.astype(np.int64), scales.astype(np.float64)
+
+
+def dequantized(weight: WeightData) -> NDArray[np.float64]:
+    """The weights that codes stand for, before any rounding."""
+    form = INTEGER_FORMATS[weight.format]
+
+    row_len = weight.data.shape[1]
+
+    def spread(scales: GroupScales | None) -> NDArray[np.float64]:
+        """For each weight."""
+        if scales is None:
+            return np.zeros((1, 1))
+        coarse = scales.coarse.astype(np.float64)
+        if scales.fine is None:
+            return np.repeat(coarse, weight.group_size, axis=1)[:, :row_len]
+        fine = np.repeat(scales.fine.astype(np.float64), weight.group_size, axis=1)[:, :row_len]
+        both: NDArray[np.float64] = fine * np.repeat(coarse, form.coarse_size, axis=1)[:, :row_len]
+        return both
+
+    return spread(weight.scales) * weight.integers() + spread(weight.minimums)
 
 
 def middle_program(

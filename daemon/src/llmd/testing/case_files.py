@@ -6,9 +6,9 @@ A file holds named arrays, little-endian:
         length of its name uint64, name in UTF-8, dtype (index in `DTYPES`) uint64, number of axes uint64,
         axes uint64…, zeros up to a multiple of 64 from the start of the file, data
 
-Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its weights (with
-``weights/<i>/group_size``, and ``weights/<i>/scales/coarse``, ``…/fine``, ``…/minimums/coarse``, ``…/fine`` where an integer
-format has them), ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
+Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its plain weights; those of integers are
+``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, and the code book if there is one),
+``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, as far as their format has them. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
 ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
 ``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
 ``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
@@ -23,7 +23,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import KV_DTYPES, GroupScales, Program, Selection, StageLimits, Step, WeightData, encode
+from llmd.api import (
+    INTEGER_FORMATS,
+    KV_DTYPES,
+    GroupScales,
+    Program,
+    Selection,
+    StageLimits,
+    Step,
+    WeightData,
+    encode,
+)
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.recorder import RecordedStep, Recorder
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged, run
@@ -90,13 +100,23 @@ def _program_arrays(program: Program) -> Arrays:
 def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
     arrays: Arrays = {}
     for i, weight in enumerate(weights):
+        if weight.format in INTEGER_FORMATS:
+            arrays |= _integer_arrays(f"weights/{i}", weight)
+            continue
         bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
         arrays[f"weights/{i}/{weight.format}"] = weight.data.view(bits)
-        for name, scales in (("scales", weight.scales), ("minimums", weight.minimums)):
-            if scales is not None:
-                arrays |= _scale_arrays(f"weights/{i}/{name}", scales)
-        if weight.group_size:
-            arrays[f"weights/{i}/group_size"] = _int64([weight.group_size])
+    return arrays
+
+
+def _integer_arrays(under: str, weight: WeightData) -> Arrays:
+    form = INTEGER_FORMATS[weight.format]
+    # One scale for a row is the same scale for each of its activation groups.
+    group_size = weight.group_size if form.group_size else form.activation_group(weight.data.shape[1])
+    numbers = (form.bits, form.zero, group_size, form.coarse_size, *form.book)
+    arrays: Arrays = {f"{under}/codes": weight.data, f"{under}/integers": _int64(numbers)}
+    for name, scales in (("scales", weight.scales), ("minimums", weight.minimums)):
+        if scales is not None:
+            arrays |= _scale_arrays(f"{under}/{name}", scales)
     return arrays
 
 

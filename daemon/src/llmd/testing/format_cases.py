@@ -21,9 +21,10 @@ def format_cases() -> Iterator[Workload]:
     for name in INTEGER_FORMATS:
         narrow, wide = (100, 384) if _has_short_groups(name) else (256, 512)
         ops = _linear_ops(narrow, wide)
-        rounded = part_case(f"linear/{name}", ops, name, max_nmse=1e-9, width=narrow)
-        yield rounded
-        yield msgspec.structs.replace(rounded, name=f"linear/{name}-activations-f32", activations="f32")
+        exact = part_case(f"linear/{name}-activations-f32", ops, name, max_nmse=1e-9, width=narrow)
+        yield msgspec.structs.replace(exact, activations="f32")
+        # What one matrix leaves a float32 rounding apart, the next may round to the neighbouring code.
+        yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)
     yield from _program_cases()

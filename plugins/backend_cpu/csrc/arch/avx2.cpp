@@ -1,8 +1,7 @@
 // The unit for x86-64 with AVX2, FMA and F16C.
 
 #define LLMD_ISA avx2
-#include "simd/avx2.hpp"
-
+#include "simd/avx2_integers.hpp"
 #include "simd/avx2_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"

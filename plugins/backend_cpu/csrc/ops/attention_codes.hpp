@@ -17,7 +17,7 @@ constexpr float kLargestWord = 16384.0F;  // a power of two, so that dividing by
 
 // Codes of 16 tokens, elements d and d + 1 of each: `kOdd` of the pairs from d on (even) or d + 2.
 template <class Element, int kOdd>
-LLMD_INLINE Codes load_keys(const uint8_t* keys, int64_t d) {
+LLMD_INLINE CodePairs load_keys(const uint8_t* keys, int64_t d) {
     if constexpr (std::is_same_v<Element, Int8>)
         return load_codes(reinterpret_cast<const int8_t*>(keys) + (d + 2 * kOdd) * kBlockLen);
     else
@@ -26,7 +26,7 @@ LLMD_INLINE Codes load_keys(const uint8_t* keys, int64_t d) {
 
 // Codes of 16 elements from d on, of both tokens of a pair.
 template <class Element>
-LLMD_INLINE Codes load_values(const uint8_t* values, int64_t pair, int64_t dim, int64_t d) {
+LLMD_INLINE CodePairs load_values(const uint8_t* values, int64_t pair, int64_t dim, int64_t d) {
     if constexpr (std::is_same_v<Element, Int8>)
         return load_codes(reinterpret_cast<const int8_t*>(values) + 2 * (pair * dim + d));
     const uint8_t* record = values + pair * dim + d / 32 * 32;
@@ -70,7 +70,7 @@ LLMD_INLINE const float* sums_of(const int16_t* words, int64_t dim) {
 
 // Scores of kBlocks blocks: words [kQueries][2 * dim], factors [kQueries], scores [kQueries][kChunk].
 template <class Element, int kQueries, int kBlocks>
-void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const Chunk& chunk, int64_t b,
+void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const KvChunk& chunk, int64_t b,
                        const int16_t* words, const float* factors, float* scores) {
     constexpr int kSums = kQueries * kBlocks;
     const int64_t dim = layout.padded_dim();
@@ -85,7 +85,7 @@ void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const 
                 __builtin_prefetch(chunk.after_keys(b + i) + layout.scales_at() / dim * d);
             });
             unroll<2>([&](auto odd) LLMD_LAMBDA {
-                Codes codes[kBlocks];
+                CodePairs codes[kBlocks];
                 unroll<kBlocks>(
                     [&](auto i) LLMD_LAMBDA { codes[i] = load_keys<Element, odd>(chunk.keys(b + i), d); });
                 unroll<kQueries>([&](auto m) LLMD_LAMBDA {
@@ -129,8 +129,8 @@ void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const 
 }
 
 template <class Element>
-void score_codes(const AttentionArgs& args, const KvLayout& layout, const Chunk& chunk, const int16_t* words,
-                 const float* factors, int count, float* scores) {
+void score_codes(const AttentionArgs& args, const KvLayout& layout, const KvChunk& chunk,
+                 const int16_t* words, const float* factors, int count, float* scores) {
     each_run<kProductQueries>(count, [&](auto size, int first) LLMD_LAMBDA {
         constexpr int kQueries = decltype(size){};
         constexpr int kBlocks = together(kProductTile, kQueries, 8);
@@ -149,7 +149,7 @@ struct Line {
 
 // Exponentials [kChunk] of a query times the scales of one group of values, as words.
 template <class Element>
-Line round_weights(const KvLayout& layout, const Chunk& chunk, int64_t group, const float* exponentials,
+Line round_weights(const KvLayout& layout, const KvChunk& chunk, int64_t group, const float* exponentials,
                    float* weights, int16_t* words) {
     Vec top = set1(0.0F);
     Vec base = set1(0.0F);
@@ -176,15 +176,15 @@ Line round_weights(const KvLayout& layout, const Chunk& chunk, int64_t group, co
 // Sums of kSlices times 16 elements from d on over all tokens of a chunk: words [kQueries][kChunk], lines
 // [kQueries], outputs [kQueries][dim].
 template <class Element, int kQueries, int kSlices>
-void add_code_values(const Chunk& chunk, const int16_t* words, const Line* lines, float* outputs, int64_t dim,
-                     int64_t d) {
+void add_code_values(const KvChunk& chunk, const int16_t* words, const Line* lines, float* outputs,
+                     int64_t dim, int64_t d) {
     Products sums[kQueries * kSlices];
     unroll<kQueries * kSlices>([&](auto i) LLMD_LAMBDA { sums[i] = no_products(); });
     for (int64_t b = 0; b < chunk.count; ++b) {
         const uint8_t* values = chunk.values(b);
         const uint8_t* next = chunk.after_values(b);
         for (int64_t pair = 0; pair < kBlockLen / 2; ++pair) {
-            Codes codes[kSlices];
+            CodePairs codes[kSlices];
             unroll<kSlices>([&](auto i) LLMD_LAMBDA {
                 codes[i] = load_values<Element>(values, pair, dim, d + i * kBlockLen);
             });
@@ -210,7 +210,7 @@ void add_code_values(const Chunk& chunk, const int16_t* words, const Line* lines
 
 // Exponentials [count][kChunk], outputs [count][dim], words [count][kChunk], weights [kChunk].
 template <class Element>
-void add_codes(const KvLayout& layout, const Chunk& chunk, const float* exponentials, int count,
+void add_codes(const KvLayout& layout, const KvChunk& chunk, const float* exponentials, int count,
                float* outputs, int16_t* words, float* weights) {
     const int64_t dim = layout.padded_dim();
     Line lines[kPieceQueries];

@@ -8,7 +8,7 @@ namespace llmd::LLMD_ISA {
 
 // Scores of kBlocks blocks: queries [head_dim][stride], scores [kQueries][kChunk].
 template <class Element, int kQueries, int kBlocks>
-void score_float_blocks(const AttentionArgs& args, const Chunk& chunk, int64_t b, const float* queries,
+void score_float_blocks(const AttentionArgs& args, const KvChunk& chunk, int64_t b, const float* queries,
                         int64_t stride, float* scores) {
     constexpr int kVecs = kBlocks * kVecsPerBlock;
     const Element* keys[kBlocks];
@@ -40,7 +40,7 @@ void score_float_blocks(const AttentionArgs& args, const Chunk& chunk, int64_t b
 }
 
 template <class Element>
-void score_floats(const AttentionArgs& args, const Chunk& chunk, const float* queries, int count,
+void score_floats(const AttentionArgs& args, const KvChunk& chunk, const float* queries, int count,
                   float* scores) {
     each_run<kFloatTile / kVecsPerBlock>(count, [&](auto size, int first) LLMD_LAMBDA {
         constexpr int kQueries = decltype(size){};
@@ -55,7 +55,7 @@ void score_floats(const AttentionArgs& args, const Chunk& chunk, const float* qu
 // Adds kVecs vectors of weighted values, elements from `d` on, of tokens [from, to) of a chunk, which every
 // query sees: weights [kQueries][kChunk], outputs [kQueries][dim].
 template <class Element, int kQueries, int kVecs>
-void add_float_values(const Chunk& chunk, int64_t from, int64_t to, const float* weights, float* outputs,
+void add_float_values(const KvChunk& chunk, int64_t from, int64_t to, const float* weights, float* outputs,
                       int64_t dim, int64_t d) {
     Vec sums[kQueries * kVecs];
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
@@ -87,7 +87,7 @@ void add_float_values(const Chunk& chunk, int64_t from, int64_t to, const float*
 // Adds tokens [from, to) of a chunk to the queries that see them. What other tokens left may be anything,
 // even NaN.
 template <class Element>
-void add_seen_values(const Chunk& chunk, int64_t from, int64_t to, const Query* queries, int count,
+void add_seen_values(const KvChunk& chunk, int64_t from, int64_t to, const Query* queries, int count,
                      const float* weights, float* outputs, int64_t dim) {
     for (int64_t t = from; t < to; ++t) {
         const int64_t token = t % kBlockLen;
@@ -103,7 +103,7 @@ void add_seen_values(const Chunk& chunk, int64_t from, int64_t to, const Query* 
 }
 
 template <class Element>
-void add_floats(const Chunk& chunk, const Query* queries, int count, const float* weights, float* outputs,
+void add_floats(const KvChunk& chunk, const Query* queries, int count, const float* weights, float* outputs,
                 int64_t dim) {
     const int64_t columns = chunk.count * kBlockLen;
     const auto column = [&](int64_t position) {

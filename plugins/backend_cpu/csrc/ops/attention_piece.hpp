@@ -34,7 +34,7 @@ struct Partial {
 // Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind. The
 // kAhead blocks behind the chunk may be read, and are repeated ones where the sequence has no more: scores
 // are computed for several blocks at a time.
-struct Chunk {
+struct KvChunk {
     int64_t start;
     int64_t count;
     int64_t half_bytes;

@@ -92,7 +92,7 @@ class TileRun {
     void attend_chunk(int64_t number, Keep&& keep) {
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
             const int count = piece_queries(piece);
-            Chunk chunk;
+            KvChunk chunk;
             if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, chunk)) continue;
             Partial partial(scratch_.chunk, count);
             if constexpr (kCoded<Element>)
@@ -176,7 +176,7 @@ class TileRun {
     int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
     // The blocks of a chunk between the first and the last position that is seen; none: false.
-    bool find(int64_t number, int64_t first, int64_t last, Chunk& chunk) const {
+    bool find(int64_t number, int64_t first, int64_t last, KvChunk& chunk) const {
         const int64_t start = number * kChunk;
         if (last < start || first >= start + kChunk) return false;
         chunk.start = first > start ? first / kBlockLen * kBlockLen : start;
@@ -191,7 +191,7 @@ class TileRun {
     }
 
     // Turns the scores of a query into exponentials; those of positions that it does not see become 0.
-    void exponentiate(const Chunk& chunk, const Query& query, int m, Partial partial) const {
+    void exponentiate(const KvChunk& chunk, const Query& query, int m, Partial partial) const {
         float* scores = scratch_.scores + m * kChunk;
         const int64_t columns = chunk.count * kBlockLen;
         const int64_t first = query.first - chunk.start;

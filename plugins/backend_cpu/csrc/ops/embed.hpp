@@ -29,7 +29,7 @@ void embed(const EmbedArgs& args, Worker& worker) {
             return embed_rows<F16>(args, worker);
         case Format::kBF16:
             return embed_rows<BF16>(args, worker);
-        case Format::kQ8:
+        case Format::kInteger:
             return;  // Parts refuses it
     }
 }

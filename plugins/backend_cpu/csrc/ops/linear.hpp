@@ -3,23 +3,16 @@
 //   work   panels of 16 output rows, all weights of the op in one range; a thread takes runs of neighbouring
 //   panels,
 //          so that it reads one stream
-//   where  ops/linear_plain.hpp, ops/linear_q8.hpp
+//   where  ops/linear_plain.hpp, ops/linear_integer.hpp
 
 #pragma once
 
+#include "ops/linear_integer.hpp"
 #include "ops/linear_plain.hpp"
-#include "ops/linear_q8.hpp"
 
 namespace llmd::LLMD_ISA {
 
-LLMD_INLINE int64_t panels_of(const Matrix& weight) { return (weight.rows + kPanelRows - 1) / kPanelRows; }
-
-LLMD_INLINE void int8_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
-                             int64_t last) {
-    const int64_t tiled = args.rows > 1 ? last : first;  // one row is bound by memory, which likes one stream
-    for (; first + kQ8PanelTile <= tiled; first += kQ8PanelTile) q8_panels<kQ8PanelTile>(args, target, first);
-    for (; first < last; ++first) q8_panels<1>(args, target, first);
-}
+LLMD_INLINE int64_t panels_of(const Matrix& weight) { return pieces(weight.rows, kPanelRows); }
 
 // Panels [first, last) of one weight.
 LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
@@ -31,8 +24,8 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
             return plain_panels<F16>(args, target, first, last);
         case Format::kBF16:
             return plain_panels<BF16>(args, target, first, last);
-        case Format::kQ8:
-            return int8_panels(args, target, first, last);
+        case Format::kInteger:
+            return integer_panels(args, target, first, last);
     }
 }
 
@@ -40,8 +33,8 @@ void linear(const LinearArgs& args, Worker& worker) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
     constexpr int64_t kLongestRun = 8;  // a few hundred KB: threads that are held up leave the rest to others
-    const int64_t share = panels / (8 * worker.count) / kQ8PanelTile * kQ8PanelTile;
-    const int64_t run = share < kQ8PanelTile ? kQ8PanelTile : share < kLongestRun ? share : kLongestRun;
+    const int64_t share = panels / (8 * worker.count) / kPanelTile * kPanelTile;
+    const int64_t run = share < kPanelTile ? kPanelTile : share < kLongestRun ? share : kLongestRun;
     for (int64_t first; (first = worker.take(run)) < panels;) {
         int64_t before = 0;
         for (int64_t i = 0; i < args.num_targets; ++i) {

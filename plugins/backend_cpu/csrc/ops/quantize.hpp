@@ -1,38 +1,44 @@
 // Dynamic int8 activations: for each row and group, a = max |x|, q = rint(x * (127 / a)) within +-127, scale
 // = a / 127
 //
-//   x  [rows, cols]  f32      groups as in the weights that they meet
-//   out, for each tile of up to kQ8RowTile rows, with M rows in the tile and the tile's rows one after the
-//   other in
-//        each piece:
-//     values       int8   [records][M][4]       zeros beyond cols
-//     scales       f32    [groups][M]
-//     corrections  int32  [groups][M]           -kWeightBias * sum of q: undoes the bias of the stored
-//     weights
+//   x  [rows, cols]  f32      groups as the weights that they meet have them
+//   out, for each tile of up to kInputRows rows, with M rows in the tile and the tile's rows one after the
+//   other in each piece:
+//     values   int8   [lines of 64 inputs][M][64]   zeros beyond cols; a tile of AMX as it is
+//     scales   f32    [groups][M]
+//     running  int32  [units of 16 inputs + 1][M]   sum of q over all inputs before the unit: two of them
+//     give the
+//                                                   sum over any weight group
 //   work   one row at a time
 //   check  q equals the formula, halves to even; groups below 1e-30 count as zero
 //          (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
 
-#include "q8_layout.hpp"
-
 namespace llmd::LLMD_ISA {
 
-struct TileRow {
+// Quantised rows of one tile, from some row on.
+struct InputTile {
     int8_t* values;
     float* scales;
-    int32_t* corrections;
+    int32_t* running;
     int64_t rows;  // in the tile: the stride of everything
+
+    LLMD_INLINE_MEMBER int8_t* unit(int64_t u) const {
+        constexpr uint64_t kUnits = kLineInputs / kUnitInputs;  // without a sign, division is a shift
+        const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kUnits);
+        const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kUnits);
+        return values + line * rows * kLineInputs + inside * kUnitInputs;
+    }
 };
 
-LLMD_INLINE TileRow tile_row(const Int8Rows& out, const Q8Layout& layout, int64_t row, int64_t rows) {
-    const int64_t first = row / kQ8RowTile * kQ8RowTile;
-    const int64_t count = rows - first < kQ8RowTile ? rows - first : kQ8RowTile;
+LLMD_INLINE InputTile input_tile(const QuantizedRows& out, const InputLayout& layout, int64_t row,
+                                 int64_t rows) {
+    const int64_t first = row / kInputRows * kInputRows;
     const int64_t inside = row - first;
-    return {out.values + (first * layout.records() + inside) * 4,
-            out.scales + first * layout.groups() + inside, out.corrections + first * layout.groups() + inside,
-            count};
+    return {out.values + first * layout.values() + inside * kLineInputs,
+            out.scales + first * layout.groups() + inside, out.running + first * layout.running() + inside,
+            rows - first < kInputRows ? rows - first : kInputRows};
 }
 
 LLMD_INLINE float largest_magnitude(const float* x, int64_t count) {
@@ -43,37 +49,62 @@ LLMD_INLINE float largest_magnitude(const float* x, int64_t count) {
     return largest(top);
 }
 
-// Quantises one group, returns the sum of its values.
-LLMD_INLINE int32_t quantize_group(const float* x, int64_t count, float inverse, int8_t* out,
-                                   int64_t stride) {
-    Vec total = set1(0.0F);
-    for (int64_t i = 0; i < count; i += Vec::kLanes) {
-        const int64_t left = count - i;
-        const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
-        const Vec scaled = round(load_n(x + i, n) * set1(inverse));
-        const Vec q = max(set1(-127.0F), min(set1(127.0F), scaled));
-        total = total + q;
-        int8_t bytes[Vec::kLanes];
-        store_int8(bytes, q);
-        for (int j = 0; j < n; j += 4) std::memcpy(out + (i + j) * stride, bytes + j, 4);
+LLMD_INLINE Vec scale_and_clamp(Vec x, Vec inverse) {
+    return max(min(x * inverse, set1(127.0F)), set1(-127.0F));
+}
+
+// Quantises inputs that lie together.
+LLMD_INLINE void quantize_piece(const float* x, int64_t count, Vec inverse, int8_t* out) {
+    int64_t i = 0;
+    for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+        store_int8(out + i, scale_and_clamp(load(x + i), inverse));
     }
-    return static_cast<int32_t>(sum(total));
+    if (i < count) {
+        int8_t bytes[Vec::kLanes];
+        store_int8(bytes, scale_and_clamp(load_n(x + i, static_cast<int>(count - i)), inverse));
+        std::memcpy(out + i, bytes, static_cast<size_t>(count - i));
+    }
+}
+
+LLMD_INLINE void add_up(const InputTile& to, int64_t lines) {
+    int32_t total = 0;
+    int32_t* running = to.running;
+    *running = 0;
+    for (int64_t line = 0; line < lines; ++line) {
+        int32_t sums[kLineInputs / kUnitInputs];
+        unit_sums(to.values + line * to.rows * kLineInputs, sums);
+        for (const int32_t sum : sums) *(running += to.rows) = total += sum;
+    }
+}
+
+LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const InputTile& to) {
+    const int64_t line_stride = to.rows * kLineInputs;
+    if (layout.values() > layout.cols) {
+        std::memset(to.values + (layout.lines() - 1) * line_stride, 0, static_cast<size_t>(kLineInputs));
+    }
+    for (int64_t g = 0; g < layout.groups(); ++g) {
+        const int64_t end =
+            (g + 1) * layout.group_size < layout.cols ? (g + 1) * layout.group_size : layout.cols;
+        int64_t i = g * layout.group_size;
+        const float top = largest_magnitude(x + i, end - i);
+        const bool some = top > 1e-30F;
+        to.scales[g * to.rows] = some ? top / 127.0F : 0.0F;
+        const Vec inverse = set1(some ? 127.0F / top : 0.0F);
+        while (i < end) {
+            const int64_t line_end = (i / kLineInputs + 1) * kLineInputs;
+            const int64_t stop = line_end < end ? line_end : end;
+            int8_t* out = to.values + i / kLineInputs * line_stride + i % kLineInputs;
+            quantize_piece(x + i, stop - i, inverse, out);
+            i = stop;
+        }
+    }
+    add_up(to, layout.lines());
 }
 
 void quantize(const QuantizeArgs& args, Worker& worker) {
-    const Q8Layout layout{args.cols, args.group_size};
+    const InputLayout layout{args.cols, args.group_size};
     for (int64_t r; (r = worker.take(1)) < args.rows;) {
-        const TileRow to = tile_row(args.out, layout, r, args.rows);
-        for (int64_t g = 0; g < layout.groups(); ++g) {
-            const int64_t first = g * layout.group_size;
-            const float* group = args.x + r * args.cols + first;
-            const float top = largest_magnitude(group, layout.group_inputs(g));
-            const float inverse = top > 1e-30F ? 127.0F / top : 0.0F;
-            int8_t* values = to.values + first * to.rows;
-            const int32_t total = quantize_group(group, layout.group_inputs(g), inverse, values, to.rows);
-            to.scales[g * to.rows] = top > 1e-30F ? top / 127.0F : 0.0F;
-            to.corrections[g * to.rows] = -kWeightBias * total;
-        }
+        quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
     }
 }
 

@@ -14,7 +14,7 @@
 #include "ops/head.hpp"
 #include "ops/linear.hpp"
 #include "ops/norm.hpp"
-#include "ops/q8_panels.hpp"
+#include "ops/pack.hpp"
 #include "ops/read.hpp"
 #include "ops/rope.hpp"
 #include "ops/write_kv.hpp"
@@ -22,9 +22,8 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {
-        isa,      embed, norm,   quantize,   linear, rope,    write_kv,          attention,          glu,
-        activate, add,   gather, candidates, mask,   pack_q8, attention_scratch, attention_partials, read};
+    return {isa,      embed, norm,   quantize,   linear, rope, write_kv,          attention,          glu,
+            activate, add,   gather, candidates, mask,   pack, attention_scratch, attention_partials, read};
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -1,4 +1,5 @@
-// The vector type of the AVX2 unit: 8 float32 lanes, FMA, F16C; int8 dot products through |w| and sign(a, w).
+// The vector type of the AVX2 unit: 8 float32 lanes, FMA, F16C. Its integers are in
+// simd/avx2_integers.hpp.
 
 #pragma once
 
@@ -58,7 +59,7 @@ LLMD_INLINE void store(BF16* p, Vec a) {
         _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
 }
-// Lanes must be integers in -128..127.
+// Rounds to nearest even; the result must lie in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const __m256i words = _mm256_cvtps_epi32(a.v);
     const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
@@ -96,48 +97,7 @@ LLMD_INLINE float largest(Vec a) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-// Int8 panels: 16 output rows, 4 inputs of each. vpmaddubsw saturates for unsigned weights, hence |w| *
-// sign(a, w): two products of at most 127 * 127 fit in 16 bits.
-constexpr int kWeightBias = 0;
-constexpr int kQ8RowTile = 3;
-constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
 constexpr int kFloatTile = 12;
-
-struct Record {
-    __m256i low, high;
-};
-struct Inputs {
-    __m256i quads;  // the same 4 inputs in every lane
-};
-struct Sums {
-    __m256i low, high;
-};
-
-LLMD_INLINE Record load_record(const uint8_t* p) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
-}
-LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
-LLMD_INLINE Sums add(Sums a, Sums b) {
-    return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
-}
-LLMD_INLINE __m256i dot_half(__m256i sums, __m256i weights, __m256i inputs) {
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights));
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-}
-LLMD_INLINE Inputs load_inputs(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return {_mm256_set1_epi32(quad)};
-}
-LLMD_INLINE Sums dot(Sums sums, Record weights, Inputs inputs) {
-    return {dot_half(sums.low, weights.low, inputs.quads), dot_half(sums.high, weights.high, inputs.quads)};
-}
-template <int kPart>
-LLMD_INLINE Vec to_float(Sums a) {
-    static_assert(kPart == 0 || kPart == 1);
-    return {_mm256_cvtepi32_ps(kPart == 0 ? a.low : a.high)};
-}
 
 }  // namespace llmd::LLMD_ISA

@@ -7,7 +7,7 @@ namespace llmd::LLMD_ISA {
 constexpr int kProductQueries = 4;
 constexpr int kProductTile = 6;
 
-struct Codes {
+struct CodePairs {
     __m256i low, high;
 };
 struct Pair {
@@ -17,25 +17,25 @@ struct Products {
     __m256i low, high;
 };
 
-LLMD_INLINE __m128i load_bytes(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
-LLMD_INLINE Codes load_codes(const int8_t* p) {
-    return {_mm256_cvtepi8_epi16(load_bytes(p)), _mm256_cvtepi8_epi16(load_bytes(p + 16))};
+LLMD_INLINE __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+LLMD_INLINE CodePairs load_codes(const int8_t* p) {
+    return {_mm256_cvtepi8_epi16(load_16(p)), _mm256_cvtepi8_epi16(load_16(p + 16))};
 }
 LLMD_INLINE __m256i low_codes(const uint8_t* p) {
-    return _mm256_and_si256(_mm256_cvtepu8_epi16(load_bytes(p)), _mm256_set1_epi16(15));
+    return _mm256_and_si256(_mm256_cvtepu8_epi16(load_16(p)), _mm256_set1_epi16(15));
 }
 LLMD_INLINE __m256i high_codes(const uint8_t* p) {
-    return _mm256_srli_epi16(_mm256_cvtepu8_epi16(load_bytes(p)), 4);
+    return _mm256_srli_epi16(_mm256_cvtepu8_epi16(load_16(p)), 4);
 }
-LLMD_INLINE Codes load_low_codes(const uint8_t* p) { return {low_codes(p), low_codes(p + 16)}; }
-LLMD_INLINE Codes load_high_codes(const uint8_t* p) { return {high_codes(p), high_codes(p + 16)}; }
+LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) { return {low_codes(p), low_codes(p + 16)}; }
+LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) { return {high_codes(p), high_codes(p + 16)}; }
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;
     std::memcpy(&pair, p, sizeof pair);
     return {_mm256_set1_epi32(pair)};
 }
 LLMD_INLINE Products no_products() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-LLMD_INLINE Products add_products(Products sums, Codes codes, Pair pair) {
+LLMD_INLINE Products add_products(Products sums, CodePairs codes, Pair pair) {
     return {_mm256_add_epi32(sums.low, _mm256_madd_epi16(codes.low, pair.words)),
             _mm256_add_epi32(sums.high, _mm256_madd_epi16(codes.high, pair.words))};
 }

@@ -59,7 +59,7 @@ LLMD_INLINE void store(BF16* p, Vec a) {
     const __m512i upper = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(upper));
 }
-// Lanes must be integers in -128..127.
+// Rounds to nearest even; the result must lie in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v)));
 }
@@ -87,41 +87,93 @@ LLMD_INLINE Vec power_of_two(Vec a) {
 LLMD_INLINE float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
 LLMD_INLINE float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
-// Int8 panels: 16 output rows, 4 inputs of each in a lane. The weight is the unsigned operand, stored with
-// 128 added.
-constexpr int kWeightBias = 128;
-constexpr int kQ8RowTile = 8;
-constexpr int kQ8PanelTile = 2;
 constexpr int kPlainRowTile = 6;
 constexpr int kFloatTile = 24;
 
-struct Record {
-    __m512i bytes;
+// Integers: a record is 16 output rows by 4 inputs, one register. VNNI wants the weight without a sign: bytes
+// that have one are stored with 128 added.
+constexpr int kBiasOfSigned = 128;
+constexpr int kRowTile = 6;
+constexpr int kPanelTile = 2;
+constexpr int kRowAhead = 1024;
+constexpr int kTileAhead = 2048;
+
+enum class Operand { kUnsigned };
+constexpr Operand operand_of(int, bool) { return Operand::kUnsigned; }
+
+struct Bytes {
+    __m512i v;
 };
-struct Inputs {
-    __m512i quads;  // the same 4 inputs in every lane
+struct Book {
+    __m512i table;  // in every 16 bytes
+};
+struct Quad {
+    __m512i v;  // the same 4 inputs in every lane
 };
 struct Sums {
     __m512i v;
 };
 
-LLMD_INLINE Record load_record(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
-LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
-LLMD_INLINE Inputs load_inputs(const int8_t* p) {
+LLMD_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a.v); }
+LLMD_INLINE Bytes from_byte_codes(Bytes a) { return a; }
+// Bits upwards, so many as kShift is below zero, or downwards; what crosses into a neighbour is masked by the
+// caller.
+template <int kShift>
+LLMD_INLINE __m512i shift_bits(__m512i a) {
+    if constexpr (kShift > 0) return _mm512_srli_epi16(a, kShift);
+    if constexpr (kShift < 0) return _mm512_slli_epi16(a, -kShift);
+    return a;
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes field(Bytes a) {
+    return {_mm512_and_si512(shift_bits<kShift>(a.v), _mm512_set1_epi8(kMask))};
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
+    constexpr int kFirstOrBothOthers = 0xf8;
+    return {_mm512_ternarylogic_epi32(base.v, shift_bits<kShift>(a.v), _mm512_set1_epi8(kMask),
+                                      kFirstOrBothOthers)};
+}
+LLMD_INLINE Book load_book(const int8_t* values) {
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+    return {_mm512_xor_si512(_mm512_broadcast_i32x4(table), _mm512_set1_epi8(-128))};
+}
+LLMD_INLINE Bytes look_up(Book book, Bytes a) { return {_mm512_shuffle_epi8(book.table, a.v)}; }
+
+LLMD_INLINE Quad load_quad(const int8_t* p) {
     int32_t quad;
     std::memcpy(&quad, p, sizeof quad);
     return {_mm512_set1_epi32(quad)};
 }
-LLMD_INLINE Sums dot(Sums sums, Record weights, Inputs inputs) {
-    // As an intrinsic, g++ 12 copies every accumulator around it and halves the speed of a tile.
-    asm("vpdpbusd %2, %1, %0" : "+v"(sums.v) : "v"(weights.bytes), "v"(inputs.quads));
-    return sums;
-}
+LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
+LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {
     static_assert(kPart == 0);
     return {_mm512_cvtepi32_ps(a.v)};
 }
+// Sums of each 16 of 64 values.
+LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+    const __m512i all = _mm512_loadu_si512(values);
+    const __m512i quads = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), all);
+    const __m512i pairs = _mm512_add_epi32(quads, _mm512_shuffle_epi32(quads, _MM_PERM_CDAB));
+    const __m512i units = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
+    const __m512i together = _mm512_maskz_compress_epi32(0x1111, units);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm512_castsi512_si128(together));
+}
+
+template <Operand>
+struct Accumulator {
+    __m512i v;
+
+    LLMD_INLINE_MEMBER void start(int32_t x) { v = _mm512_set1_epi32(x); }
+    LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
+        // As an intrinsic, g++ 12 copies every accumulator around it and halves the speed of a tile.
+        asm("vpdpbusd %2, %1, %0" : "+v"(v) : "v"(record.v), "v"(inputs.v));
+    }
+    LLMD_INLINE_MEMBER void close() {}
+    LLMD_INLINE_MEMBER Sums sums() const { return {v}; }
+};
 
 }  // namespace llmd::LLMD_ISA

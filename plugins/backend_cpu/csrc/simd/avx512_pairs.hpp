@@ -7,7 +7,7 @@ namespace llmd::LLMD_ISA {
 constexpr int kProductQueries = 8;
 constexpr int kProductTile = 24;
 
-struct Codes {
+struct CodePairs {
     __m512i words;
 };
 struct Pair {
@@ -17,14 +17,14 @@ struct Products {
     __m512i v;
 };
 
-LLMD_INLINE Codes load_codes(const int8_t* p) {
+LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
+LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
     const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_and_si512(bytes, _mm512_set1_epi16(15))};
 }
-LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
+LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
     const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_srli_epi16(bytes, 4)};
 }
@@ -34,7 +34,7 @@ LLMD_INLINE Pair load_pair(const int16_t* p) {
     return {_mm512_set1_epi32(pair)};
 }
 LLMD_INLINE Products no_products() { return {_mm512_setzero_si512()}; }
-LLMD_INLINE Products add_products(Products sums, Codes codes, Pair pair) {
+LLMD_INLINE Products add_products(Products sums, CodePairs codes, Pair pair) {
     // As an intrinsic, g++ 12 copies every accumulator around it.
     asm("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(codes.words), "v"(pair.words));
     return sums;

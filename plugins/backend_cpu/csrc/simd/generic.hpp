@@ -77,53 +77,84 @@ LLMD_INLINE float largest(Vec a) {
     const float odd = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
     return even > odd ? even : odd;
 }
-// Lanes must be integers in -128..127.
+// Rounds to nearest even; the result must lie in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
-    const IntLanes words = to_int(a);
+    const IntLanes words = to_int(round(a));
     for (int i = 0; i < 4; ++i) p[i] = static_cast<int8_t>(words[i]);
 }
 
-// Int8 panels: 16 output rows, 4 inputs of each.
-constexpr int kWeightBias = 0;
-constexpr int kQ8RowTile = 2;
-constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 2;
 constexpr int kFloatTile = 8;
 
-struct Record {
-    int8_t bytes[64];
+// Integers: a record is 16 output rows by 4 inputs.
+constexpr int kBiasOfSigned = 0;
+constexpr int kRowTile = 2;
+constexpr int kPanelTile = 1;
+constexpr int kRowAhead = 0;
+constexpr int kTileAhead = 0;
+
+enum class Operand { kSigned };
+constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
+
+struct Bytes {
+    uint8_t v[64];
 };
-struct Inputs {
-    int8_t bytes[4];
+struct Book {
+    int8_t values[16];
+};
+struct Quad {
+    int8_t v[4];
 };
 struct Sums {
     int32_t v[16];
 };
 
-LLMD_INLINE Record load_record(const uint8_t* p) {
-    Record record;
-    std::memcpy(record.bytes, p, sizeof record.bytes);
-    return record;
+LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
+    Bytes a;
+    std::memcpy(a.v, p, sizeof a.v);
+    return a;
+}
+LLMD_INLINE void store_bytes(uint8_t* p, const Bytes& a) { std::memcpy(p, a.v, sizeof a.v); }
+LLMD_INLINE Bytes from_byte_codes(Bytes a) {
+    for (uint8_t& byte : a.v) byte ^= 128U;
+    return a;
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes field(Bytes a) {
+    for (uint8_t& byte : a.v) {
+        byte = static_cast<uint8_t>((kShift < 0 ? byte << -kShift : byte >> kShift) & kMask);
+    }
+    return a;
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes with_field(Bytes base, const Bytes& a) {
+    const Bytes more = field<kShift, kMask>(a);
+    for (int i = 0; i < 64; ++i) base.v[i] |= more.v[i];
+    return base;
+}
+LLMD_INLINE Book load_book(const int8_t* values) {
+    Book book;
+    std::memcpy(book.values, values, sizeof book.values);
+    return book;
+}
+LLMD_INLINE Bytes look_up(const Book& book, Bytes a) {
+    for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(book.values[byte]);
+    return a;
+}
+
+LLMD_INLINE Quad load_quad(const int8_t* p) {
+    Quad quad;
+    std::memcpy(quad.v, p, sizeof quad.v);
+    return quad;
 }
 LLMD_INLINE Sums set_sums(int32_t x) {
     Sums sums;
     for (int32_t& lane : sums.v) lane = x;
     return sums;
 }
-LLMD_INLINE Sums add(Sums a, Sums b) {
+LLMD_INLINE Sums add(Sums a, const Sums& b) {
     for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
     return a;
-}
-LLMD_INLINE Inputs load_inputs(const int8_t* p) {
-    Inputs inputs;
-    std::memcpy(inputs.bytes, p, sizeof inputs.bytes);
-    return inputs;
-}
-LLMD_INLINE Sums dot(Sums sums, const Record& weights, Inputs inputs) {
-    for (int r = 0; r < 16; ++r) {
-        for (int j = 0; j < 4; ++j) sums.v[r] += weights.bytes[4 * r + j] * inputs.bytes[j];
-    }
-    return sums;
 }
 template <int kPart>
 LLMD_INLINE Vec to_float(const Sums& a) {
@@ -131,5 +162,28 @@ LLMD_INLINE Vec to_float(const Sums& a) {
     std::memcpy(&part, a.v + 4 * kPart, sizeof part);
     return {__builtin_convertvector(part, Lanes)};
 }
+// Sums of each 16 of 64 values.
+LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+    for (int unit = 0; unit < 4; ++unit) {
+        sums[unit] = 0;
+        for (int i = 0; i < 16; ++i) sums[unit] += values[16 * unit + i];
+    }
+}
+
+template <Operand>
+struct Accumulator {
+    Sums total;
+
+    LLMD_INLINE_MEMBER void start(int32_t x) { total = set_sums(x); }
+    LLMD_INLINE_MEMBER void add(const Bytes& record, Quad inputs) {
+        for (int r = 0; r < 16; ++r) {
+            for (int j = 0; j < 4; ++j) {
+                total.v[r] += static_cast<int8_t>(record.v[4 * r + j]) * inputs.v[j];
+            }
+        }
+    }
+    LLMD_INLINE_MEMBER void close() {}
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
 
 }  // namespace llmd::LLMD_ISA

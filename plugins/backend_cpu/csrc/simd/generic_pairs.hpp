@@ -7,7 +7,7 @@ namespace llmd::LLMD_ISA {
 constexpr int kProductQueries = 2;
 constexpr int kProductTile = 2;
 
-struct Codes {
+struct CodePairs {
     int8_t bytes[32];
 };
 struct Pair {
@@ -17,24 +17,24 @@ struct Products {
     int32_t v[16];
 };
 
-LLMD_INLINE Codes load_codes(const int8_t* p) {
-    Codes codes;
+LLMD_INLINE CodePairs load_codes(const int8_t* p) {
+    CodePairs codes;
     std::memcpy(codes.bytes, p, sizeof codes.bytes);
     return codes;
 }
-LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
-    Codes codes;
+LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
+    CodePairs codes;
     for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] & 15);
     return codes;
 }
-LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
-    Codes codes;
+LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
+    CodePairs codes;
     for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] >> 4);
     return codes;
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) { return {p[0], p[1]}; }
 LLMD_INLINE Products no_products() { return {}; }
-LLMD_INLINE Products add_products(Products sums, const Codes& codes, Pair pair) {
+LLMD_INLINE Products add_products(Products sums, const CodePairs& codes, Pair pair) {
     for (int i = 0; i < 16; ++i) {
         sums.v[i] += codes.bytes[2 * i] * pair.first + codes.bytes[2 * i + 1] * pair.second;
     }

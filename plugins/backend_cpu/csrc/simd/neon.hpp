@@ -51,7 +51,7 @@ LLMD_INLINE void store(BF16* p, Vec a) {
     const uint32x4_t number = vceqq_f32(a.v, a.v);
     vst1_u16(reinterpret_cast<uint16_t*>(p), vshrn_n_u32(vbslq_u32(number, rounded, quiet), 16));
 }
-// Lanes must be integers in -128..127.
+// Rounds to nearest even; the result must lie in -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const int16x4_t halves = vmovn_s32(vcvtnq_s32_f32(a.v));
     const int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
@@ -79,26 +79,67 @@ LLMD_INLINE Vec power_of_two(Vec a) {
 LLMD_INLINE float sum(Vec a) { return vaddvq_f32(a.v); }
 LLMD_INLINE float largest(Vec a) { return vmaxvq_f32(a.v); }
 
-// Int8 panels: 16 output rows, 4 inputs of each; four registers of four rows.
-constexpr int kWeightBias = 0;
-constexpr int kQ8RowTile = 3;
-constexpr int kQ8PanelTile = 1;
 constexpr int kPlainRowTile = 4;
 constexpr int kFloatTile = 24;
 
-struct Record {
-    int8x16_t bytes[4];
+// Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands have a sign.
+constexpr int kBiasOfSigned = 0;
+constexpr int kRowTile = 4;
+constexpr int kPanelTile = 1;
+constexpr int kRowAhead = 1024;
+constexpr int kTileAhead = 2048;
+
+enum class Operand { kSigned };
+constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
+
+struct Bytes {
+    uint8x16_t v[4];
 };
-struct Inputs {
-    int8x16_t quads;  // the same 4 inputs in every lane
+struct Book {
+    int8x16_t table;
+};
+struct Quad {
+    int8x16_t v;  // the same 4 inputs in every lane
 };
 struct Sums {
     int32x4_t v[4];
 };
 
-LLMD_INLINE Record load_record(const uint8_t* p) {
-    const auto* bytes = reinterpret_cast<const int8_t*>(p);
-    return {{vld1q_s8(bytes), vld1q_s8(bytes + 16), vld1q_s8(bytes + 32), vld1q_s8(bytes + 48)}};
+LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
+    return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+}
+LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) {
+    for (int i = 0; i < 4; ++i) vst1q_u8(p + 16 * i, a.v[i]);
+}
+LLMD_INLINE Bytes from_byte_codes(Bytes a) {
+    for (uint8x16_t& part : a.v) part = veorq_u8(part, vdupq_n_u8(128));
+    return a;
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes field(Bytes a) {
+    for (uint8x16_t& part : a.v) {
+        if constexpr (kShift > 0) part = vshrq_n_u8(part, kShift);
+        if constexpr (kShift < 0) part = vshlq_n_u8(part, -kShift);
+        part = vandq_u8(part, vdupq_n_u8(kMask));
+    }
+    return a;
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
+    const Bytes more = field<kShift, kMask>(a);
+    for (int i = 0; i < 4; ++i) base.v[i] = vorrq_u8(base.v[i], more.v[i]);
+    return base;
+}
+LLMD_INLINE Book load_book(const int8_t* values) { return {vld1q_s8(values)}; }
+LLMD_INLINE Bytes look_up(Book book, Bytes a) {
+    for (uint8x16_t& part : a.v) part = vreinterpretq_u8_s8(vqtbl1q_s8(book.table, part));
+    return a;
+}
+
+LLMD_INLINE Quad load_quad(const int8_t* p) {
+    int32_t quad;
+    std::memcpy(&quad, p, sizeof quad);
+    return {vreinterpretq_s8_s32(vdupq_n_s32(quad))};
 }
 LLMD_INLINE Sums set_sums(int32_t x) {
     return {{vdupq_n_s32(x), vdupq_n_s32(x), vdupq_n_s32(x), vdupq_n_s32(x)}};
@@ -107,18 +148,32 @@ LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
     return a;
 }
-LLMD_INLINE Inputs load_inputs(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return {vreinterpretq_s8_s32(vdupq_n_s32(quad))};
-}
-LLMD_INLINE Sums dot(Sums sums, Record weights, Inputs inputs) {
-    for (int i = 0; i < 4; ++i) sums.v[i] = vdotq_s32(sums.v[i], weights.bytes[i], inputs.quads);
-    return sums;
-}
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {
     return {vcvtq_f32_s32(a.v[kPart])};
 }
+LLMD_INLINE int32x4_t quad_sums(const int8_t* values) {
+    return vdotq_s32(vdupq_n_s32(0), vld1q_s8(values), vdupq_n_s8(1));
+}
+// Sums of each 16 of 64 values.
+LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+    const int32x4_t first = vpaddq_s32(quad_sums(values), quad_sums(values + 16));
+    const int32x4_t second = vpaddq_s32(quad_sums(values + 32), quad_sums(values + 48));
+    vst1q_s32(sums, vpaddq_s32(first, second));
+}
+
+template <Operand>
+struct Accumulator {
+    Sums total;
+
+    LLMD_INLINE_MEMBER void start(int32_t x) { total = set_sums(x); }
+    LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
+        for (int i = 0; i < 4; ++i) {
+            total.v[i] = vdotq_s32(total.v[i], vreinterpretq_s8_u8(record.v[i]), inputs.v);
+        }
+    }
+    LLMD_INLINE_MEMBER void close() {}
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
 
 }  // namespace llmd::LLMD_ISA

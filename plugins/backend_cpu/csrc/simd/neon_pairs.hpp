@@ -7,7 +7,7 @@ namespace llmd::LLMD_ISA {
 constexpr int kProductQueries = 4;
 constexpr int kProductTile = 6;
 
-struct Codes {
+struct CodePairs {
     int16x8_t even[2], odd[2];  // first and second number of 8 lanes each
 };
 struct Pair {
@@ -17,21 +17,21 @@ struct Products {
     int32x4_t v[4];
 };
 
-LLMD_INLINE Codes widen(int8x16_t even, int8x16_t odd) {
+LLMD_INLINE CodePairs widen(int8x16_t even, int8x16_t odd) {
     return {{vmovl_s8(vget_low_s8(even)), vmovl_s8(vget_high_s8(even))},
             {vmovl_s8(vget_low_s8(odd)), vmovl_s8(vget_high_s8(odd))}};
 }
-LLMD_INLINE Codes load_codes(const int8_t* p) {
+LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     const int8x16x2_t bytes = vld2q_s8(p);
     return widen(bytes.val[0], bytes.val[1]);
 }
-LLMD_INLINE Codes load_low_codes(const uint8_t* p) {
+LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
     const uint8x16x2_t bytes = vld2q_u8(p);
     const uint8x16_t mask = vdupq_n_u8(15);
     return widen(vreinterpretq_s8_u8(vandq_u8(bytes.val[0], mask)),
                  vreinterpretq_s8_u8(vandq_u8(bytes.val[1], mask)));
 }
-LLMD_INLINE Codes load_high_codes(const uint8_t* p) {
+LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
     const uint8x16x2_t bytes = vld2q_u8(p);
     return widen(vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[0], 4)),
                  vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[1], 4)));
@@ -44,7 +44,7 @@ LLMD_INLINE Pair load_pair(const int16_t* p) {
 LLMD_INLINE Products no_products() {
     return {{vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)}};
 }
-LLMD_INLINE Products add_products(Products sums, const Codes& codes, Pair pair) {
+LLMD_INLINE Products add_products(Products sums, const CodePairs& codes, Pair pair) {
     for (int i = 0; i < 2; ++i) {
         sums.v[2 * i] = vmlal_lane_s16(sums.v[2 * i], vget_low_s16(codes.even[i]), pair.words, 0);
         sums.v[2 * i] = vmlal_lane_s16(sums.v[2 * i], vget_low_s16(codes.odd[i]), pair.words, 1);

@@ -9,6 +9,8 @@
 
 namespace llmd::test {
 
+constexpr uint64_t kFloat32 = 0;  // what `Array::dtype` says
+
 struct Array {
     uint64_t dtype = 0;
     std::vector<int64_t> shape;

@@ -13,7 +13,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "cpu_features.hpp"
 #include "stage.hpp"
@@ -46,20 +45,42 @@ Program read_program(const CaseFile& file) {
     return program;
 }
 
+// Scales or minimums of a weight; none where the file has none of that name.
+GroupScales read_scales(const CaseFile& file, const std::string& name) {
+    if (!file.has(name + "/coarse")) return {};
+    const Array& coarse = file.at(name + "/coarse");
+    GroupScales scales{coarse.data, coarse.dtype == kFloat32, coarse.shape[1], nullptr, 0};
+    if (file.has(name + "/fine")) {
+        scales.fine = file.at(name + "/fine").as<int8_t>();
+        scales.fine_columns = file.at(name + "/fine").shape[1];
+    }
+    return scales;
+}
+
+void add_integers(const CaseFile& file, const std::string& under, Parts& parts) {
+    const Array& codes = file.at(under + "codes");
+    const std::vector<int64_t> numbers = file.at(under + "integers").int64s();
+    const GroupScales scales = read_scales(file, under + "scales");
+    const GroupScales minimums = read_scales(file, under + "minimums");
+    IntegerFormat format{static_cast<int32_t>(numbers[0]), static_cast<int32_t>(numbers[1]), numbers[2],
+                         numbers[3], minimums.coarse != nullptr};
+    format.bf16_scales = scales.wide;
+    format.has_book = numbers.size() > 4;
+    std::copy(numbers.begin() + 4, numbers.end(), format.book);
+    parts.add_integers({codes.shape[0], codes.shape[1], format, codes.data, scales, minimums});
+}
+
 void add_weights(const CaseFile& file, Parts& parts) {
     const std::pair<const char*, Format> formats[] = {
-        {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"q8", Format::kQ8}};
+        {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
     for (int i = 0;; ++i) {
         const std::string under = "weights/" + std::to_string(i) + "/";
         const auto* found = std::find_if(std::begin(formats), std::end(formats),
                                          [&](const auto& format) { return file.has(under + format.first); });
         if (found == std::end(formats)) return;
         const Array& data = file.at(under + found->first);
-        if (found->second == Format::kQ8) {
-            std::vector<int8_t> codes(data.data, data.data + data.count());
-            for (int8_t& code : codes) code = static_cast<int8_t>(code ^ 0x80);  // their zero is 128
-            parts.add_int8({data.shape[0], data.shape[1], file.at(under + "group_size").int64s()[0],
-                            codes.data(), file.at(under + "scales/coarse").as<uint16_t>()});
+        if (found->second == Format::kInteger) {
+            add_integers(file, under, parts);
         } else if (data.shape.size() == 1) {
             parts.add_vector(found->second, data.count(), data.data);
         } else {

@@ -24,9 +24,9 @@ class Device:
         ``processors`` are those that the threads stay on, one for each; empty: anywhere.
         """
 
-    def measure(self, budget_s: float) -> tuple[float, float, float, float, float]:
+    def measure(self, budget_s: float) -> tuple[float, float, float, float, float, float]:
         """
-        (read, decode f32, decode bf16, decode q8) in bytes/s, and prefill in operations/s.
+        (read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.
         """
 
 class Parts:
@@ -43,8 +43,8 @@ class Parts:
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Widen a vector to float32."""
 
-    def add_int8(self, data: Annotated[NDArray[numpy.int8], dict(shape=(None, None), order='C', device='cpu', writable=False)], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_size: int) -> None:
-        """Pack an int8 matrix into panels."""
+    def add_integers(self, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, group_size: int, coarse_size: int, bits: int, zero: int, book: Sequence[int]) -> None:
+        """Pack a matrix of integer codes into panels."""
 
     def read_factors(self) -> int:
         """

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from llmd.api import KV_DTYPES, DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
+from llmd.api import (
+    INTEGER_FORMATS,
+    KV_DTYPES,
+    PLAIN_FORMATS,
+    DeviceInfo,
+    DeviceProfile,
+    Program,
+    Progress,
+    Refusal,
+    TensorSource,
+)
 from llmd.api.errors import DeviceError
 from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import OP_KINDS
@@ -12,7 +22,7 @@ from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
 from llmd_backend_cpu.parts import CpuParts, load_parts
 
-_FORMATS = ("f32", "f16", "bf16", "q8")
+_FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 log = logging.getLogger(__name__)
 
 
@@ -56,7 +66,9 @@ class CpuDevice:
         read = read_rate(self._native, budget_s / 3)
         _, *decode, prefill = self._native.measure(budget_s * 2 / 3)
         # The native slices may lie in a large cache; the weights of a model come from memory, each once a token.
-        rates = {name: min(rate, read) for name, rate in zip(("f32", "bf16", "q8"), decode, strict=True)}
+        rates = {
+            name: min(rate, read) for name, rate in zip(("f32", "bf16", "q8", "q4"), decode, strict=True)
+        }
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
 
     def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
@@ -84,14 +96,17 @@ def _check_formats(program: Program) -> list[Refusal]:
 
 
 def _check_embeddings(program: Program) -> list[Refusal]:
-    """Only what is multiplied by can be q8: an embedding table is looked up, a norm's weight is a vector."""
+    """Only what is multiplied by can be of integers: an embedding table is looked up, a norm's weight is a vector."""
     refusals = []
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
             factor = slotted.op.kind in {"linear", "head"} and place % 2 == 0
-            if index is not None and not factor and program.weights[index].format == "q8":
-                name = program.weights[index].ref.name
+            if index is not None and not factor and program.weights[index].format in INTEGER_FORMATS:
+                weight = program.weights[index]
                 refusals.append(
-                    Refusal(f"format q8 of {name}", f"{slotted.op.kind} reads it as plain numbers")
+                    Refusal(
+                        f"format {weight.format} of {weight.ref.name}",
+                        f"{slotted.op.kind} reads it as plain numbers",
+                    )
                 )
     return refusals

@@ -1,4 +1,4 @@
-"""The weights of a program on the CPU: plain ones stay mapped, int8 ones are packed for the kernels."""
+"""The weights of a program on the CPU: plain ones stay mapped, integers are packed for the kernels."""
 
 from __future__ import annotations
 
@@ -6,23 +6,40 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from llmd.api import KVDtype, Program, Progress, StageLimits, TensorSource, Weight, WeightData, encode
+from llmd.api import (
+    INTEGER_FORMATS,
+    GroupScales,
+    IntegerFormat,
+    KVDtype,
+    Program,
+    Progress,
+    StageLimits,
+    TensorSource,
+    Weight,
+    WeightData,
+    encode,
+)
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.stage import CpuStage
 
-_ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2, "q8": 1}
+_ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
+_PANEL_ROWS = 16
+_CHUNK_INPUTS = 32
 
 
 def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
     """Read every weight. Raises `MemoryBudgetError` before anything is read where packed weights cannot fit."""
     sizes = [_num_bytes(weight) for weight in program.weights]
-    packed = sum(n for n, weight in zip(sizes, program.weights, strict=True) if weight.format == "q8")
+    packed = sum(
+        n for n, weight in zip(sizes, program.weights, strict=True) if weight.format in INTEGER_FORMATS
+    )
     if packed > available_bytes():
         raise MemoryBudgetError(
-            f"int8 weights of {packed} bytes do not fit the {available_bytes()} bytes that are free",
+            f"packed weights of {packed} bytes do not fit the {available_bytes()} bytes that are free",
             hint="serve a smaller model, or move layers to another device with --split",
         )
     native = _make_native(device, program)
@@ -95,7 +112,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
 def _add(native: _ext.Parts, data: WeightData) -> None:
     """Hand a weight over: packed, widened, or read where it lies."""
     if data.scales is not None:
-        native.add_int8(data.integers(), data.scales.coarse.view(np.uint16), data.group_size)
+        _add_integers(native, data, data.scales, INTEGER_FORMATS[data.format])
         return
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":
@@ -104,5 +121,50 @@ def _add(native: _ext.Parts, data: WeightData) -> None:
         add(data.format, data.data.view(np.uint16))
 
 
+def _add_integers(native: _ext.Parts, data: WeightData, scales: GroupScales, integers: IntegerFormat) -> None:
+    minimums = data.minimums
+    native.add_integers(
+        data.data.view(np.uint8),
+        _bits(scales.coarse),
+        _fine(scales),
+        None if minimums is None else _bits(minimums.coarse),
+        None if minimums is None else _fine(minimums),
+        # One scale for a row is the same scale for each of its activation groups.
+        group_size=data.group_size if integers.group_size else integers.activation_group(data.data.shape[1]),
+        coarse_size=integers.coarse_size,
+        bits=integers.bits,
+        zero=integers.zero,
+        book=list(integers.book),
+    )
+
+
+def _bits(coarse: NDArray[np.floating]) -> NDArray[np.uint16] | NDArray[np.float32]:
+    return coarse.view(np.float32) if coarse.dtype == np.float32 else coarse.view(np.uint16)
+
+
+def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
+    return None if scales.fine is None else scales.fine.view(np.int8)
+
+
 def _num_bytes(weight: Weight) -> int:
-    return math.prod(weight.ref.view_shape) * _ITEM_SIZES[weight.format]
+    shape = weight.ref.view_shape
+    if weight.format in INTEGER_FORMATS:
+        return packed_bytes(INTEGER_FORMATS[weight.format], *shape)
+    return math.prod(shape) * _ITEM_SIZES[weight.format]
+
+
+def packed_bytes(integers: IntegerFormat, num_rows: int, row_len: int) -> int:
+    """Bytes of a packed matrix; csrc/integer_layout.hpp has the same arithmetic, csrc/ops/pack.hpp the layout."""
+    shared = integers.activation_group(row_len)
+    whole, left = divmod(row_len, shared)
+    panel = whole * _group_bytes(integers, row_len, shared) + (
+        _group_bytes(integers, row_len, left) if left else 0
+    )
+    return -(-num_rows // _PANEL_ROWS) * panel
+
+
+def _group_bytes(integers: IntegerFormat, row_len: int, inputs: int) -> int:
+    """Bytes of an activation group of so many inputs in a panel: coarse scales, fine ones, codes."""
+    chunks = -(-inputs // _CHUNK_INPUTS)
+    fine = -(-chunks * _CHUNK_INPUTS // integers.row_group_size(row_len)) if integers.coarse_size else 0
+    return (2 + fine) * _PANEL_ROWS * (1 + integers.has_minimum) + chunks * 64 * integers.bits

@@ -1,0 +1,72 @@
+// How integers stand for the weights of a matrix, and the sizes of the packed form of weights and
+// activations. The bytes themselves are described in ops/pack.hpp and ops/quantize.hpp.
+
+#pragma once
+
+#include <cstdint>
+
+namespace llmd {
+
+constexpr int64_t kPanelRows = 16;         // output rows in a panel of integer weights
+constexpr int64_t kChunkInputs = 32;       // inputs whose codes are packed together
+constexpr int64_t kUnitInputs = 16;        // the shortest group; sums of activations are kept this fine
+constexpr int64_t kLineInputs = 64;        // activations of a row that lie together
+constexpr int64_t kInputRows = 16;         // rows whose activations lie together
+constexpr int64_t kMostGroupInputs = 256;  // that may share a scale of the activations
+
+// weight = scale * (book[code] or code - zero) + minimum, as llmd.api.IntegerFormat has it.
+struct IntegerFormat {
+    int32_t bits = 0;         // of a code: 2, 3, 4, 5, 6 or 8
+    int32_t zero = 0;         // subtracted from codes
+    int64_t group_size = 0;   // inputs that share a scale
+    int64_t coarse_size = 0;  // inputs that share a coarse scale where scales have two levels, else 0
+    bool has_minimum = false;
+    bool bf16_scales = false;  // coarse scales are bf16, not f16
+    bool has_book = false;
+    int8_t book[16] = {};  // what codes stand for where they are no numbers
+
+    // Inputs that share a scale of the activations.
+    constexpr int64_t activation_group() const { return coarse_size > 0 ? coarse_size : group_size; }
+    constexpr bool two_levels() const { return coarse_size > 0; }
+};
+
+constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Packed weights: for each activation group a header of scales and then chunks of codes.
+struct PanelLayout {
+    int64_t cols;
+    IntegerFormat format;
+
+    constexpr int64_t activation_groups() const { return pieces(cols, format.activation_group()); }
+    constexpr int64_t chunks(int64_t a) const {
+        const int64_t left = cols - a * format.activation_group();
+        return pieces(left < format.activation_group() ? left : format.activation_group(), kChunkInputs);
+    }
+    // Weight groups in an activation group, padding of its last chunk included.
+    constexpr int64_t groups(int64_t a) const { return pieces(chunks(a) * kChunkInputs, format.group_size); }
+    constexpr int64_t coarse_bytes() const { return 2 * kPanelRows * (format.has_minimum ? 2 : 1); }
+    constexpr int64_t fine_bytes(int64_t a) const {
+        return format.two_levels() ? groups(a) * kPanelRows * (format.has_minimum ? 2 : 1) : 0;
+    }
+    constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
+    constexpr int64_t group_bytes(int64_t a) const {
+        return coarse_bytes() + fine_bytes(a) + chunks(a) * chunk_bytes();
+    }
+    constexpr int64_t panel_bytes() const {
+        const int64_t last = activation_groups() - 1;
+        return last < 0 ? 0 : last * group_bytes(0) + group_bytes(last);
+    }
+};
+
+// Activations of a row.
+struct InputLayout {
+    int64_t cols;
+    int64_t group_size;
+
+    constexpr int64_t groups() const { return pieces(cols, group_size); }
+    constexpr int64_t lines() const { return pieces(cols, kLineInputs); }
+    constexpr int64_t values() const { return lines() * kLineInputs; }
+    constexpr int64_t running() const { return lines() * (kLineInputs / kUnitInputs) + 1; }
+};
+
+}  // namespace llmd

@@ -1,0 +1,264 @@
+// linear, integers, several rows: a block of each panel is decoded once, into the cache next to the core, and
+// multiplied by all rows.
+//
+//   block  decoded records, 64 bytes of 16 outputs by 4 inputs each: rows of a tile of AMX
+//   tile   kPanelTile panels by up to kRowTile rows; integer sums in registers, totals in memory
+
+#pragma once
+
+#include "ops/codes.hpp"
+#include "ops/integer_scales.hpp"
+#include "ops/quantize.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr int64_t kBlockInputs = 512;
+constexpr int64_t kBlockGroups = kBlockInputs / kUnitInputs;
+
+// A block of one panel. A weight group has 16 scales and 16 minimums, as has a coarse group of two levels.
+struct alignas(64) PanelBlock {
+    uint8_t records[kBlockInputs * kPanelRows];
+    float scales[kBlockGroups * kPanelRows];
+    float minimums[kBlockGroups * kPanelRows];
+    float coarse[kBlockGroups * kPanelRows];
+    float coarse_minimums[kBlockGroups * kPanelRows];
+};
+
+struct BlockShape {
+    int64_t first_activation;  // group
+    int64_t first_unit;
+    int64_t units;
+    int64_t group_units;
+    int64_t activation_units;
+    int32_t offset;  // of records, see ops/codes.hpp
+};
+
+LLMD_INLINE void widen_coarse(const uint8_t* from, bool bf16, float* to) {
+    for (int v = 0; v < kPanelVecs; ++v) store(to + v * Vec::kLanes, load_coarse(from, v, bf16));
+}
+LLMD_INLINE const uint8_t* widen_fine(const uint8_t* from, int64_t groups, float* to) {
+    for (int64_t i = 0; i < groups * kPanelRows; i += Vec::kLanes) {
+        store(to + i, load(reinterpret_cast<const int8_t*>(from) + i));
+    }
+    return from + groups * kPanelRows;
+}
+
+// Activation groups [first, last) of a panel, from `at` on. Returns what follows them.
+template <class C>
+const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_t first, int64_t last,
+                            PanelBlock& to) {
+    const IntegerFormat& format = layout.format;
+    const Book book = load_book(format.book);
+    uint8_t* record = to.records;
+    int64_t group = 0;
+    for (int64_t a = first; a < last; ++a) {
+        const bool two = format.two_levels();
+        const int64_t place = kPanelRows * (two ? a - first : group);
+        widen_coarse(at, format.bf16_scales, (two ? to.coarse : to.scales) + place);
+        if (format.has_minimum) {
+            float* minimums = two ? to.coarse_minimums : to.minimums;
+            widen_coarse(at + 2 * kPanelRows, format.bf16_scales, minimums + place);
+        }
+        at += layout.coarse_bytes();
+        if (two) {
+            at = widen_fine(at, layout.groups(a), to.scales + group * kPanelRows);
+            if (format.has_minimum) at = widen_fine(at, layout.groups(a), to.minimums + group * kPanelRows);
+        }
+        group += layout.groups(a);
+        for (int64_t c = layout.chunks(a); c > 0; --c, at += 64 * C::kBits) {
+            const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
+            unroll<kChunkQuads>(
+                [&](auto q) LLMD_LAMBDA { store_bytes(record + 64 * q, record_of<C, q>(chunk, book)); });
+            record += 64 * kChunkQuads;
+        }
+    }
+    return at;
+}
+
+// What the sum of the activations of each weight group comes to: [groups][kRows].
+template <int kRows>
+struct GroupTerms {
+    int32_t
+        first[kBlockGroups * kRows];  // where integer sums begin, so that the offset of records is taken off
+    float
+        minimum[kBlockGroups * kRows];  // what minimums are multiplied with: one level holds x_scale already
+};
+
+// Calls f(group, unit, end of the group) for the weight groups of an activation group.
+template <class F>
+LLMD_INLINE void each_group(const BlockShape& shape, int64_t unit, int64_t end, F&& f) {
+    for (int64_t group = 0; unit < end; ++group) {
+        const int64_t stop = unit + shape.group_units < end ? unit + shape.group_units : end;
+        f(group, unit, stop);
+        unit = stop;
+    }
+}
+
+// Calls f(activation group, unit, end) for those of a block, counted from its own beginning.
+template <class F>
+LLMD_INLINE void each_activation(const BlockShape& shape, F&& f) {
+    int64_t unit = 0;
+    for (int64_t a = 0; unit < shape.units; ++a) {
+        const int64_t left = shape.units - unit;
+        const int64_t end = unit + (left < shape.activation_units ? left : shape.activation_units);
+        f(a, unit, end);
+        unit = end;
+    }
+}
+
+template <class S, int kRows>
+LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupTerms<kRows>& terms) {
+    int32_t* first = terms.first;
+    float* minimum = terms.minimum;
+    each_activation(shape, [&](int64_t a, int64_t unit, int64_t end) LLMD_LAMBDA {
+        const float* scales = x.scales + (shape.first_activation + a) * x.rows;
+        each_group(shape, unit, end, [&](int64_t, int64_t from, int64_t to) LLMD_LAMBDA {
+            const int32_t* before = x.running + (shape.first_unit + from) * x.rows;
+            const int32_t* after = x.running + (shape.first_unit + to) * x.rows;
+            for (int m = 0; m < kRows; ++m) {
+                const int32_t of_inputs = after[m] - before[m];
+                first[m] = -shape.offset * of_inputs;
+                if constexpr (S::kMinimum) {
+                    const float wide = static_cast<float>(of_inputs);
+                    minimum[m] = S::kTwoLevels ? wide : scales[m] * wide;
+                }
+            }
+            first += kRows;
+            minimum += kRows;
+        });
+    });
+}
+
+// Calls f(row, register of the row, panel, register of the panel), all of them constants.
+template <int kRows, class F>
+LLMD_INLINE void each_output(F&& f) {
+    constexpr int kVecs = kPanelTile * kPanelVecs;
+    unroll<kRows * kVecs>([&](auto i) LLMD_LAMBDA {
+        f(Index<i / kVecs>{}, Index<i % kVecs>{}, Index<i % kVecs / kPanelVecs>{}, Index<i % kPanelVecs>{});
+    });
+}
+
+// Integer sums over units [unit, end) of a block.
+template <int kRows, Operand kOperand>
+LLMD_INLINE void sum_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit, int64_t unit,
+                           int64_t end, Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
+    constexpr int kUnitQuads = static_cast<int>(kUnitInputs) / 4;
+    for (; unit < end; ++unit) {
+        const int8_t* inputs = x.unit(first_unit + unit);
+        unroll<kUnitQuads>([&](auto q) LLMD_LAMBDA {
+            Bytes records[kPanelTile];
+            unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
+                records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
+            });
+            unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                const Quad quad = load_quad(inputs + m * kLineInputs + 4 * q);
+                unroll<kPanelTile>([&](auto p)
+                                       LLMD_LAMBDA { sums[m * kPanelTile + p].add(records[p], quad); });
+            });
+        });
+        unroll<kRows * kPanelTile>([&](auto i) LLMD_LAMBDA { sums[i].close(); });
+    }
+}
+
+template <int kRows>
+struct Totals {
+    Vec v[kRows * kPanelTile * kPanelVecs];
+};
+
+template <int kRows>
+LLMD_INLINE void clear(Totals<kRows>& totals) {
+    unroll<kRows * kPanelTile * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals.v[i] = set1(0.0F); });
+}
+
+// Adds inner * (coarse * x_scale) to totals in memory; `coarse` is that of an activation group in the first
+// panel.
+template <int kRows>
+LLMD_INLINE void add_inner(const float* coarse, const float* x_scales, const Totals<kRows>& inner,
+                           float* totals) {
+    constexpr int64_t kStride = sizeof(PanelBlock) / sizeof(float);
+    each_output<kRows>([&](auto m, auto v, auto p, auto part) LLMD_LAMBDA {
+        constexpr int kAt = m * kPanelTile * kPanelVecs + v;
+        const Vec scale = load(coarse + p * kStride + part * Vec::kLanes) * set1(x_scales[m]);
+        float* to = totals + kAt * Vec::kLanes;
+        store(to, fma(inner.v[kAt], scale, load(to)));
+    });
+}
+
+// The fine minimums of weight groups [first, end) times the sums of their activations.
+template <int kRows>
+LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t end, const float* terms,
+                              Totals<kRows>& sums) {
+    clear(sums);
+    for (int64_t g = first; g < end; ++g) {
+        each_output<kRows>([&](auto m, auto v, auto p, auto part) LLMD_LAMBDA {
+            Vec& sum = sums.v[m * kPanelTile * kPanelVecs + v];
+            const Vec minimum = load(panels[p].minimums + g * kPanelRows + part * Vec::kLanes);
+            sum = fma(minimum, set1(terms[g * kRows + m]), sum);
+        });
+    }
+}
+
+// Adds what a weight group comes to: with two levels sum * fine, with one sum * (scale * x_scale) and the
+// minimum.
+template <class S, int kRows, Operand kOperand>
+LLMD_INLINE void add_group(const PanelBlock* panels, int64_t group, const float* x_scales, const float* terms,
+                           const Accumulator<kOperand> (&sums)[kRows * kPanelTile], Totals<kRows>& totals) {
+    each_output<kRows>([&](auto m, auto v, auto p, auto part) LLMD_LAMBDA {
+        Vec& total = totals.v[m * kPanelTile * kPanelVecs + v];
+        Vec scale = load(panels[p].scales + group * kPanelRows + part * Vec::kLanes);
+        if constexpr (!S::kTwoLevels) scale = scale * set1(x_scales[m]);
+        total = fma(to_float<part>(sums[m * kPanelTile + p].sums()), scale, total);
+        if constexpr (S::kMinimum && !S::kTwoLevels) {
+            const Vec minimum = load(panels[p].minimums + group * kPanelRows + part * Vec::kLanes);
+            total = fma(minimum, set1(terms[group * kRows + m]), total);
+        }
+    });
+}
+
+// kRows rows of x against a block of kPanelTile panels. Totals are [kRows][kPanelTile][16].
+template <class S, Operand kOperand, int kRows>
+void integer_tile(const PanelBlock* panels, const BlockShape& shape, const InputTile& x, float* totals) {
+    constexpr int kSums = kRows * kPanelTile;
+    GroupTerms<kRows> terms;
+    group_terms<S>(shape, x, terms);
+    Totals<kRows> sum;  // of one level all of it, of two the inner one
+    if constexpr (!S::kTwoLevels) {
+        unroll<kSums * kPanelVecs>([&](auto i) LLMD_LAMBDA { sum.v[i] = load(totals + i * Vec::kLanes); });
+    }
+    int64_t group = 0;
+    each_activation(shape, [&](int64_t a, int64_t from, int64_t to) LLMD_LAMBDA {
+        const float* x_scales = x.scales + (shape.first_activation + a) * x.rows;
+        const int64_t first_group = group;
+        if constexpr (S::kTwoLevels) clear(sum);
+        each_group(shape, from, to, [&](int64_t, int64_t unit, int64_t end) LLMD_LAMBDA {
+            Accumulator<kOperand> sums[kSums];
+            unroll<kSums>([&](auto i)
+                              LLMD_LAMBDA { sums[i].start(terms.first[group * kRows + i / kPanelTile]); });
+            sum_units<kRows, kOperand>(panels, x, shape.first_unit, unit, end, sums);
+            add_group<S, kRows>(panels, group, x_scales, terms.minimum, sums, sum);
+            ++group;
+        });
+        if constexpr (S::kTwoLevels) {
+            add_inner(panels[0].coarse + a * kPanelRows, x_scales, sum, totals);
+            if constexpr (S::kMinimum) {
+                sum_minimums(panels, first_group, group, terms.minimum, sum);
+                add_inner(panels[0].coarse_minimums + a * kPanelRows, x_scales, sum, totals);
+            }
+        }
+    });
+    if constexpr (!S::kTwoLevels) {
+        unroll<kSums * kPanelVecs>([&](auto i) LLMD_LAMBDA { store(totals + i * Vec::kLanes, sum.v[i]); });
+    }
+}
+
+// The kernel for a number of rows.
+using TileKernel = void (*)(const PanelBlock*, const BlockShape&, const InputTile&, float*);
+template <class S, Operand kOperand, int kRows = kRowTile>
+LLMD_INLINE TileKernel tile_kernel(int64_t rows) {
+    if constexpr (kRows > 1) {
+        if (rows < kRows) return tile_kernel<S, kOperand, kRows - 1>(rows);
+    }
+    return integer_tile<S, kOperand, kRows>;
+}
+
+}  // namespace llmd::LLMD_ISA

@@ -1,0 +1,116 @@
+// linear, integers: out[r][o] = sum over activation groups of x_scale * (sum over weight groups of scale *
+// sum_i int[o][i] * q[r][i] + minimum * sum_i q[r][i]) + bias[o]
+//
+//   weights  panels of 16 rows, ops/pack.hpp     activations  ops/quantize.hpp     out  f32
+//   order    integer sums are exact; ops/integer_scales.hpp has that of the rest, one for any number of rows
+//   where    one row: ops/integer_row.hpp     more: ops/integer_tile.hpp
+//   check    NMSE < 1e-12 against the same formula in float64, integer sums equal
+//            (tests/plugins/backend_cpu/test_integers.py)
+//   speed    make bench; see bench/results
+
+#pragma once
+
+#include "ops/integer_row.hpp"
+#include "ops/integer_tile.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr int64_t kRowBlock = 128;  // rows whose totals stay close while the blocks of a panel pass by
+
+// Integer weights from one panel on, and the outputs that they give.
+struct IntegerPanels {
+    const LinearArgs& args;
+    const LinearTarget& target;
+    PanelLayout layout;
+
+    IntegerPanels(const LinearArgs& args, const LinearTarget& target)
+        : args(args), target(target), layout{target.weight.cols, target.weight.integer} {}
+
+    const uint8_t* panel(int64_t p) const {
+        return static_cast<const uint8_t*>(target.weight.data) + p * layout.panel_bytes();
+    }
+    InputTile inputs(int64_t row) const {
+        const InputLayout of{layout.cols, layout.format.activation_group()};
+        return input_tile(args.quantized, of, row, args.rows);
+    }
+    // From a row and panel on.
+    TileOut out(int64_t row, int64_t p) const {
+        const int64_t first = p * kPanelRows;
+        return {target.out + row * target.weight.rows + first,
+                target.bias == nullptr ? nullptr : target.bias + first, target.weight.rows,
+                target.weight.rows - first};
+    }
+};
+
+// How many rows from `row` on make a tile: inside one of the inputs, in parts of about the same size.
+LLMD_INLINE int64_t tile_rows(int64_t row, int64_t last) {
+    const int64_t end = (row / kInputRows + 1) * kInputRows;
+    const int64_t left = (end < last ? end : last) - row;
+    return pieces(left, pieces(left, kRowTile));
+}
+
+// Rows [first, last) against panels [p, p + count); up to kPanelTile of them, the rest of the tile repeats
+// the last.
+template <class C>
+void integer_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
+    constexpr int64_t kWidth = kPanelTile * kPanelRows;
+    const PanelLayout& layout = of.layout;
+    const int64_t group = layout.format.activation_group();
+    PanelBlock panels[kPanelTile];
+    alignas(64) float totals[kRowBlock * kWidth];
+    std::memset(totals, 0, sizeof(float) * static_cast<size_t>((last - first) * kWidth));
+    const uint8_t* at[kPanelTile];
+    for (int64_t i = 0; i < kPanelTile; ++i) at[i] = of.panel(p + (i < count ? i : count - 1));
+    // Few rows: blocks as short as can be, so that decoding and multiplying overlap.
+    const int64_t step = last - first <= kInputRows ? 1 : kBlockInputs / group;
+    for (int64_t a = 0; a < layout.activation_groups(); a += step) {
+        const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
+        int64_t chunks = 0;
+        for (int64_t i = a; i < end; ++i) chunks += layout.chunks(i);
+        const BlockShape shape{a,
+                               a * group / kUnitInputs,
+                               chunks * (kChunkInputs / kUnitInputs),
+                               layout.format.group_size / kUnitInputs,
+                               group / kUnitInputs,
+                               C::offset(layout.format)};
+        for (int i = 0; i < kPanelTile; ++i) at[i] = decode_block<C>(at[i], layout, a, end, panels[i]);
+        with_scales(layout.format, [&](auto scales) LLMD_LAMBDA {
+            for (int64_t r = first; r < last;) {
+                const int64_t rows = tile_rows(r, last);
+                tile_kernel<decltype(scales), C::kOperand>(rows)(panels, shape, of.inputs(r),
+                                                                 totals + (r - first) * kWidth);
+                r += rows;
+            }
+        });
+    }
+    const TileOut out = of.out(first, p);
+    for (int64_t r = 0; r < last - first; ++r) {
+        for (int64_t i = 0; i < count; ++i) {
+            finish_panel(out, r, i, totals + r * kWidth + i * kPanelRows);
+        }
+    }
+}
+
+// Panels [first, last) of one weight.
+void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
+    const IntegerPanels of(args, target);
+    with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
+        using C = decltype(codes);
+        if (args.rows == 1) {
+            with_scales(of.layout.format, [&](auto scales) LLMD_LAMBDA {
+                for (int64_t p = first; p < last; ++p) {
+                    integer_row<C, decltype(scales)>(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
+                }
+            });
+            return;
+        }
+        for (int64_t p = first; p < last; p += kPanelTile) {
+            const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
+            for (int64_t r = 0; r < args.rows; r += kRowBlock) {
+                integer_rows<C>(of, p, count, r, r + kRowBlock < args.rows ? r + kRowBlock : args.rows);
+            }
+        }
+    });
+}
+
+}  // namespace llmd::LLMD_ISA

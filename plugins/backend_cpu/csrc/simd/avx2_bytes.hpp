@@ -1,0 +1,84 @@
+// Bytes of integer weights in two registers of AVX2: a record is 16 output rows by 4 inputs.
+
+#pragma once
+
+#include "simd/avx2.hpp"
+
+namespace llmd::LLMD_ISA {
+
+struct Bytes {
+    __m256i low, high;
+};
+struct Book {
+    __m256i table;  // in every 16 bytes
+};
+struct Quad {
+    __m256i v;  // the same 4 inputs in every lane
+};
+struct Sums {
+    __m256i low, high;
+};
+
+LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+}
+LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), a.high);
+}
+// Bits upwards, so many as kShift is below zero, or downwards; what crosses into a neighbour is masked off.
+template <int kShift, int kMask>
+LLMD_INLINE __m256i half_field(__m256i a) {
+    if constexpr (kShift > 0) a = _mm256_srli_epi16(a, kShift);
+    if constexpr (kShift < 0) a = _mm256_slli_epi16(a, -kShift);
+    return _mm256_and_si256(a, _mm256_set1_epi8(kMask));
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes field(Bytes a) {
+    return {half_field<kShift, kMask>(a.low), half_field<kShift, kMask>(a.high)};
+}
+template <int kShift, int kMask>
+LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
+    const Bytes more = field<kShift, kMask>(a);
+    return {_mm256_or_si256(base.low, more.low), _mm256_or_si256(base.high, more.high)};
+}
+LLMD_INLINE Bytes flip_signs(Bytes a) {
+    const __m256i sign = _mm256_set1_epi8(-128);
+    return {_mm256_xor_si256(a.low, sign), _mm256_xor_si256(a.high, sign)};
+}
+LLMD_INLINE __m256i load_table(const int8_t* values) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
+}
+LLMD_INLINE Bytes look_up(Book book, Bytes a) {
+    return {_mm256_shuffle_epi8(book.table, a.low), _mm256_shuffle_epi8(book.table, a.high)};
+}
+
+LLMD_INLINE Quad load_quad(const int8_t* p) {
+    int32_t quad;
+    std::memcpy(&quad, p, sizeof quad);
+    return {_mm256_set1_epi32(quad)};
+}
+LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+LLMD_INLINE Sums add(Sums a, Sums b) {
+    return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+template <int kPart>
+LLMD_INLINE Vec to_float(Sums a) {
+    static_assert(kPart == 0 || kPart == 1);
+    return {_mm256_cvtepi32_ps(kPart == 0 ? a.low : a.high)};
+}
+LLMD_INLINE __m256i quad_sums(const int8_t* values) {
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), all), _mm256_set1_epi16(1));
+}
+// Sums of each 16 of 64 values.
+LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+    const __m256i pairs = _mm256_hadd_epi32(quad_sums(values), quad_sums(values + 32));
+    const __m256i units = _mm256_hadd_epi32(pairs, pairs);  // 0 2 0 2, 1 3 1 3
+    const __m128i in_order =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(units), _mm256_extracti128_si256(units, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), in_order);
+}
+
+}  // namespace llmd::LLMD_ISA

@@ -1,0 +1,72 @@
+// Products of integers in AVX2, whose instruction adds two products of an unsigned and a signed byte in 16
+// bits, and saturates there.
+//
+//   codes of at most 5 bits  31 * 127 * 2 = 7874: four records fit in 16 bits before they are widened
+//   codes of 6 bits          63 * 127 * 2 = 16002: each record is widened
+//   bytes with a sign        |w| * sign(a, w), at most 128 * 127 * 2 = 32512: each record is widened
+
+#pragma once
+
+#include "simd/avx2_bytes.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr int kBiasOfSigned = 0;
+constexpr int kRowTile = 4;
+constexpr int kPanelTile = 1;
+constexpr int kRowAhead = 1024;
+constexpr int kTileAhead = 2048;
+
+enum class Operand { kShort, kUnsigned, kSigned };
+constexpr Operand operand_of(int bits, bool book) {
+    if (book || bits == 8) return Operand::kSigned;
+    return bits <= 5 ? Operand::kShort : Operand::kUnsigned;
+}
+
+LLMD_INLINE Bytes from_byte_codes(Bytes a) { return flip_signs(a); }
+LLMD_INLINE Book load_book(const int8_t* values) { return {load_table(values)}; }
+
+LLMD_INLINE __m256i widen_pairs(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+template <Operand kOperand>
+LLMD_INLINE __m256i multiply_pairs(__m256i weights, __m256i inputs) {
+    if constexpr (kOperand != Operand::kSigned) return _mm256_maddubs_epi16(weights, inputs);
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights));
+}
+
+template <Operand kOperand>
+struct Accumulator {
+    Sums total;
+
+    LLMD_INLINE_MEMBER void start(int32_t x) { total = set_sums(x); }
+    LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
+        total.low = _mm256_add_epi32(total.low, widen_pairs(multiply_pairs<kOperand>(record.low, inputs.v)));
+        total.high =
+            _mm256_add_epi32(total.high, widen_pairs(multiply_pairs<kOperand>(record.high, inputs.v)));
+    }
+    LLMD_INLINE_MEMBER void close() {}
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
+
+// At most four records between `close` and `close`.
+template <>
+struct Accumulator<Operand::kShort> {
+    Sums total;
+    __m256i low, high;  // in 16 bits
+
+    LLMD_INLINE_MEMBER void start(int32_t x) {
+        total = set_sums(x);
+        low = high = _mm256_setzero_si256();
+    }
+    LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
+        low = _mm256_add_epi16(low, _mm256_maddubs_epi16(record.low, inputs.v));
+        high = _mm256_add_epi16(high, _mm256_maddubs_epi16(record.high, inputs.v));
+    }
+    LLMD_INLINE_MEMBER void close() {
+        total.low = _mm256_add_epi32(total.low, widen_pairs(low));
+        total.high = _mm256_add_epi32(total.high, widen_pairs(high));
+        low = high = _mm256_setzero_si256();
+    }
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
+
+}  // namespace llmd::LLMD_ISA
