@@ -32,6 +32,8 @@ POSITION = 512
 class RandomSource:
     """Weights of one long draw: int8 matrices, bf16 tables, norms of ones."""
 
+    packed = None
+
     def __init__(self, largest: int) -> None:
         self._values = np.random.default_rng(0).integers(-127, 128, largest, dtype=np.int8)
 

@@ -50,6 +50,8 @@ LENGTHS = (512, 4096, 16384)
 class RandomSource:
     """Small normal weights."""
 
+    packed = None
+
     def read(self, weight: Weight) -> WeightData:
         draw = np.random.default_rng(0).standard_normal(weight.ref.view_shape, np.float32)
         return WeightData("f32", draw * np.float32(0.02))

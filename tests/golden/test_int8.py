@@ -24,6 +24,8 @@ BOUND = 1e-3
 class Dequantized:
     """A source that gives q8 weights as codes times scales, exactly, in f32: the reference then has no codes."""
 
+    packed = None
+
     def __init__(self, inner: CheckpointSource) -> None:
         self._inner = inner
 

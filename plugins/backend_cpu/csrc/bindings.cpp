@@ -118,16 +118,23 @@ llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t r
             fine ? length(*fine, 1) : 0};
 }
 
-void add_integers(llmd::Parts& parts, const In<uint8_t, 2>& codes, const Coarse& coarse, const Fine& fine,
-                  const Coarse& coarse_minimums, const Fine& fine_minimums, int64_t group_size,
-                  int64_t coarse_size, int32_t bits, int32_t zero, const std::vector<int>& book) {
-    require(coarse.has_value(), "there are scales");
+llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int32_t bits, int32_t zero,
+                                   bool has_minimum, bool wide_scales, const std::vector<int>& book) {
     require(book.empty() || book.size() == 16, "a code book has 16 values");
-    const int64_t rows = length(codes);
-    llmd::IntegerFormat format{bits, zero, group_size, coarse_size, coarse_minimums.has_value()};
-    format.bf16_scales = coarse->dtype() == nb::dtype<float>();
-    format.has_book = !book.empty();
+    llmd::IntegerFormat format{bits, zero, group_size, coarse_size, has_minimum, wide_scales, !book.empty()};
     std::copy(book.begin(), book.end(), format.book);
+    return format;
+}
+
+void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
+          const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums) {
+    require(coarse.has_value(), "there are scales");
+    const llmd::IntegerFormat& format = parts.matrix(index).integer;
+    require(format.bf16_scales == (coarse->dtype() == nb::dtype<float>()),
+            "scales are of their format's dtype");
+    require(format.has_minimum == coarse_minimums.has_value(),
+            "there are minimums where the format has some");
+    const int64_t rows = length(codes);
     const llmd::IntegerMatrix matrix{rows,
                                      length(codes, 1),
                                      format,
@@ -135,7 +142,7 @@ void add_integers(llmd::Parts& parts, const In<uint8_t, 2>& codes, const Coarse&
                                      group_scales(coarse, fine, rows),
                                      group_scales(coarse_minimums, fine_minimums, rows)};
     const nb::gil_scoped_release released;
-    parts.add_integers(matrix);
+    parts.pack(index, matrix);
 }
 
 int64_t read_factors(const llmd::Parts& parts) {
@@ -280,16 +287,36 @@ void bind_parts(nb::module_& module) {
              nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),
              "Widen a vector to float32.")
-        .def("add_integers", add_integers, "codes"_a.noconvert(), "coarse"_a.noconvert(),
-             "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
-             "fine_minimums"_a.noconvert().none(), "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a,
-             "book"_a,
-             nb::sig("def add_integers(self, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
-                     "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
-                     "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: "
-                     "NDArray[numpy.int8] | None, group_size: int, coarse_size: int, bits: int, zero: int, "
-                     "book: Sequence[int]) -> None"),
-             "Pack a matrix of integer codes into panels.")
+        .def(
+            "add_integers",
+            [](llmd::Parts& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
+               int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book) {
+                self.add_integers(
+                    rows, cols,
+                    integer_format(group_size, coarse_size, bits, zero, has_minimum, wide_scales, book));
+            },
+            "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
+            "wide_scales"_a, "book"_a,
+            "Add a matrix of integer codes, which is packed or read once all weights are added.")
+        .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
+             "Make room for all integer matrices.")
+        .def(
+            "pack", pack, "index"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
+            "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
+            "fine_minimums"_a.noconvert().none(),
+            nb::sig(
+                "def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
+                "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
+                "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | "
+                "None) -> None"),
+            "Pack a matrix of integer codes into its panels.")
+        .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Fill all panels from a file; whether it could be used.")
+        .def("map_packed", &llmd::Parts::map_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Use the panels of a file where they lie, with no room made for them; whether it could be used.")
+        .def("write_packed", &llmd::Parts::write_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Keep all panels in a file, unless `stop_writing` is called meanwhile.")
+        .def("stop_writing", &llmd::Parts::stop_writing, "End `write_packed` early; it then leaves no file.")
         .def("read_factors", read_factors,
              "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
         .def(

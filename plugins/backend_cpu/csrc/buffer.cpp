@@ -15,6 +15,13 @@ Buffer::Buffer(size_t bytes) {
     size_ = bytes;
 }
 
+Buffer::Buffer(int file, size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (data == MAP_FAILED) throw std::bad_alloc();
+    data_ = data;
+    size_ = bytes;
+}
+
 Buffer::~Buffer() {
     if (data_ != nullptr) munmap(data_, size_);
 }

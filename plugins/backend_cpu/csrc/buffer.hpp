@@ -13,6 +13,8 @@ class Buffer {
     Buffer() = default;
     // Throws std::bad_alloc where the memory cannot be had.
     explicit Buffer(size_t bytes);
+    // The first bytes of an open file, to be read alone; the system may drop their pages and read them again.
+    Buffer(int file, size_t bytes);
     ~Buffer();
     Buffer(Buffer&& other) noexcept { swap(other); }
     Buffer& operator=(Buffer&& other) noexcept {

@@ -25,12 +25,17 @@ struct IntegerFormat {
     bool has_book = false;
     int8_t book[16] = {};  // what codes stand for where they are no numbers
 
+    bool operator==(const IntegerFormat&) const = default;
+
     // Inputs that share a scale of the activations.
     constexpr int64_t activation_group() const { return coarse_size > 0 ? coarse_size : group_size; }
     constexpr bool two_levels() const { return coarse_size > 0; }
 };
 
 constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Names the layout in files: another number where the bytes of panels come to mean something else.
+constexpr char kPanelLayoutName[] = "llmd panels 1";
 
 // Packed weights: for each activation group a header of scales and then chunks of codes.
 struct PanelLayout {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+
 namespace llmd {
 
 namespace {
 
 constexpr int64_t kReadMultiple = 1024;  // of what `Kernels::read` reads
+constexpr int64_t kLineBytes = 64;
 
 int64_t num_bytes(const Matrix& matrix) {
     if (matrix.format == Format::kInteger) {
@@ -70,27 +72,60 @@ void Parts::add_vector(Format format, int64_t count, const void* data) {
     owned_.push_back(std::move(widened));
 }
 
-void Parts::add_integers(const IntegerMatrix& matrix) {
+void Parts::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
+    check_format(format);
+    matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
+    panel_bytes_ += pieces(num_bytes(matrices_.back()), kLineBytes) * kLineBytes;
+}
+
+void Parts::allocate_panels() {
+    panels_ = Buffer(static_cast<size_t>(panel_bytes_));
+    place_panels(panels_.as<uint8_t>());
+}
+
+void Parts::place_panels(uint8_t* panels) {
+    first_panel_ = panels;
+    for (Matrix& matrix : matrices_) {
+        if (matrix.format != Format::kInteger) continue;
+        matrix.data = panels;
+        panels += pieces(num_bytes(matrix), kLineBytes) * kLineBytes;
+    }
+}
+
+void Parts::pack(int64_t index, const IntegerMatrix& from) {
     struct Job {
         const Kernels& kernels;
         const IntegerMatrix& from;
         uint8_t* to;
     };
-    check_format(matrix.format);
-    check_scales(matrix, matrix.scales);
-    if (matrix.format.has_minimum) check_scales(matrix, matrix.minimums);
-    Matrix packed{Format::kInteger, matrix.rows, matrix.cols, matrix.format, nullptr};
-    Buffer panels(static_cast<size_t>(num_bytes(packed)));
-    packed.data = panels.as<void>();
-    Job job{kernels, matrix, panels.as<uint8_t>()};
+    const Matrix& place = matrix(index);
+    require(place.format == Format::kInteger && place.data != nullptr, "have a place");
+    require(place.rows == from.rows && place.cols == from.cols && place.integer == from.format,
+            "are of the shape and format that was told before");
+    check_scales(from, from.scales);
+    if (from.format.has_minimum) check_scales(from, from.minimums);
+    Job job{kernels, from, const_cast<uint8_t*>(static_cast<const uint8_t*>(place.data))};
     const auto pack = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         job.kernels.pack(job.from, job.to, worker);
     };
     pool.run(pack, &job);
-    matrices_.push_back(packed);
-    owned_.push_back(std::move(panels));
 }
+
+Packing Parts::packing() const { return {first_panel_, panel_bytes_, kPanelLayoutName}; }
+
+bool Parts::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
+
+bool Parts::map_packed(const std::string& path) {
+    Packing mapped = packing();
+    Buffer file = llmd::map_packed(path, mapped, pool);
+    if (mapped.data == nullptr) return false;
+    panels_ = std::move(file);
+    place_panels(mapped.data);
+    return true;
+}
+
+void Parts::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
 
 const Matrix& Parts::matrix(int64_t index) const {
     if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {

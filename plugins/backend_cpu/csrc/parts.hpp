@@ -2,10 +2,13 @@
 
 #pragma once
 
+#include <atomic>
+#include <string>
 #include <vector>
 
 #include "buffer.hpp"
 #include "kernels.hpp"
+#include "packed_file.hpp"
 #include "program.hpp"
 #include "thread_pool.hpp"
 
@@ -23,9 +26,22 @@ class Parts {
     void add_matrix(Format format, int64_t rows, int64_t cols, const void* data);
     // Widened to float32: vectors are small and read often.
     void add_vector(Format format, int64_t count, const void* data);
-    // Packed into panels by all threads of the pool. Throws std::invalid_argument for a format that panels
-    // cannot hold.
-    void add_integers(const IntegerMatrix& matrix);
+    // A matrix that will be packed into panels. Throws std::invalid_argument for a format that panels cannot
+    // hold.
+    void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format);
+
+    // Once all weights are added: the memory for panels, in one piece. Then each matrix is packed by all
+    // threads of the pool, or what was packed before is read from a file.
+    void allocate_panels();
+    void pack(int64_t index, const IntegerMatrix& matrix);
+    // False where no such file can be used: then every matrix is to be packed.
+    bool read_packed(const std::string& path);
+    // As `read_packed`, but the panels stay in the file, whose pages the system may drop; nothing is
+    // allocated before.
+    bool map_packed(const std::string& path);
+    // Keeps the panels in a file; `stop_writing` from another thread ends that early.
+    void write_packed(const std::string& path) const;
+    void stop_writing() { stopped_.store(true); }
 
     // Throws std::invalid_argument where the index names no weight.
     const Matrix& matrix(int64_t index) const;
@@ -41,9 +57,15 @@ class Parts {
 
   private:
     std::vector<Matrix> factors() const;
+    void place_panels(uint8_t* panels);
+    Packing packing() const;
 
     std::vector<Matrix> matrices_;
     std::vector<Buffer> owned_;
+    Buffer panels_;
+    int64_t panel_bytes_ = 0;
+    uint8_t* first_panel_ = nullptr;
+    std::atomic<bool> stopped_{false};
 };
 
 }  // namespace llmd

@@ -11,12 +11,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import ConfigError, Device, MemoryBudgetError, UnsupportedModelError
+from llmd.api import (
+    ConfigError,
+    Device,
+    MemoryBudgetError,
+    Program,
+    Progress,
+    TensorSource,
+    UnsupportedModelError,
+)
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loading, StageSpec
 from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.builtin.reference.device import ReferenceDevice
+from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.engine.loading import LoadedModel, check_stages, load_model, part_range
+from llmd.registry.packings import Packings
 from llmd.testing.plans import TinyModel
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.catalog import tiny_model
@@ -101,6 +110,33 @@ def test_progress_is_reported_for_each_stage(directory: Path) -> None:
         "layers 0-0 on reference",
         "layers 1-1 on reference",
     ]
+
+
+class PackingDevice(ReferenceDevice):
+    """Notes the file that it may keep weights in."""
+
+    packed: Path | None = None
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceParts:
+        self.packed = tensors.packed
+        return super().load(program, tensors, progress)
+
+
+def test_a_device_is_given_a_file_for_quantised_weights_alone(directory: Path, tmp_path: Path) -> None:
+    def file_of(**options: Any) -> Path | None:
+        device = PackingDevice()
+        message = Load(str(directory), slots=1, kv_dtype="f32", **options)
+        packings = Packings(tmp_path)
+        load_model(message, ARCHITECTURES, lambda _: device, lambda _: None, None, packings).close()
+        return device.packed
+
+    first = file_of(quant="q8", weight_cache=1 << 30)
+    assert first is not None
+    assert first.is_relative_to(tmp_path)
+    assert file_of(quant="q8", weight_cache=1 << 30, context_len=64) == first
+    assert file_of(quant="q4", weight_cache=1 << 30) not in {first, None}
+    assert file_of(weight_cache=1 << 30) is None
+    assert file_of(quant="q8") is None
 
 
 def test_the_kv_memory_bounds_the_pool(load: MakeModel) -> None:

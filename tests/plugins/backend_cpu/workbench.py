@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,9 @@ CONTEXT = 4096
 class Weights:
     """A `TensorSource` of given weights."""
 
-    def __init__(self, weights: Mapping[str, WeightData]) -> None:
+    def __init__(self, weights: Mapping[str, WeightData], packed: Path | None = None) -> None:
         self._weights = weights
+        self.packed = packed
 
     def read(self, weight: Weight) -> WeightData:
         return self._weights[weight.ref.name]
@@ -77,11 +79,11 @@ def _group_scales(
 ) -> GroupScales:
     groups = (num_rows, -(-row_len // form.row_group_size(row_len)))
     shape = (num_rows, -(-row_len // form.coarse_size)) if form.coarse_size else groups
-    dtype = np.float32 if form.name == "mxfp4" else np.float16
+    dtype = np.float32 if form.wide_scales else np.float16
     coarse, fine = np.ones(shape, dtype), np.ones(groups, np.uint8 if form.has_minimum else np.int8)
     if draw is not None:
         exponents = draw.integers(-12, 0, shape)
-        coarse = np.ldexp(1.0 if form.name == "mxfp4" else draw.uniform(1, 2, shape), exponents).astype(dtype)
+        coarse = np.ldexp(1.0 if form.wide_scales else draw.uniform(1, 2, shape), exponents).astype(dtype)
         coarse = -coarse if minimum else coarse
         least = 0 if form.has_minimum else -32
         fine = draw.integers(least, 64, groups).astype(fine.dtype)

@@ -24,7 +24,8 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     ``zero`` is subtracted from a code; ``has_minimum`` says that a number is added to every weight of a group.
     Where ``coarse_size`` is not 0, scales have two levels: a coarse one for so many inputs, times a fine one of ``fine_bits``
     for a group, and so have minimums. Rows are then whole multiples of ``coarse_size``.
-    Codes of a format with a ``book`` are places in it: 16 int8 values.
+    Codes of a format with a ``book`` are places in it: 16 int8 values. ``wide_scales`` are powers of two in float32, others
+    float16.
     """
 
     name: str
@@ -35,6 +36,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     coarse_size: int = 0
     fine_bits: int = 0
     book: tuple[int, ...] = ()
+    wide_scales: bool = False
 
     def row_group_size(self, row_len: int) -> int:
         """Inputs that share a scale in rows of this length; the last group of a row may be short."""
@@ -91,7 +93,7 @@ _GGUF = (
     IntegerFormat("q6_k", 6, 16, zero=32, coarse_size=256, fine_bits=8),
     IntegerFormat("iq4_nl", 4, 32, book=_NONLINEAR),
     IntegerFormat("iq4_xs", 4, 32, coarse_size=256, fine_bits=6, book=_NONLINEAR),
-    IntegerFormat("mxfp4", 4, 32, book=_E2M1),
+    IntegerFormat("mxfp4", 4, 32, book=_E2M1, wide_scales=True),
 )
 
 OWN_FORMATS: tuple[str, ...] = tuple(form.name for form in _OURS)

@@ -114,8 +114,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
 
     ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
     longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
-    checkpoint's formats. ``activations`` is how rows are held that weights in integer formats multiply. ``kv_memory`` is in bytes and bounds the KV pools, None for the default share;
-    ``kv_spool`` bounds what of the prefix cache is kept on disk while the model is unloaded, 0 for nothing. ``threads`` is
+    checkpoint's formats. ``activations`` is how rows are held that weights in integer formats multiply. ``kv_memory`` is in bytes
+    and bounds the KV pools, None for the default share; ``kv_spool`` bounds what of the prefix cache is kept on disk while the
+    model is unloaded, 0 for nothing; ``weight_cache`` what devices keep there of the weights of all models. ``threads`` is
     `DeviceOptions.threads`.
     """
 
@@ -131,6 +132,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     kv_memory: int | None = None
     kv_spool: int = 0
     threads: int | None = None
+    weight_cache: int = 0
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):

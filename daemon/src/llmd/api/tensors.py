@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -115,6 +116,15 @@ class WeightData(msgspec.Struct, frozen=True):
 
 class TensorSource(Protocol):
     """Where a device reads weights from while it loads. Thread-safe."""
+
+    @property
+    def packed(self) -> Path | None:
+        """A file for this device and the weights of its program alone, which may not be there yet.
+
+        What a device writes there, in whatever layout, it finds again when it loads the same weights, or it finds
+        nothing; what it cannot use it replaces. None: nothing is kept.
+        """
+        ...
 
     def read(self, weight: Weight) -> WeightData:
         """Return the weight in ``weight.format``, quantising on the way where the checkpoint is plain.

@@ -59,6 +59,9 @@ ENGINE = (
     click.option(
         "--kv-spool", metavar="SIZE", help="Disk for cached prompts of a model that is unloaded; 0 for none."
     ),
+    click.option(
+        "--weight-cache", metavar="SIZE", help="Disk for weights as devices lay them out; 0 for none."
+    ),
 )
 HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")
 SERVER = (

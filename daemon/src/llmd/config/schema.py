@@ -72,7 +72,8 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How models are loaded and run.
 
     ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
-    the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing.
+    the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing;
+    ``weight_cache`` what the weights of all models may take there as devices lay them out.
     ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt tokens a step
     carries at most. ``activations`` is how rows are held that quantised weights multiply: rounded to int8, or as they are. ``threads`` is how many threads compute on this machine's processors, None for what the device finds best.
     """
@@ -88,6 +89,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     kv_memory: ByteSize | None = None
     kv_spool: ByteSize = 1 << 30
+    weight_cache: ByteSize = 16 << 30
 
 
 class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):

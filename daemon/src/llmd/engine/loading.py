@@ -13,7 +13,7 @@ import msgspec
 from llmd.api.checks import missing_activations, missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
-from llmd.api.integer_formats import OWN_FORMATS
+from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
@@ -23,13 +23,14 @@ from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
+from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
-from llmd.engine.kv_fingerprint import kv_fingerprint
 from llmd.engine.kv_spool import KVSpool
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
+from llmd.registry.packings import Packings
 from llmd.registry.spools import SpoolHeader, Spools
 
 SCORED_ROWS = 16
@@ -83,8 +84,10 @@ def load_model(
     open_device: OpenDevice,
     report: ReportProgress,
     spools: Spools | None = None,
+    packings: Packings | None = None,
 ) -> LoadedModel:
-    """Load a model, with what ``spools`` has of its prefix cache. ``open_device`` takes ``auto`` or a device's name.
+    """Load a model, with what ``spools`` has of its prefix cache and ``packings`` of its weights. ``open_device`` takes
+    ``auto`` or a device's name.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -95,7 +98,7 @@ def load_model(
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
         _check_context(model.plan)
-        placed = _place(load, model, open_device, report, stack)
+        placed = _place(load, model, open_device, report, packings, stack)
         build = _generating if model.embedding is None else _embedding
         runner, budget, chain = build(load, model, placed, stack)
         spool = _take_spool(load, model, placed, runner, chain, spools)
@@ -209,7 +212,12 @@ def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
 
 
 def _place(
-    load: Load, model: OpenModel, open_device: OpenDevice, report: ReportProgress, stack: ExitStack
+    load: Load,
+    model: OpenModel,
+    open_device: OpenDevice,
+    report: ReportProgress,
+    packings: Packings | None,
+    stack: ExitStack,
 ) -> list[_Placed]:
     specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
     check_stages(specs, model.plan.num_layers)
@@ -219,15 +227,26 @@ def _place(
             devices[spec.device] = open_device(spec.device)
             stack.callback(devices[spec.device].close)
     programs = [_lower(load, model, devices[spec.device], spec) for spec in specs]
-    source = CheckpointSource(model.checkpoint)
     placed = []
     for spec, program in zip(specs, programs, strict=True):
         device = devices[spec.device]
         phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
+        source = CheckpointSource(model.checkpoint, _packing(load, model, device, program, packings))
         parts = device.load(program, source, partial(_report_progress, report, phase))
         stack.callback(parts.close)
         placed.append(_Placed(spec, device, program, parts))
     return placed
+
+
+def _packing(
+    load: Load, model: OpenModel, device: Device, program: Program, packings: Packings | None
+) -> Path | None:
+    """Where the device may keep the program's weights as it packs them: those in integer formats, which take time to make."""
+    num_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format in INTEGER_FORMATS)
+    if packings is None or not num_bytes:
+        return None
+    fingerprint = packing_fingerprint(model.directory, device.info.name, program)
+    return packings.open(model.directory, fingerprint, num_bytes, load.weight_cache)
 
 
 def _report_progress(report: ReportProgress, phase: str, done: int, total: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +21,9 @@ from llmd.models.plan_check import find_tensor
 class CheckpointSource:
     """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing between calls."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, packed: Path | None = None) -> None:
         self._checkpoint = checkpoint
+        self.packed = packed
 
     def read(self, weight: Weight) -> WeightData:
         """The weight: mapped where its stored format is asked for, plain and aligned; else decoded, converted or quantised.

@@ -17,6 +17,8 @@ class RandomSource:
     Vectors lie around 1, matrices have a spread of ``2 * in ** -0.5``.
     """
 
+    packed = None
+
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 

@@ -57,7 +57,7 @@ GroupScales read_scales(const CaseFile& file, const std::string& name) {
     return scales;
 }
 
-void add_integers(const CaseFile& file, const std::string& under, Parts& parts) {
+IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     const Array& codes = file.at(under + "codes");
     const std::vector<int64_t> numbers = file.at(under + "integers").int64s();
     const GroupScales scales = read_scales(file, under + "scales");
@@ -67,26 +67,30 @@ void add_integers(const CaseFile& file, const std::string& under, Parts& parts) 
     format.bf16_scales = scales.wide;
     format.has_book = numbers.size() > 4;
     std::copy(numbers.begin() + 4, numbers.end(), format.book);
-    parts.add_integers({codes.shape[0], codes.shape[1], format, codes.data, scales, minimums});
+    return {codes.shape[0], codes.shape[1], format, codes.data, scales, minimums};
 }
 
 void add_weights(const CaseFile& file, Parts& parts) {
     const std::pair<const char*, Format> formats[] = {
         {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
-    for (int i = 0;; ++i) {
+    std::map<int64_t, IntegerMatrix> integers;
+    for (int64_t i = 0;; ++i) {
         const std::string under = "weights/" + std::to_string(i) + "/";
         const auto* found = std::find_if(std::begin(formats), std::end(formats),
                                          [&](const auto& format) { return file.has(under + format.first); });
-        if (found == std::end(formats)) return;
+        if (found == std::end(formats)) break;
         const Array& data = file.at(under + found->first);
         if (found->second == Format::kInteger) {
-            add_integers(file, under, parts);
+            const IntegerMatrix& matrix = integers[i] = read_integers(file, under);
+            parts.add_integers(matrix.rows, matrix.cols, matrix.format);
         } else if (data.shape.size() == 1) {
             parts.add_vector(found->second, data.count(), data.data);
         } else {
             parts.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
         }
     }
+    parts.allocate_panels();
+    for (const auto& [index, matrix] : integers) parts.pack(index, matrix);
 }
 
 StageLimits read_limits(const Array& array) {

@@ -43,8 +43,30 @@ class Parts:
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Widen a vector to float32."""
 
-    def add_integers(self, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, group_size: int, coarse_size: int, bits: int, zero: int, book: Sequence[int]) -> None:
-        """Pack a matrix of integer codes into panels."""
+    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int]) -> None:
+        """
+        Add a matrix of integer codes, which is packed or read once all weights are added.
+        """
+
+    def allocate_panels(self) -> None:
+        """Make room for all integer matrices."""
+
+    def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None) -> None:
+        """Pack a matrix of integer codes into its panels."""
+
+    def read_packed(self, path: str) -> bool:
+        """Fill all panels from a file; whether it could be used."""
+
+    def map_packed(self, path: str) -> bool:
+        """
+        Use the panels of a file where they lie, with no room made for them; whether it could be used.
+        """
+
+    def write_packed(self, path: str) -> None:
+        """Keep all panels in a file, unless `stop_writing` is called meanwhile."""
+
+    def stop_writing(self) -> None:
+        """End `write_packed` early; it then leaves no file."""
 
     def read_factors(self) -> int:
         """

@@ -41,6 +41,8 @@ def wanted_bytes(cache: int, available: int) -> int:
 class _Source:
     """A `TensorSource` of one weight."""
 
+    packed = None
+
     def __init__(self, weights: Float32) -> None:
         self._weights = weights
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from llmd.api import (
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
+from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.stage import CpuStage
 
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
@@ -32,31 +33,75 @@ _CHUNK_INPUTS = 32
 
 
 def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
-    """Read every weight. Raises `MemoryBudgetError` before anything is read where packed weights cannot fit."""
-    sizes = [_num_bytes(weight) for weight in program.weights]
-    packed = sum(
-        n for n, weight in zip(sizes, program.weights, strict=True) if weight.format in INTEGER_FORMATS
-    )
-    if packed > available_bytes():
-        raise MemoryBudgetError(
-            f"packed weights of {packed} bytes do not fit the {available_bytes()} bytes that are free",
-            hint="serve a smaller model, or move layers to another device with --split",
-        )
+    """Read every weight; what was packed at an earlier load comes from its file, which else is written while steps run.
+
+    Raises:
+        MemoryBudgetError: packed weights do not fit. None has been packed.
+    """
     native = _make_native(device, program)
-    done = 0
-    for size, weight in zip(sizes, program.weights, strict=True):
-        _add(native, tensors.read(weight))
-        done += size
-        progress(done, sum(sizes))
+    loading = _Loading(program, tensors, native, progress)
+    loading.add()
+    path = None if tensors.packed is None else str(tensors.packed)
+    if loading.packed_bytes > available_bytes():
+        if path is None or not native.map_packed(path):
+            raise MemoryBudgetError(
+                f"packed weights of {loading.packed_bytes} bytes do not fit the {available_bytes()} bytes that are free",
+                hint="serve a smaller model, or move layers to another device with --split",
+            )
+        return CpuParts(program, native)
+    native.allocate_panels()
+    if path is None or not loading.packed_bytes:
+        loading.pack()
+    elif not native.read_packed(path):
+        loading.pack()
+        return CpuParts(program, native, PackedWriter(native, path))
     return CpuParts(program, native)
+
+
+class _Loading:
+    """Weights on their way from a source to native parts, in the order of the program."""
+
+    def __init__(
+        self, program: Program, tensors: TensorSource, native: _ext.Parts, progress: Progress
+    ) -> None:
+        self._weights = program.weights
+        self._tensors = tensors
+        self._native = native
+        self._progress = progress
+        self._done = 0
+        self._sizes = [_num_bytes(weight) for weight in self._weights]
+        self.packed_bytes = sum(self._sizes[index] for index in self._integers())
+
+    def add(self) -> None:
+        """Tell of every weight; plain ones are then in their place."""
+        for size, weight in zip(self._sizes, self._weights, strict=True):
+            if weight.format in INTEGER_FORMATS:
+                _add_integers(self._native, weight)
+            else:
+                _add_plain(self._native, self._tensors.read(weight))
+                self._advance(size)
+
+    def pack(self) -> None:
+        """Read and pack what is quantised."""
+        for index in self._integers():
+            _pack(self._native, index, self._tensors.read(self._weights[index]))
+            self._advance(self._sizes[index])
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        self._progress(self._done, sum(self._sizes))
+
+    def _integers(self) -> Iterator[int]:
+        return (index for index, weight in enumerate(self._weights) if weight.format in INTEGER_FORMATS)
 
 
 class CpuParts:
     """See `llmd.api.LoadedParts`."""
 
-    def __init__(self, program: Program, native: _ext.Parts) -> None:
+    def __init__(self, program: Program, native: _ext.Parts, writer: PackedWriter | None = None) -> None:
         self._program = program
         self._native: _ext.Parts | None = native
+        self.writer = writer
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return self._loaded().kv_block_bytes(group, kv_dtype)
@@ -84,6 +129,8 @@ class CpuParts:
         return self._loaded().read_factors()
 
     def close(self) -> None:
+        if self.writer is not None:
+            self.writer.stop()
         self._native = None
 
     def _loaded(self) -> _ext.Parts:
@@ -109,11 +156,8 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
     )
 
 
-def _add(native: _ext.Parts, data: WeightData) -> None:
-    """Hand a weight over: packed, widened, or read where it lies."""
-    if data.scales is not None:
-        _add_integers(native, data, data.scales, INTEGER_FORMATS[data.format])
-        return
+def _add_plain(native: _ext.Parts, data: WeightData) -> None:
+    """Hand a weight over: widened, or read where it lies."""
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":
         add(data.format, data.data.view(np.float32))
@@ -121,20 +165,35 @@ def _add(native: _ext.Parts, data: WeightData) -> None:
         add(data.format, data.data.view(np.uint16))
 
 
-def _add_integers(native: _ext.Parts, data: WeightData, scales: GroupScales, integers: IntegerFormat) -> None:
-    minimums = data.minimums
+def _add_integers(native: _ext.Parts, weight: Weight) -> None:
+    """Say what a quantised weight is like."""
+    integers = INTEGER_FORMATS[weight.format]
+    rows, cols = weight.ref.view_shape
     native.add_integers(
-        data.data.view(np.uint8),
-        _bits(scales.coarse),
-        _fine(scales),
-        None if minimums is None else _bits(minimums.coarse),
-        None if minimums is None else _fine(minimums),
+        rows,
+        cols,
         # One scale for a row is the same scale for each of its activation groups.
-        group_size=data.group_size if integers.group_size else integers.activation_group(data.data.shape[1]),
+        group_size=integers.row_group_size(cols) if integers.group_size else integers.activation_group(cols),
         coarse_size=integers.coarse_size,
         bits=integers.bits,
         zero=integers.zero,
+        has_minimum=integers.has_minimum,
+        wide_scales=integers.wide_scales,
         book=list(integers.book),
+    )
+
+
+def _pack(native: _ext.Parts, index: int, data: WeightData) -> None:
+    """Hand a quantised weight over."""
+    assert data.scales is not None, "integer weights have scales"
+    minimums = data.minimums
+    native.pack(
+        index,
+        data.data.view(np.uint8),
+        _bits(data.scales.coarse),
+        _fine(data.scales),
+        None if minimums is None else _bits(minimums.coarse),
+        None if minimums is None else _fine(minimums),
     )
 
 

@@ -29,6 +29,8 @@ VALUES = np.array([[1, 0], [0, 2], [3, 3]], np.float32)
 
 
 class OneTensor:
+    packed = None
+
     def read(self, weight: Weight) -> WeightData:
         return WeightData("f32", VALUES)
 

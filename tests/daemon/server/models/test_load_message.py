@@ -23,6 +23,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         kv_memory=5,
         kv_spool=6,
         threads=2,
+        weight_cache=7,
     )
     assert load_message(Path("/m"), config) == Load(
         directory="/m",
@@ -37,6 +38,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
         kv_memory=5,
         kv_spool=6,
         threads=2,
+        weight_cache=7,
     )
 
 

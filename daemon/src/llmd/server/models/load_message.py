@@ -31,6 +31,7 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         kv_memory=config.kv_memory,
         kv_spool=config.kv_spool,
         threads=config.threads,
+        weight_cache=config.weight_cache,
     )
 
 

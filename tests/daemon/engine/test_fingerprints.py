@@ -4,7 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.engine.kv_fingerprint import kv_fingerprint
+from llmd.api import Format, ModelPlan, Program
+from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 
@@ -35,3 +36,23 @@ def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None
     (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
     others.append(kv_fingerprint(tmp_path, "f16", stages))
     assert len({first, *others}) == 6
+
+
+def lowered(plan: ModelPlan, linear: Format) -> Program:
+    return lower(plan, 0, len(plan.parts), format_of=lambda kind, _ref: linear if kind == "linear" else "f32")
+
+
+def test_packed_weights_depend_on_files_device_and_formats_but_on_no_setting_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    plan = TinyModel().plan()
+    program, quantised = (lowered(plan, linear) for linear in ("f32", "q8"))
+    shorter = msgspec.structs.replace(quantised, context_len=program.context_len - 1)
+    first = packing_fingerprint(tmp_path, "cpu", quantised)
+    assert packing_fingerprint(tmp_path, "cpu", shorter) == first
+    others = [
+        packing_fingerprint(tmp_path, "other", quantised),
+        packing_fingerprint(tmp_path, "cpu", program),
+    ]
+    (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
+    others.append(packing_fingerprint(tmp_path, "cpu", quantised))
+    assert len({first, *others}) == 4

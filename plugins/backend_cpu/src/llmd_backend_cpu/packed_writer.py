@@ -1,0 +1,34 @@
+"""Keeping packed weights on disk, beside the steps that use them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from llmd_backend_cpu import _ext
+
+log = logging.getLogger(__name__)
+
+
+class PackedWriter:
+    """A thread that writes the panels of parts to a file and ends with it. A disk that does not take them is only logged."""
+
+    def __init__(self, native: _ext.Parts, path: str) -> None:
+        self._native = native
+        self._thread = threading.Thread(target=self._write, args=(path,), name="packed-writer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the writing, if it still goes on: then no file is left."""
+        self._native.stop_writing()
+        self.wait()
+
+    def wait(self) -> None:
+        """Return once the file is there, or given up."""
+        self._thread.join()
+
+    def _write(self, path: str) -> None:
+        try:
+            self._native.write_packed(path)
+        except (OSError, RuntimeError) as error:
+            log.warning("packed_weights_not_kept reason=%s", error)

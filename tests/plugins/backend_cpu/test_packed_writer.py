@@ -1,0 +1,169 @@
+"""Packed weights on disk: what was packed once is read at the next load, and whatever is wrong with it is packed anew."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api import INTEGER_FORMATS, Program, StageLimits, Weight, WeightData
+from llmd.api.messages import Load
+from llmd.builtin.architectures.plugin import llmd_architectures
+from llmd.engine.loading import load_model
+from llmd.models.weight_source import CheckpointSource
+from llmd.registry.packings import Packings
+from llmd_backend_cpu import _ext, parts
+from llmd_backend_cpu.device import CpuDevice
+from llmd_backend_cpu.parts import CpuParts
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.catalog import tiny_model
+from tests.plugins.backend_cpu.workbench import (
+    Weights,
+    linear,
+    middle_program,
+    random_integers,
+    random_rows,
+    run_rows,
+)
+
+WIDTH = 512
+HEADER_BYTES = 4096
+
+
+def program(fmt: str) -> Program:
+    return middle_program([linear(WIDTH)], WIDTH, {"w": fmt}, None)
+
+
+def load(device: CpuDevice, fmt: str, weight: WeightData | None, packed: Path) -> CpuParts:
+    weights = {} if weight is None else {"w": weight}
+    return device.load(program(fmt), Weights(weights, packed), lambda _done, _total: None)
+
+
+def keep(device: CpuDevice, fmt: str, packed: Path) -> WeightData:
+    """Loads a weight, and waits until it is on disk."""
+    weight = random_integers(fmt, WIDTH, WIDTH)
+    loaded = load(device, fmt, weight, packed)
+    assert loaded.writer is not None
+    loaded.writer.wait()
+    loaded.close()
+    return weight
+
+
+def product(device: CpuDevice, loaded: CpuParts) -> np.ndarray:
+    stage = loaded.stage({}, StageLimits(4, 1, 1))
+    try:
+        return run_rows(stage, random_rows(2, WIDTH))
+    finally:
+        stage.close()
+
+
+@pytest.mark.parametrize("fmt", INTEGER_FORMATS)
+def test_what_was_packed_is_read_back_bit_for_bit(device: CpuDevice, tmp_path: Path, fmt: str) -> None:
+    weight = keep(device, fmt, tmp_path / "packed")
+    expected = product(device, load(device, fmt, weight, tmp_path / "elsewhere"))
+    again = load(device, fmt, None, tmp_path / "packed")  # there is no weight to read
+    np.testing.assert_array_equal(product(device, again), expected)
+
+
+def test_a_model_that_was_loaded_once_is_read_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = tiny_model("tinyllama")
+    directory = write_checkpoint(case, tmp_path / "model")
+    architectures = {name: one for one in llmd_architectures() for name in one.names}
+    message = Load(str(directory), slots=1, quant="q4", kv_dtype="f32", weight_cache=1 << 30)
+
+    def logits() -> np.ndarray:
+        model = load_model(
+            message, architectures, lambda _: CpuDevice(), lambda _: None, None, Packings(tmp_path)
+        )
+        try:
+            while not [*tmp_path.glob("packed/*/*.packed")]:
+                time.sleep(0.01)
+            return model.core.forward(np.array(case.prompt, np.int32))
+        finally:
+            model.close()
+
+    expected = logits()
+    read = CheckpointSource.read
+    formats: list[str] = []
+
+    def noting(source: CheckpointSource, weight: Weight) -> WeightData:
+        formats.append(weight.format)
+        return read(source, weight)
+
+    monkeypatch.setattr(CheckpointSource, "read", noting)
+    np.testing.assert_array_equal(logits(), expected)
+    assert formats
+    assert not set(formats) & set(INTEGER_FORMATS)
+
+
+def test_a_file_of_one_instruction_set_serves_every_other(tmp_path: Path) -> None:
+    weight = keep(CpuDevice(_ext.available_isas()[0]), "q4", tmp_path / "packed")
+    for isa in _ext.available_isas():
+        device = CpuDevice(isa)
+        expected = product(device, load(device, "q4", weight, tmp_path / isa))
+        np.testing.assert_array_equal(
+            product(device, load(device, "q4", None, tmp_path / "packed")), expected
+        )
+
+
+@pytest.mark.parametrize("place", [0, 9, 20, HEADER_BYTES, HEADER_BYTES + 70_001, -1])
+def test_a_flipped_bit_is_never_trusted(device: CpuDevice, tmp_path: Path, place: int) -> None:
+    packed = tmp_path / "packed"
+    weight = keep(device, "q4", packed)
+    expected = product(device, load(device, "q4", None, packed))
+    contents = bytearray(packed.read_bytes())
+    contents[place] ^= 4
+    packed.write_bytes(contents)
+    loaded = load(device, "q4", weight, packed)
+    np.testing.assert_array_equal(product(device, loaded), expected)
+    assert loaded.writer is not None
+    loaded.writer.wait()
+    assert packed.read_bytes() != contents
+
+
+@pytest.mark.parametrize("length", [0, 100, HEADER_BYTES, HEADER_BYTES + 1000])
+def test_a_file_that_was_cut_is_never_trusted(device: CpuDevice, tmp_path: Path, length: int) -> None:
+    packed = tmp_path / "packed"
+    keep(device, "q4", packed)
+    packed.write_bytes(packed.read_bytes()[:length])
+    with pytest.raises(KeyError):  # it asks for the weight, which is not there
+        load(device, "q4", None, packed)
+
+
+def test_pages_that_a_disk_lost_are_never_trusted(device: CpuDevice, tmp_path: Path) -> None:
+    packed = tmp_path / "packed"
+    keep(device, "q4", packed)
+    contents = packed.read_bytes()
+    packed.write_bytes(contents[:HEADER_BYTES] + bytes(len(contents) - HEADER_BYTES))
+    with pytest.raises(KeyError):
+        load(device, "q4", None, packed)
+
+
+def test_a_disk_that_does_not_take_it_is_only_logged(
+    device: CpuDevice, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    packed = tmp_path / "not there" / "packed"
+    weight = keep(device, "q4", packed)
+    assert "packed_weights_not_kept" in caplog.text
+    assert load(device, "q4", weight, packed).writer is not None
+
+
+def test_closing_ends_the_writing(device: CpuDevice, tmp_path: Path) -> None:
+    loaded = load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed")
+    loaded.close()
+    assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # whole, or not at all
+
+
+def test_where_memory_is_short_the_file_itself_is_used(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = keep(device, "q4", tmp_path / "packed")
+    expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere"))
+    monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
+    mapped = load(device, "q4", None, tmp_path / "packed")
+    monkeypatch.undo()
+    np.testing.assert_array_equal(product(device, mapped), expected)
