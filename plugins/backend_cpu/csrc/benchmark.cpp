@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kCols = 2048;
 constexpr IntegerFormat kQ8{8, 128, 64};
-constexpr IntegerFormat kQ4{4, 0, 64, 0, true};
+constexpr IntegerFormat kQ4{4, 0, 32, 256, true};
 constexpr int64_t kSliceBytes = int64_t{16} << 20;
 constexpr int64_t kPrefillRows = 256;
 constexpr int64_t kPrefillOutputs = 2048;
@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-constexpr InputLayout kInputs{kCols, kQ8.activation_group()};  // q4 has the same groups
+constexpr InputLayout kInputs{kCols, kQ8.activation_group()};  // q4 has fewer groups
 
 struct Bench {
     ThreadPool& pool;
@@ -99,8 +99,8 @@ struct Bench {
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
             if (job.target.weight.format == Format::kInteger) {
-                job.kernels.quantize(
-                    {job.args.x, job.args.rows, kCols, kInputs.group_size, job.args.quantized}, worker);
+                const int64_t group = job.target.weight.integer.activation_group();
+                job.kernels.quantize({job.args.x, job.args.rows, kCols, group, job.args.quantized}, worker);
                 worker.barrier();
             }
             job.kernels.linear(job.args, worker);
