@@ -36,6 +36,8 @@ SETTINGS = {
 }
 CLIENTS = 64
 EVERY_S, LEAST_LOOKS = 5.0, 60
+FEWEST_LOOKS = 9
+"""What a trend over the last two thirds can be told from."""
 FILLED = 1300
 """Requests before the soak, so that 1000 responses are kept, which is as many as the daemon keeps."""
 SETTLE_S = 120.0
@@ -87,15 +89,18 @@ def soak(home: Home, plan: Plan) -> Soaked:
 
 
 async def load(target: Target, front_pid: int, clients: Clients, plan: Plan) -> list[Sample]:
-    """Run the clients, and look again and again meanwhile."""
-    began, samples = time.monotonic(), []
+    """Run the clients, and look again and again meanwhile: on a busy machine for longer, until that was often enough."""
+    began, samples = time.monotonic(), list[Sample]()
 
     def seconds() -> float:
         return time.monotonic() - began
 
+    def over() -> bool:
+        return seconds() > plan.seconds and len(samples) >= FEWEST_LOOKS
+
     async with asyncio.TaskGroup() as group:
-        group.create_task(clients.run(plan.clients, lambda: seconds() > plan.seconds), name="clients")
-        while seconds() < plan.seconds:
+        group.create_task(clients.run(plan.clients, over), name="clients")
+        while not over():
             await asyncio.sleep(plan.every_s)
             samples.append(await asyncio.to_thread(sample, target, front_pid, seconds()))
     return samples
