@@ -14,6 +14,7 @@ from llmd.api.messages import Load, SamplingParams, StopParams, Submit
 from llmd.engine.composition import make_host
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel, load_model
+from llmd.registry.packings import Packings
 from llmd_backend_cpu.device import CpuDevice
 
 
@@ -39,11 +40,12 @@ def load(settings: Settings) -> LoadedModel:
         slots=settings.slots,
         quant=settings.quant,
         kv_memory=settings.kv_memory,
+        weight_cache=1 << 40,
     )
-    architectures = make_host(Path(settings.cache)).architectures()
-    return load_model(
-        message, architectures, lambda _: CpuDevice(settings.isa, settings.threads), lambda _: None
-    )
+    cache = Path(settings.cache)
+    architectures = make_host(cache).architectures()
+    device = CpuDevice(settings.isa, settings.threads)
+    return load_model(message, architectures, lambda _: device, lambda _: None, packings=Packings(cache))
 
 
 class Sequences:

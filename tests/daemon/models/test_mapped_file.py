@@ -38,3 +38,26 @@ def test_a_file_is_closed_where_opening_it_fails(path: Path) -> None:
     with pytest.raises(KeyError), opening(path) as file:
         raise KeyError
     assert file.closed
+
+
+def test_what_was_read_can_be_given_back_and_read_again(tmp_path: Path) -> None:
+    (tmp_path / "weights").write_bytes(bytes(range(256)) * 4096)
+    file = (tmp_path / "weights").open("rb")
+    mapped = MappedFile(tmp_path / "weights", file, mapper=map_file)
+    array = mapped.array(np.dtype("u1"), (4096, 256), 0, tensor="t")
+    total = int(array.sum(dtype=np.int64))
+    assert resident_kib(tmp_path / "weights") >= 1024
+    mapped.release()
+    assert resident_kib(tmp_path / "weights") == 0
+    assert int(array.sum(dtype=np.int64)) == total
+    mapped.close()
+
+
+def resident_kib(path: Path) -> int:
+    """What the maps of a file take in this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    return sum(
+        int(next(line for line in lines if line.startswith("Rss:")).split()[1])
+        for of in lines
+        if of.endswith(str(path))
+    )

@@ -235,6 +235,7 @@ def _place(
         parts = device.load(program, source, partial(_report_progress, report, phase))
         stack.callback(parts.close)
         placed.append(_Placed(spec, device, program, parts))
+    model.checkpoint.release()
     return placed
 
 

@@ -71,6 +71,8 @@ class WeightFile(Protocol):
 
     def view(self, name: str) -> NDArray[np.generic]: ...
 
+    def release(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -122,6 +124,11 @@ class Checkpoint:
         if name not in self._owners:
             raise CheckpointError("there is no such tensor", file=str(self.file), tensor=name, hint=DAMAGED)
         return self._owners[name].view(name)
+
+    def release(self) -> None:
+        """Give the memory back that what was read of its files takes; views stay what they are."""
+        for file in self._files.values():
+            file.release()
 
     def close(self) -> None:
         _close(self._files.values())

@@ -46,6 +46,10 @@ class MappedFile:
             return np.empty(shape, dtype)
         return np.frombuffer(self._map, dtype, count=count, offset=begin).reshape(shape)
 
+    def release(self) -> None:
+        """Give the memory back that its pages take in this process; whoever touches one again gets it from the file."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
     def close(self) -> None:
         self._file.close()
         with contextlib.suppress(BufferError):  # arrays still refer to the map; the last one ends it

@@ -53,6 +53,10 @@ class SafetensorsFile:
         dtype = np.dtype(NUMPY_DTYPES[entry.dtype])
         return self._mapped.array(dtype, entry.shape, self.header.data_start + entry.begin, tensor=name)
 
+    def release(self) -> None:
+        """See `MappedFile.release`."""
+        self._mapped.release()
+
     def close(self) -> None:
         self._mapped.close()
 

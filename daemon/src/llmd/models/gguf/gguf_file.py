@@ -61,6 +61,10 @@ class GgufFile:
         dtype = np.dtype(NUMPY_DTYPES.get(tensor.type.name, "u1"))
         return self._mapped.array(dtype, tensor.stored_shape, tensor.begin, tensor=name)
 
+    def release(self) -> None:
+        """See `MappedFile.release`."""
+        self._mapped.release()
+
     def close(self) -> None:
         self._mapped.close()
 

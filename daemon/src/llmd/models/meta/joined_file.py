@@ -48,6 +48,11 @@ class JoinedFile:
             return self._files[0].view(name)
         return np.concatenate([file.view(name) for file in self._files], axis)
 
+    def release(self) -> None:
+        """See `MappedFile.release`."""
+        for file in self._files:
+            file.release()
+
     def close(self) -> None:
         for file in self._files:
             file.close()
