@@ -5,6 +5,10 @@
 
 #include <cstdint>
 
+// Units for different instruction sets share these functions: inlined always, or the linker would keep the
+// copy of one.
+#define LLMD_SHARED [[gnu::always_inline]] inline
+
 namespace llmd {
 
 constexpr int64_t kPanelRows = 16;         // output rows in a panel of integer weights
@@ -28,11 +32,13 @@ struct IntegerFormat {
     bool operator==(const IntegerFormat&) const = default;
 
     // Inputs that share a scale of the activations.
-    constexpr int64_t activation_group() const { return coarse_size > 0 ? coarse_size : group_size; }
-    constexpr bool two_levels() const { return coarse_size > 0; }
+    LLMD_SHARED constexpr int64_t activation_group() const {
+        return coarse_size > 0 ? coarse_size : group_size;
+    }
+    LLMD_SHARED constexpr bool two_levels() const { return coarse_size > 0; }
 };
 
-constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
+LLMD_SHARED constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 // Names the layout in files: another number where the bytes of panels come to mean something else.
 constexpr char kPanelLayoutName[] = "llmd panels 1";
@@ -42,22 +48,28 @@ struct PanelLayout {
     int64_t cols;
     IntegerFormat format;
 
-    constexpr int64_t activation_groups() const { return pieces(cols, format.activation_group()); }
-    constexpr int64_t chunks(int64_t a) const {
+    LLMD_SHARED constexpr int64_t activation_groups() const {
+        return pieces(cols, format.activation_group());
+    }
+    LLMD_SHARED constexpr int64_t chunks(int64_t a) const {
         const int64_t left = cols - a * format.activation_group();
         return pieces(left < format.activation_group() ? left : format.activation_group(), kChunkInputs);
     }
     // Weight groups in an activation group, padding of its last chunk included.
-    constexpr int64_t groups(int64_t a) const { return pieces(chunks(a) * kChunkInputs, format.group_size); }
-    constexpr int64_t coarse_bytes() const { return 2 * kPanelRows * (format.has_minimum ? 2 : 1); }
-    constexpr int64_t fine_bytes(int64_t a) const {
+    LLMD_SHARED constexpr int64_t groups(int64_t a) const {
+        return pieces(chunks(a) * kChunkInputs, format.group_size);
+    }
+    LLMD_SHARED constexpr int64_t coarse_bytes() const {
+        return 2 * kPanelRows * (format.has_minimum ? 2 : 1);
+    }
+    LLMD_SHARED constexpr int64_t fine_bytes(int64_t a) const {
         return format.two_levels() ? groups(a) * kPanelRows * (format.has_minimum ? 2 : 1) : 0;
     }
-    constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
-    constexpr int64_t group_bytes(int64_t a) const {
+    LLMD_SHARED constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
+    LLMD_SHARED constexpr int64_t group_bytes(int64_t a) const {
         return coarse_bytes() + fine_bytes(a) + chunks(a) * chunk_bytes();
     }
-    constexpr int64_t panel_bytes() const {
+    LLMD_SHARED constexpr int64_t panel_bytes() const {
         const int64_t last = activation_groups() - 1;
         return last < 0 ? 0 : last * group_bytes(0) + group_bytes(last);
     }
@@ -68,10 +80,10 @@ struct InputLayout {
     int64_t cols;
     int64_t group_size;
 
-    constexpr int64_t groups() const { return pieces(cols, group_size); }
-    constexpr int64_t lines() const { return pieces(cols, kLineInputs); }
-    constexpr int64_t values() const { return lines() * kLineInputs; }
-    constexpr int64_t running() const { return lines() * (kLineInputs / kUnitInputs) + 1; }
+    LLMD_SHARED constexpr int64_t groups() const { return pieces(cols, group_size); }
+    LLMD_SHARED constexpr int64_t lines() const { return pieces(cols, kLineInputs); }
+    LLMD_SHARED constexpr int64_t values() const { return lines() * kLineInputs; }
+    LLMD_SHARED constexpr int64_t running() const { return lines() * (kLineInputs / kUnitInputs) + 1; }
 };
 
 }  // namespace llmd
