@@ -48,7 +48,7 @@ def test_logits_are_near_those_of_the_dequantised_model(
         with engine(case, checkpoint(case), architectures, open_device, device=device, quant="q8") as core:
             quantised[device] = core.forward(ids)
     with monkeypatch.context() as patch:
-        patch.setattr(loading, "CheckpointSource", lambda opened: Dequantized(CheckpointSource(opened)))
+        patch.setattr(loading, "CheckpointSource", lambda *opened: Dequantized(CheckpointSource(*opened)))
         with engine(
             case, checkpoint(case), architectures, open_device, device="reference", quant="q8"
         ) as core:
