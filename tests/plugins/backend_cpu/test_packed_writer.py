@@ -14,7 +14,7 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import load_model
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packings import Packings
-from llmd_backend_cpu import _ext, parts
+from llmd_backend_cpu import _ext, packed_writer, parts
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.parts import CpuParts
 from tests.golden.checkpoint import write_checkpoint
@@ -152,9 +152,16 @@ def test_a_disk_that_does_not_take_it_is_only_logged(
     assert load(device, "q4", weight, packed).writer is not None
 
 
-def test_closing_ends_the_writing(device: CpuDevice, tmp_path: Path) -> None:
-    loaded = load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed")
-    loaded.close()
+def test_closing_lets_the_writing_end(device: CpuDevice, tmp_path: Path) -> None:
+    load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed").close()
+    load(device, "q8", None, tmp_path / "packed").close()
+
+
+def test_closing_ends_a_writing_that_takes_too_long(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_writer, "_LONGEST_END_S", 0.0)
+    load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed").close()
     assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # whole, or not at all
 
 

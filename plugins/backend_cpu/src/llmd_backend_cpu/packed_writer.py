@@ -9,6 +9,9 @@ from llmd_backend_cpu import _ext
 
 log = logging.getLogger(__name__)
 
+_LONGEST_END_S = 5.0
+"""How long parts that are closed go on writing: what was packed for a minute is worth some seconds."""
+
 
 class PackedWriter:
     """A thread that writes the panels of parts to a file and ends with it. A disk that does not take them is only logged."""
@@ -19,7 +22,8 @@ class PackedWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the writing, if it still goes on: then no file is left."""
+        """Let the writing end by itself if it soon does, else end it: then no file is left."""
+        self._thread.join(_LONGEST_END_S)
         self._native.stop_writing()
         self.wait()
 
