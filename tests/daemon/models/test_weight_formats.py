@@ -131,6 +131,15 @@ def test_stored_integers_become_numbers_on_a_device_that_lacks_them(quantized: C
     assert notice == "device slow does not compute with q8_0: weights are converted to f16"
 
 
+@pytest.mark.parametrize("name", ["q5", "q4_k", "f16", ""])
+def test_a_format_that_is_none_of_ours_is_refused_with_those_that_are(
+    checkpoint: Checkpoint, name: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"--quant {name}: weights are not quantised to that") as caught:
+        format_policy(checkpoint, ALL, name)
+    assert "q8_g32" in caught.value.hint
+
+
 def test_what_is_quantised_is_not_quantised_again(quantized: Checkpoint) -> None:
     with pytest.raises(ConfigError, match=r"m.gguf are stored quantised already, as q8_0") as caught:
         format_policy(quantized, (*ALL, "q8_0"), "q8")

@@ -13,7 +13,7 @@ import msgspec
 from llmd.api.checks import missing_activations, missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
-from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
+from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
@@ -159,11 +159,6 @@ def _embedding(
 
 
 def _check_options(load: Load) -> None:
-    if load.quant is not None and load.quant not in OWN_FORMATS:
-        raise ConfigError(
-            f"--quant {load.quant}: weights are not quantised to that",
-            hint=f"choose one of {', '.join(OWN_FORMATS)}, or leave it out to keep the checkpoint's formats",
-        )
     if load.threads is not None and load.threads < 1:
         raise ConfigError(
             f"--threads {load.threads}: nothing computes on less than one thread",

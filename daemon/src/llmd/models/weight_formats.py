@@ -33,9 +33,10 @@ def format_policy(
     the device.
 
     Raises:
-        ConfigError: weights are to be quantised that are stored quantised.
+        ConfigError: ``quant`` is none of our formats, or weights are to be quantised that are stored quantised.
         PluginError: the device has no plain format.
     """
+    _check_quant(quant)
     _refuse_quantizing_again(checkpoint, quant)
     nearest = {stored: nearest_format(stored, device_formats) for stored in NEAREST}
 
@@ -48,6 +49,14 @@ def format_policy(
         return quantized or (stored if stored in device_formats else nearest[stored])
 
     return format_of
+
+
+def _check_quant(quant: Format | None) -> None:
+    if quant is not None and quant not in OWN_FORMATS:
+        raise ConfigError(
+            f"--quant {quant}: weights are not quantised to that",
+            hint=f"choose one of {', '.join(OWN_FORMATS)}, or leave it out to keep the checkpoint's formats",
+        )
 
 
 def quantized_format(quant: Format, device_formats: Sequence[Format], row_len: int) -> Format | None:
