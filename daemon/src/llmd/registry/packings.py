@@ -6,8 +6,9 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
+
+from llmd.registry.cache_names import cache_name
 
 _MODEL = "model"
 """A link in each folder to the model directory: where it leads nowhere, the model is gone."""
@@ -44,8 +45,7 @@ class Packings:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _of(self, directory: Path) -> Path:
-        name = blake2b(str(directory.resolve()).encode(errors="surrogateescape"), digest_size=16).hexdigest()
-        return self._folder / name
+        return self._folder / cache_name(directory)
 
     def _make_folder(self, folder: Path, directory: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from llmd.models.model_path import is_model_path
+from llmd.registry.cache_names import cache_name
 
 _MAGIC = b"LLMDKV01"
 _LENGTH_BYTES = 4
@@ -47,8 +47,7 @@ class Spools:
 
     def path(self, directory: Path) -> Path:
         """The file of a model directory, whether or not it is there."""
-        name = blake2b(str(directory.resolve()).encode(errors="surrogateescape"), digest_size=16).hexdigest()
-        return self._folder / f"{name}.kv"
+        return self._folder / f"{cache_name(directory)}.kv"
 
     def sweep(self) -> None:
         """Remove the files of models that are gone."""

@@ -31,7 +31,7 @@ def _random_scales(
     groups = -(-row_len // form.row_group_size(row_len))
     if not form.coarse_size:
         factors = draw.uniform(0.5, 1.5, (rows, groups))
-        if form.name == "mxfp4":
+        if form.wide_scales:
             return GroupScales(np.exp2(np.rint(np.log2(typical * factors))).astype(np.float32))
         return GroupScales((typical * factors).astype(np.float16))
     least = 0 if form.has_minimum else -(1 << (form.fine_bits - 1))
