@@ -312,8 +312,10 @@ void bind_parts(nb::module_& module) {
             "Pack a matrix of integer codes into its panels.")
         .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Fill all panels from a file; whether it could be used.")
-        .def("map_packed", &llmd::Parts::map_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Use the panels of a file where they lie, with no room made for them; whether it could be used.")
+        .def("map_packed", &llmd::Parts::map_packed, "path"_a, "any_pages"_a,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Use the panels of a file where they lie, with no room made for them; whether it could be used: "
+             "where it is not in huge pages, only if it may be in any.")
         .def("write_packed", &llmd::Parts::write_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Keep all panels in a file, unless `stop_writing` is called meanwhile.")
         .def("stop_writing", &llmd::Parts::stop_writing, "End `write_packed` early; it then leaves no file.")

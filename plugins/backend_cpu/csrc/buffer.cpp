@@ -2,7 +2,11 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <new>
+#include <string>
 
 namespace llmd {
 
@@ -11,19 +15,49 @@ Buffer::Buffer(size_t bytes) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
     madvise(data, bytes, MADV_HUGEPAGE);  // advice: a kernel without huge pages may refuse it
-    data_ = data;
-    size_ = bytes;
+    place_ = data_ = data;
+    room_ = size_ = bytes;
 }
 
 Buffer::Buffer(int file, size_t bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (data == MAP_FAILED) throw std::bad_alloc();
+    const size_t room = bytes + kHugePage;
+    void* place = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) throw std::bad_alloc();
+    const size_t skipped = -reinterpret_cast<uintptr_t>(place) % kHugePage;
+    void* data =
+        mmap(static_cast<uint8_t*>(place) + skipped, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+    if (data == MAP_FAILED) {
+        munmap(place, room);
+        throw std::bad_alloc();
+    }
+    madvise(data, bytes, MADV_HUGEPAGE);  // what is read from the disk now is cached in such
+    place_ = place;
+    room_ = room;
     data_ = data;
     size_ = bytes;
 }
 
 Buffer::~Buffer() {
-    if (data_ != nullptr) munmap(data_, size_);
+    if (place_ != nullptr) munmap(place_, room_);
+}
+
+size_t Buffer::huge_page_bytes() const {
+    // Each mapping has a line with its range of addresses, then lines with its properties, in kB.
+    const auto wanted = reinterpret_cast<uintptr_t>(data_);
+    std::ifstream mappings("/proc/self/smaps");
+    bool found = false;
+    for (std::string line; std::getline(mappings, line);) {
+        unsigned long long first = 0;
+        unsigned long long last = 0;
+        size_t kib = 0;
+        if (std::sscanf(line.c_str(), "%llx-%llx ", &first, &last) == 2) {
+            if (found) break;
+            found = first == wanted;
+        } else if (found && std::sscanf(line.c_str(), "FilePmdMapped: %zu", &kib) == 1) {
+            return kib << 10;
+        }
+    }
+    return 0;
 }
 
 }  // namespace llmd

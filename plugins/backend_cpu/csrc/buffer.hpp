@@ -14,6 +14,7 @@ class Buffer {
     // Throws std::bad_alloc where the memory cannot be had.
     explicit Buffer(size_t bytes);
     // The first bytes of an open file, to be read alone; the system may drop their pages and read them again.
+    // They begin at a multiple of a huge page, so that file systems with such can map them.
     Buffer(int file, size_t bytes);
     ~Buffer();
     Buffer(Buffer&& other) noexcept { swap(other); }
@@ -27,13 +28,21 @@ class Buffer {
         return static_cast<T*>(data_);
     }
     size_t size() const { return size_; }
+    // Of a file, the bytes that are mapped as huge pages by now; 0 where the system does not tell.
+    size_t huge_page_bytes() const;
+
+    static constexpr size_t kHugePage = size_t{2} << 20;  // of x86-64, and of AArch64 with pages of 4 KiB
 
   private:
     void swap(Buffer& other) {
+        std::swap(place_, other.place_);
+        std::swap(room_, other.room_);
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
     }
 
+    void* place_ = nullptr;  // what was taken of the address space
+    size_t room_ = 0;
     void* data_ = nullptr;
     size_t size_ = 0;
 };

@@ -1,6 +1,6 @@
 // Packed weights on disk: written once, read back by all threads at the next load.
 //
-// A file is a header of one page, the regions one after the other, and a checksum for each piece of them. It
+// A file is the regions one after the other, a checksum for each piece of them, and a header of one page. It
 // is a cache: whatever contradicts, the weights are packed anew.
 
 #pragma once
@@ -25,9 +25,11 @@ struct Packing {
 // memory is then undefined.
 bool read_packed(const std::string& path, const Packing& packing, ThreadPool& pool);
 
+enum class Pages { kAny, kHuge };
+
 // As `read_packed`, where the memory is the file itself: sets `packing.data`, null where the file cannot be
-// used.
-Buffer map_packed(const std::string& path, Packing& packing, ThreadPool& pool);
+// used, or does not lie in such pages.
+Buffer map_packed(const std::string& path, Packing& packing, Pages pages, ThreadPool& pool);
 
 // Writes the file whole, or not at all: readers see the old one or the new one. `stop` ends the writing
 // early. Throws std::system_error where the disk does not take it.

@@ -114,11 +114,15 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
 
 Packing Parts::packing() const { return {first_panel_, panel_bytes_, kPanelLayoutName}; }
 
-bool Parts::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
+bool Parts::read_packed(const std::string& path) {
+    const bool whole = llmd::read_packed(path, packing(), pool);
+    if (!whole) allocate_panels();  // packing sets bits in zeroed memory
+    return whole;
+}
 
-bool Parts::map_packed(const std::string& path) {
+bool Parts::map_packed(const std::string& path, bool any_pages) {
     Packing mapped = packing();
-    Buffer file = llmd::map_packed(path, mapped, pool);
+    Buffer file = llmd::map_packed(path, mapped, any_pages ? Pages::kAny : Pages::kHuge, pool);
     if (mapped.data == nullptr) return false;
     panels_ = std::move(file);
     place_panels(mapped.data);

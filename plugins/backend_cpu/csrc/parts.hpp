@@ -34,11 +34,11 @@ class Parts {
     // threads of the pool, or what was packed before is read from a file.
     void allocate_panels();
     void pack(int64_t index, const IntegerMatrix& matrix);
-    // False where no such file can be used: then every matrix is to be packed.
+    // False where no such file can be used: then the panels are empty, and every matrix is to be packed.
     bool read_packed(const std::string& path);
     // As `read_packed`, but the panels stay in the file, whose pages the system may drop; nothing is
-    // allocated before.
-    bool map_packed(const std::string& path);
+    // allocated before. False also where the file does not lie in huge pages, unless it may be in any.
+    bool map_packed(const std::string& path, bool any_pages);
     // Keeps the panels in a file; `stop_writing` from another thread ends that early.
     void write_packed(const std::string& path) const;
     void stop_writing() { stopped_.store(true); }

@@ -17,6 +17,7 @@ from llmd.registry.packings import Packings
 from llmd_backend_cpu import _ext, packed_writer, parts
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.parts import CpuParts
+from llmd_backend_cpu.topology import Processor
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cpu.workbench import (
@@ -29,34 +30,44 @@ from tests.plugins.backend_cpu.workbench import (
 )
 
 WIDTH = 512
+LARGE_WIDTH = 2048
+"""Of a matrix that takes more than a huge page."""
 HEADER_BYTES = 4096
 
 
-def program(fmt: str) -> Program:
-    return middle_program([linear(WIDTH)], WIDTH, {"w": fmt}, None)
+def program(fmt: str, width: int = WIDTH) -> Program:
+    return middle_program([linear(width)], width, {"w": fmt}, None)
 
 
-def load(device: CpuDevice, fmt: str, weight: WeightData | None, packed: Path) -> CpuParts:
+def load(
+    device: CpuDevice, fmt: str, weight: WeightData | None, packed: Path, width: int = WIDTH
+) -> CpuParts:
     weights = {} if weight is None else {"w": weight}
-    return device.load(program(fmt), Weights(weights, packed), lambda _done, _total: None)
+    return device.load(program(fmt, width), Weights(weights, packed), lambda _done, _total: None)
 
 
-def keep(device: CpuDevice, fmt: str, packed: Path) -> WeightData:
+def keep(device: CpuDevice, fmt: str, packed: Path, width: int = WIDTH) -> WeightData:
     """Loads a weight, and waits until it is on disk."""
-    weight = random_integers(fmt, WIDTH, WIDTH)
-    loaded = load(device, fmt, weight, packed)
+    weight = random_integers(fmt, width, width)
+    loaded = load(device, fmt, weight, packed, width)
     assert loaded.writer is not None
     loaded.writer.wait()
     loaded.close()
     return weight
 
 
-def product(device: CpuDevice, loaded: CpuParts) -> np.ndarray:
+def product(device: CpuDevice, loaded: CpuParts, width: int = WIDTH) -> np.ndarray:
     stage = loaded.stage({}, StageLimits(4, 1, 1))
     try:
-        return run_rows(stage, random_rows(2, WIDTH))
+        return run_rows(stage, random_rows(2, width))
     finally:
         stage.close()
+
+
+def overwrite(path: Path) -> None:
+    """Changes what a file holds where it lies."""
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
 
 
 @pytest.mark.parametrize("fmt", INTEGER_FORMATS)
@@ -110,13 +121,13 @@ def test_a_file_of_one_instruction_set_serves_every_other(tmp_path: Path) -> Non
         )
 
 
-@pytest.mark.parametrize("place", [0, 9, 20, HEADER_BYTES, HEADER_BYTES + 70_001, -1])
-def test_a_flipped_bit_is_never_trusted(device: CpuDevice, tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("place", [0, 4096, 70_001, -HEADER_BYTES - 1, -HEADER_BYTES, 9 - HEADER_BYTES, -1])
+def test_a_damaged_byte_is_never_trusted(device: CpuDevice, tmp_path: Path, place: int) -> None:
     packed = tmp_path / "packed"
     weight = keep(device, "q4", packed)
     expected = product(device, load(device, "q4", None, packed))
     contents = bytearray(packed.read_bytes())
-    contents[place] ^= 4
+    contents[place] ^= 0xFF
     packed.write_bytes(contents)
     loaded = load(device, "q4", weight, packed)
     np.testing.assert_array_equal(product(device, loaded), expected)
@@ -125,11 +136,12 @@ def test_a_flipped_bit_is_never_trusted(device: CpuDevice, tmp_path: Path, place
     assert packed.read_bytes() != contents
 
 
-@pytest.mark.parametrize("length", [0, 100, HEADER_BYTES, HEADER_BYTES + 1000])
-def test_a_file_that_was_cut_is_never_trusted(device: CpuDevice, tmp_path: Path, length: int) -> None:
+@pytest.mark.parametrize("kept", [0, 1, 0.5])
+def test_a_file_that_was_cut_is_never_trusted(device: CpuDevice, tmp_path: Path, kept: float) -> None:
     packed = tmp_path / "packed"
     keep(device, "q4", packed)
-    packed.write_bytes(packed.read_bytes()[:length])
+    contents = packed.read_bytes()
+    packed.write_bytes(contents[: int(kept * (len(contents) - HEADER_BYTES))])
     with pytest.raises(KeyError):  # it asks for the weight, which is not there
         load(device, "q4", None, packed)
 
@@ -138,7 +150,7 @@ def test_pages_that_a_disk_lost_are_never_trusted(device: CpuDevice, tmp_path: P
     packed = tmp_path / "packed"
     keep(device, "q4", packed)
     contents = packed.read_bytes()
-    packed.write_bytes(contents[:HEADER_BYTES] + bytes(len(contents) - HEADER_BYTES))
+    packed.write_bytes(bytes(len(contents) - HEADER_BYTES) + contents[-HEADER_BYTES:])
     with pytest.raises(KeyError):
         load(device, "q4", None, packed)
 
@@ -174,3 +186,46 @@ def test_where_memory_is_short_the_file_itself_is_used(
     mapped = load(device, "q4", None, tmp_path / "packed")
     monkeypatch.undo()
     np.testing.assert_array_equal(product(device, mapped), expected)
+
+
+def test_a_file_of_many_pages_is_read_back_bit_for_bit(device: CpuDevice, tmp_path: Path) -> None:
+    weight = keep(device, "q4", tmp_path / "packed", LARGE_WIDTH)
+    expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere", LARGE_WIDTH), LARGE_WIDTH)
+    again = load(device, "q4", None, tmp_path / "packed", LARGE_WIDTH)
+    np.testing.assert_array_equal(product(device, again, LARGE_WIDTH), expected)
+
+
+def test_a_file_that_lies_in_small_pages_is_copied(device: CpuDevice, tmp_path: Path) -> None:
+    weight = keep(device, "q4", tmp_path / "packed", LARGE_WIDTH)
+    expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere", LARGE_WIDTH), LARGE_WIDTH)
+    contents, small = (tmp_path / "packed").read_bytes(), tmp_path / "small"
+    with small.open("wb", buffering=0) as file:
+        for at in range(0, len(contents), 4096):
+            file.write(contents[at : at + 4096])
+    copied = load(device, "q4", None, small, LARGE_WIDTH)
+    overwrite(small)
+    np.testing.assert_array_equal(product(device, copied, LARGE_WIDTH), expected)
+
+
+def test_on_several_nodes_each_reads_from_memory_of_its_own(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = keep(device, "q4", tmp_path / "packed", LARGE_WIDTH)
+    expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere", LARGE_WIDTH), LARGE_WIDTH)
+    nodes = (Processor(0, False, 0, 0), Processor(0, False, 1, 1))
+    monkeypatch.setattr(parts, "usable_processors", lambda: nodes)
+    copied = load(device, "q4", None, tmp_path / "packed", LARGE_WIDTH)
+    overwrite(tmp_path / "packed")
+    np.testing.assert_array_equal(product(device, copied, LARGE_WIDTH), expected)
+
+
+def test_pages_of_a_file_that_steps_read_do_not_count_as_free(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(device, "q4", tmp_path / "packed")
+    monkeypatch.setattr(parts, "available_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(
+        parts, "_map", lambda native, path, any_pages: native.map_packed(path, not any_pages)
+    )  # on any file system
+    num_bytes = parts.packed_bytes(INTEGER_FORMATS["q4"], WIDTH, WIDTH)
+    assert load(device, "q4", None, tmp_path / "packed").free_bytes() == 1_000_000 - num_bytes

@@ -57,9 +57,9 @@ class Parts:
     def read_packed(self, path: str) -> bool:
         """Fill all panels from a file; whether it could be used."""
 
-    def map_packed(self, path: str) -> bool:
+    def map_packed(self, path: str, any_pages: bool) -> bool:
         """
-        Use the panels of a file where they lie, with no room made for them; whether it could be used.
+        Use the panels of a file where they lie, with no room made for them; whether it could be used: where it is not in huge pages, only if it may be in any.
         """
 
     def write_packed(self, path: str) -> None:

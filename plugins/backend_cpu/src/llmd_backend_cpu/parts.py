@@ -26,6 +26,7 @@ from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.stage import CpuStage
+from llmd_backend_cpu.topology import usable_processors
 
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 _PANEL_ROWS = 16
@@ -41,21 +42,29 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     native = _make_native(device, program)
     loading = _Loading(program, tensors, native, progress)
     loading.add()
-    path = None if tensors.packed is None else str(tensors.packed)
-    if loading.packed_bytes > available_bytes():
-        if path is None or not native.map_packed(path):
-            raise MemoryBudgetError(
-                f"packed weights of {loading.packed_bytes} bytes do not fit the {available_bytes()} bytes that are free",
-                hint="serve a smaller model, or move layers to another device with --split",
-            )
-        return CpuParts(program, native)
+    path = None if tensors.packed is None or not loading.packed_bytes else str(tensors.packed)
+    available = available_bytes()
+    short = loading.packed_bytes > available
+    if path is not None and _map(native, path, any_pages=short):
+        return CpuParts(program, native, mapped_bytes=0 if short else loading.packed_bytes)
+    if short:
+        raise MemoryBudgetError(
+            f"packed weights of {loading.packed_bytes} bytes do not fit the {available} bytes that are free",
+            hint="serve a smaller model, or move layers to another device with --split",
+        )
     native.allocate_panels()
-    if path is None or not loading.packed_bytes:
+    if path is None:
         loading.pack()
     elif not native.read_packed(path):
         loading.pack()
         return CpuParts(program, native, PackedWriter(native, path))
     return CpuParts(program, native)
+
+
+def _map(native: _ext.Parts, path: str, *, any_pages: bool) -> bool:
+    """Whether panels are used where they lie in a file: in huge pages, and on the only node, since a file lies on one."""
+    one_node = len({processor.node for processor in usable_processors()}) == 1
+    return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
 class _Loading:
@@ -96,18 +105,23 @@ class _Loading:
 
 
 class CpuParts:
-    """See `llmd.api.LoadedParts`."""
+    """See `llmd.api.LoadedParts`. ``mapped_bytes`` are weights that every step reads from a file: the system counts its
+    pages as free.
+    """
 
-    def __init__(self, program: Program, native: _ext.Parts, writer: PackedWriter | None = None) -> None:
+    def __init__(
+        self, program: Program, native: _ext.Parts, writer: PackedWriter | None = None, mapped_bytes: int = 0
+    ) -> None:
         self._program = program
         self._native: _ext.Parts | None = native
+        self._mapped_bytes = mapped_bytes
         self.writer = writer
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return self._loaded().kv_block_bytes(group, kv_dtype)
 
     def free_bytes(self) -> int:
-        return available_bytes()
+        return max(0, available_bytes() - self._mapped_bytes)
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CpuStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
