@@ -18,6 +18,7 @@
 
 #include "benchmark.hpp"
 #include "cpu_features.hpp"
+#include "group_fit_bindings.hpp"
 #include "stage.hpp"
 #include "trial.hpp"
 
@@ -394,4 +395,5 @@ NB_MODULE(_ext, module) {
             "(read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.");
     bind_parts(module);
     bind_stage(module);
+    bind_group_fit(module);
 }

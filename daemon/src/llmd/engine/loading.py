@@ -13,6 +13,7 @@ import msgspec
 from llmd.api.checks import missing_activations, missing_ops
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.group_fit import FitsGroups
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
@@ -226,7 +227,9 @@ def _place(
     for spec, program in zip(specs, programs, strict=True):
         device = devices[spec.device]
         phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
-        source = CheckpointSource(model.checkpoint, _packing(load, model, device, program, packings))
+        packing = _packing(load, model, device, program, packings)
+        fitter = device.group_fitter if isinstance(device, FitsGroups) else None
+        source = CheckpointSource(model.checkpoint, packing, fitter)
         parts = device.load(program, source, partial(_report_progress, report, phase))
         stack.callback(parts.close)
         placed.append(_Placed(spec, device, program, parts))

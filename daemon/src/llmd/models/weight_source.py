@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
+from llmd.api.group_fit import GroupFitter
 from llmd.api.tensors import PLAIN_FORMATS, Format, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
@@ -21,8 +22,11 @@ from llmd.models.plan_check import find_tensor
 class CheckpointSource:
     """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing between calls."""
 
-    def __init__(self, checkpoint: Checkpoint, packed: Path | None = None) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, packed: Path | None = None, fitter: GroupFitter | None = None
+    ) -> None:
         self._checkpoint = checkpoint
+        self._fitter = fitter
         self.packed = packed
 
     def read(self, weight: Weight) -> WeightData:
@@ -39,7 +43,7 @@ class CheckpointSource:
             data = data[slice(*weight.ref.rows)]
         try:
             if tensor.format in PLAIN_FORMATS:
-                read = _of_plain(data, tensor.format, weight.format)
+                read = self._of_plain(data, tensor.format, weight.format)
             else:
                 read = _of_blocks(data.astype(np.uint8, copy=False), tensor, weight.format)
         except ArithmeticError as error:
@@ -53,12 +57,11 @@ class CheckpointSource:
             array.flags.writeable = False
         return read
 
-
-def _of_plain(data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
-    if wanted in PLAIN_FORMATS:
-        # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
-        return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
-    return quantize(data, wanted, stored)
+    def _of_plain(self, data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
+        if wanted in PLAIN_FORMATS:
+            # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
+            return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
+        return quantize(data, wanted, stored, self._fitter)
 
 
 def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) -> WeightData:

@@ -20,6 +20,7 @@ from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import OP_KINDS
 from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
+from llmd_backend_cpu.group_fit import NativeFitter
 from llmd_backend_cpu.parts import CpuParts, load_parts
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
@@ -56,6 +57,7 @@ class CpuDevice:
         placed = placement.chosen_placement(isa) if threads is None else placement.Placement(threads)
         self.info = describe(isa, placed.threads)
         self._native = _start_threads(isa, placed)
+        self.group_fitter = NativeFitter()
         where = ", ".join(map(str, placed.processors)) or "any"
         log.info("cpu_opened isa=%s threads=%d processors=%s", isa, placed.threads, where)
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.group_fit import GroupFitter
 from llmd.api.integer_formats import INTEGER_FORMATS, IntegerFormat
 from llmd.api.tensors import Format, GroupScales, WeightData
 from llmd.models.formats.float16 import check_weights, to_float16, units_of
@@ -33,8 +34,11 @@ class _Piece(msgspec.Struct, frozen=True):
     group_size: int
 
 
-def quantize(data: NDArray[np.generic], name: Format, source: Format = "f32") -> WeightData:
-    """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`; a row's bits do not depend on other rows.
+def quantize(
+    data: NDArray[np.generic], name: Format, source: Format = "f32", fitter: GroupFitter | None = None
+) -> WeightData:
+    """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`; a row's bits do not depend on other rows,
+    nor on the ``fitter``, which takes the place of NumPy.
 
     Raises:
         ArithmeticError: a value is infinite or not a number, or too large for a float16 scale.
@@ -50,8 +54,8 @@ def quantize(data: NDArray[np.generic], name: Format, source: Format = "f32") ->
         weights = to_float32(data[rows], source)
         check_weights(weights)
         for piece in _pieces(row_len, quantized.group_size):
-            columns = weights[:, piece.inputs].reshape(-1, piece.group_size).T
-            _put(quantized.rows(rows), piece, _quantize_groups(Groups(np.ascontiguousarray(columns)), form))
+            columns = np.ascontiguousarray(weights[:, piece.inputs].reshape(-1, piece.group_size).T)
+            _put(quantized.rows(rows), piece, _quantize_groups(Groups(columns, fitter), form))
 
     for_row_chunks(num_rows, row_len, of_rows)
     return quantized
