@@ -35,7 +35,7 @@ def build_runner(compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Pa
     runner = folder / f"replay-{'-'.join(isas)}"
     if runner.exists():
         return runner
-    core = [path.relative_to(CSRC) for path in CSRC.glob("*.cpp") if path.name != "bindings.cpp"]
+    core = [path.relative_to(CSRC) for path in CSRC.glob("*.cpp") if not path.stem.endswith("bindings")]
     sources = [*core, *(path.relative_to(CSRC) for path in CSRC.glob("test/*.cpp"))]
     with ThreadPoolExecutor(max_workers=2) as pool:
         units = pool.map(lambda isa: compile_unit(compiler, isa, flags), isas)

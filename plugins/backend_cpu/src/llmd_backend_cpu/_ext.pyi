@@ -103,10 +103,10 @@ class Stage:
     def write_blocks(self, group: int, blocks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], contents: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """The reverse of ``read_blocks``."""
 
-def fit_affine(
-    weights: NDArray[numpy.float32], most: int, minimum_below_zero: bool, out: NDArray[numpy.float32]
-) -> None:
-    """Fill the rows of ``out``: scale, minimum, sums of codes, of squares, of products, error."""
+def fit_affine(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], most: int, minimum_below_zero: bool, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+    """
+    Fill the rows of ``out``: scale, minimum, sums of codes, of squares, of products, error.
+    """
 
-def fit_symmetric(weights: NDArray[numpy.float32], half: int, out: NDArray[numpy.float32]) -> None:
+def fit_symmetric(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
     """As `fit_affine`, without a minimum."""
