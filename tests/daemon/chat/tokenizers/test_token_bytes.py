@@ -10,6 +10,12 @@ def test_byte_level_alphabet_stands_for_each_byte_once() -> None:
     assert sorted(map(pieces, pre_tokenizers.ByteLevel.alphabet())) == [bytes([byte]) for byte in range(256)]
 
 
+def test_bytes_are_written_as_they_are_read() -> None:
+    pieces = ByteLevelPieces()
+    content = bytes(range(256))
+    assert pieces(pieces.written(content)) == content
+
+
 def test_byte_level_piece_is_the_utf8_of_its_text() -> None:
     assert ByteLevelPieces()("ĠGrÃ¶ÃŁe") == " Größe".encode()
 

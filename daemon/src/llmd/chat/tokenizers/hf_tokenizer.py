@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 
@@ -34,6 +36,11 @@ class HFTokenizer(Tokenizer):
         self._piece_bytes = piece_bytes
         added = tokenizer.get_added_tokens_decoder()
         self._added_bytes = {token_id: token.content.encode() for token_id, token in added.items()}
+
+    def form(self) -> dict[str, Any]:
+        """The tokenizer as ``tokenizer.json`` has it."""
+        form: dict[str, Any] = json.loads(self._tokenizer.to_str())
+        return form
 
     def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         if parse_special:

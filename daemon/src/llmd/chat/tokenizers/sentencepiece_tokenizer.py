@@ -59,6 +59,21 @@ class SentencePieceTokenizer(Tokenizer):
             t for t in self.vocabulary.specials if self._is_symbol(t.token_id)
         )
 
+    @property
+    def added(self) -> Mapping[int, AddedToken]:
+        """Tokens that are matched as a whole."""
+        return self._added
+
+    @property
+    def prefixes_start(self) -> bool:
+        """Whether a text begins with a dummy prefix."""
+        return self._starting is not self._continuing
+
+    def content(self) -> bytes:
+        """SentencePiece's model, as in ``tokenizer.model``."""
+        content: bytes = self._model.serialized_model_proto()
+        return content
+
     def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         splitter = self._splitter if parse_special else self._plain_splitter
         ids: list[int] = []

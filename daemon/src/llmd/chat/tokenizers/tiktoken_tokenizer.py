@@ -47,7 +47,8 @@ class TiktokenTokenizer(Tokenizer):
             ) from exc
         self._specials = specials
         self._special_texts = frozenset(specials)
-        self._ranks = ranks
+        self.ranks: Mapping[bytes, int] = ranks
+        self.pattern = pattern
 
     def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         allowed = self._special_texts if parse_special else frozenset[str]()
@@ -65,7 +66,7 @@ class TiktokenTokenizer(Tokenizer):
             return b""
 
     def token_id(self, text: str) -> int | None:
-        return self._specials.get(text, self._ranks.get(text.encode()))
+        return self._specials.get(text, self.ranks.get(text.encode()))
 
 
 def looks_like_tiktoken(content: bytes) -> bool:

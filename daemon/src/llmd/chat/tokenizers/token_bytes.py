@@ -27,9 +27,14 @@ class ByteLevelPieces:
         self._bytes = {chr(byte): bytes([byte]) for byte in visible}
         hidden = (byte for byte in range(256) if byte not in visible)
         self._bytes |= {chr(0x100 + place): bytes([byte]) for place, byte in enumerate(hidden)}
+        self._signs = {byte[0]: sign for sign, byte in self._bytes.items()}
 
     def __call__(self, piece: str) -> bytes:
         return b"".join(self._bytes.get(char) or char.encode() for char in piece)
+
+    def written(self, content: bytes) -> str:
+        """The piece that stands for these bytes."""
+        return content.decode("latin-1").translate(self._signs)
 
 
 class SpacedPieces:

@@ -13,6 +13,9 @@ WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_p
 
 MAX_LAYERS = 4096
 
+PERIODS: Mapping[str, int] = {"gemma2": 2, "gemma3": 6}
+"""Of the architectures in which, unless a file says otherwise, all layers but each such one have a window."""
+
 Reader = Callable[[GgufFields], dict[str, Any]]
 
 
@@ -57,7 +60,7 @@ def _olmo2(fields: GgufFields) -> dict[str, Any]:
 
 
 def _gemma2(fields: GgufFields) -> dict[str, Any]:
-    return _gemma(fields, largest=46, period=2) | {
+    return _gemma(fields, largest=46, period=PERIODS["gemma2"]) | {
         "attn_logit_softcapping": fields.real("attn_logit_softcapping", 50.0),
         "final_logit_softcapping": fields.real("final_logit_softcapping", 30.0),
         "sliding_window": fields.integer(WINDOW, 4096) or None,
@@ -65,7 +68,7 @@ def _gemma2(fields: GgufFields) -> dict[str, Any]:
 
 
 def _gemma3(fields: GgufFields) -> dict[str, Any]:
-    return _gemma(fields, largest=62, period=6) | {
+    return _gemma(fields, largest=62, period=PERIODS["gemma3"]) | {
         "final_logit_softcapping": fields.real("final_logit_softcapping", None),
         "sliding_window": fields.integer(WINDOW, 4096) or None,
         "rope_theta": fields.real("rope.freq_base", 1000000.0),
@@ -83,11 +86,16 @@ def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
         width = max(1, fields.integer("embedding_length") // max(1, fields.integer("attention.head_count")))
     sliding = fields.flags(PATTERN) or period
     if isinstance(sliding, int):
-        sliding = [(layer + 1) % sliding != 0 for layer in range(min(layers, MAX_LAYERS))]
+        sliding = is_sliding(sliding, min(layers, MAX_LAYERS))
     return {
         "query_pre_attn_scalar": fields.positive(SCALE, width**-0.5) ** -2,
         "layer_types": ["sliding_attention" if slides else "full_attention" for slides in sliding],
     }
+
+
+def is_sliding(period: int, num_layers: int) -> list[bool]:
+    """Which layers have a window, where each ``period``-th has none."""
+    return [(layer + 1) % period != 0 for layer in range(num_layers)]
 
 
 def head_dim(fields: GgufFields) -> int:

@@ -76,15 +76,19 @@ def _longrope(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 def _yarn(fields: GgufFields) -> dict[str, Any]:
     """The attention factor of the file multiplies that of YaRN's own formula."""
     factor = fields.real("rope.scaling.factor")
-    by_factor = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
     return {
         "rope_type": "yarn",
         "factor": factor,
         "original_max_position_embeddings": fields.integer(ORIGINAL_LEN, None),
-        "attention_factor": by_factor * fields.real("rope.scaling.attn_factor", 1.0),
+        "attention_factor": yarn_attention_factor(factor) * fields.real("rope.scaling.attn_factor", 1.0),
         "beta_fast": fields.real("rope.scaling.yarn_beta_fast", 32.0),
         "beta_slow": fields.real("rope.scaling.yarn_beta_slow", 1.0),
     }
+
+
+def yarn_attention_factor(factor: float) -> float:
+    """What YaRN's own formula makes of the factor."""
+    return 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
 def _numbers(model: GgufModel, name: str) -> list[float]:

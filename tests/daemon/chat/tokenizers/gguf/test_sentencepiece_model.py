@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -57,3 +58,25 @@ def test_characters_are_mapped_before() -> None:
     length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(charsmap[1:begin]))
     charsmap = charsmap[begin : begin + length]
     assert read(charsmap=charsmap, adds_dummy_prefix=False).encode("\uff41") == [259]
+
+
+def test_a_model_is_read_as_it_was_written() -> None:
+    other = msgspec.structs.replace(
+        MODEL, algorithm=Algorithm.UNIGRAM, adds_dummy_prefix=False, unknown_id=1, charsmap=b"\0\1" * 300
+    )
+    for model in (MODEL, other):
+        assert SentencePieceModel.parse(model.serialized()) == model
+
+
+def test_a_trained_model_is_read_as_sentencepiece_reads_it() -> None:
+    content = (
+        Path(__file__).parents[4] / "golden/tokenizers/sentencepiece_llama/tokenizer.model"
+    ).read_bytes()
+    theirs, model = SentencePieceProcessor(model_proto=content), SentencePieceModel.parse(content)
+    size = theirs.get_piece_size()
+    assert list(model.pieces) == theirs.id_to_piece(list(range(size)))
+    assert list(model.scores) == theirs.get_score(list(range(size)))
+    assert [kind == PieceKind.BYTE for kind in model.kinds] == [theirs.is_byte(i) for i in range(size)]
+    assert model.unknown_id == theirs.unk_id()
+    again = SentencePieceProcessor(model_proto=model.serialized())
+    assert again.encode("Hello wörld  x") == theirs.encode("Hello wörld  x")

@@ -98,5 +98,6 @@ CUTS: Mapping[str, Cut] = {
     "gemma4": Cut((_LINES,), spaced=True, adds_bos=True),
     "granite-embed-multi-311m": Cut((_LINES,), spaced=True, adds_bos=True),
     "sarvam-moe": Cut((_LINES,), spaced=True),
+    "llmd-guide": Cut((DIGIT, " (?=[A-Z])", GPT2)),
 }  # fmt: skip
-"""By the names that GGUF files use; the empty one is that of a file that names none."""
+"""By the names that GGUF files use; the empty one is that of a file that names none. The built-in model's name is our own."""

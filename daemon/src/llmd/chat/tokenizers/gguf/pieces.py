@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from llmd.chat.tokenizers.gguf.roles import swallows_space, vocabulary_of
 from llmd.chat.tokenizers.gguf.sentencepiece_model import Algorithm, PieceKind, SentencePieceModel
@@ -28,6 +28,25 @@ def load_pieces(stated: GgufVocabulary) -> SentencePieceTokenizer:
     Raises:
         TokenizerError: SentencePiece refuses the vocabulary.
     """
+    pieces = read_pieces(stated)
+    processors = open_processors(Path(stated.file), pieces.model.serialized())
+    return SentencePieceTokenizer(pieces.vocabulary, processors, pieces.added)
+
+
+class Pieces(Struct, frozen=True):
+    """What makes a tokenizer of such a vocabulary: SentencePiece's model, and the tokens that are matched as a whole."""
+
+    vocabulary: Vocabulary
+    model: SentencePieceModel
+    added: dict[int, AddedToken]
+
+
+def read_pieces(stated: GgufVocabulary) -> Pieces:
+    """The parts of `load_pieces`.
+
+    Raises:
+        TokenizerError: no token stands for what is not in the vocabulary.
+    """
     is_llama = stated.model == "llama"
     ids = {role: place for role, place in _IDS[stated.model].items() if place < len(stated.tokens)}
     complete = structs.replace(stated, ids=ids | stated.ids)
@@ -48,8 +67,7 @@ def load_pieces(stated: GgufVocabulary) -> SentencePieceTokenizer:
         removes_extra_spaces=stated.switches.get("remove_extra_whitespaces", False),
         charsmap=stated.charsmap,
     )
-    processors = open_processors(Path(stated.file), model.serialized())
-    return SentencePieceTokenizer(vocabulary, processors, added)
+    return Pieces(vocabulary, model, added)
 
 
 def _added(stated: GgufVocabulary, vocabulary: Vocabulary) -> dict[int, AddedToken]:

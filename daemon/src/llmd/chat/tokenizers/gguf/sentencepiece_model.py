@@ -6,10 +6,14 @@ Source: sentencepiece_model.proto of github.com/google/sentencepiece; protobuf.d
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from typing import Any, Self
 
 import msgspec
+
+_FIXED_BYTES: Mapping[int, int] = {1: 8, 5: 4}
+"""By the wire types of numbers that are not cut into sevens."""
 
 
 class PieceKind(IntEnum):
@@ -45,6 +49,25 @@ class SentencePieceModel(msgspec.Struct, frozen=True):
     removes_extra_spaces: bool
     charsmap: bytes = b""
 
+    @classmethod
+    def parse(cls, content: bytes) -> Self:
+        """The model in a ModelProto that SentencePiece itself has read: nothing is checked here."""
+        fields = list(_fields(content))
+        rows = [dict(_fields(value)) for field, value in fields if field == 1]
+        trainer, normalizer = (
+            dict(_fields(b"".join(value for field, value in fields if field == wanted))) for wanted in (2, 3)
+        )
+        return cls(
+            algorithm=Algorithm(trainer.get(3, Algorithm.UNIGRAM)),
+            pieces=[row[1].decode() for row in rows],
+            scores=[struct.unpack("<f", row[2])[0] if 2 in row else 0.0 for row in rows],
+            kinds=[row.get(3, PieceKind.NORMAL) for row in rows],
+            unknown_id=trainer.get(40, 0),
+            adds_dummy_prefix=bool(normalizer.get(3, True)),
+            removes_extra_spaces=bool(normalizer.get(4, True)),
+            charsmap=normalizer.get(2, b""),
+        )
+
     def serialized(self) -> bytes:
         """The bytes of the ModelProto."""
         rows = zip(self.pieces, self.scores, self.kinds, strict=True)
@@ -65,6 +88,32 @@ class SentencePieceModel(msgspec.Struct, frozen=True):
             + _int(4, self.removes_extra_spaces)
             + _int(5, True)
         )
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a message by number: integers, or the bytes of what has another wire type."""
+    at = 0
+    while at < len(content):
+        key, at = _read_varint(content, at)
+        field, wire_type = key >> 3, key & 7
+        if wire_type == 0:
+            number, at = _read_varint(content, at)
+            yield field, number
+            continue
+        length, at = (_FIXED_BYTES[wire_type], at) if wire_type in _FIXED_BYTES else _read_varint(content, at)
+        yield field, content[at : at + length]
+        at += length
+
+
+def _read_varint(content: bytes, at: int) -> tuple[int, int]:
+    """The number that begins there, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = content[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return number, at
 
 
 def _varint(number: int) -> bytes:

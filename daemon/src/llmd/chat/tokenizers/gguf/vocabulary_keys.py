@@ -1,0 +1,166 @@
+"""The keys of a GGUF file that hold a tokenizer. The way back is `llmd.chat.tokenizers.gguf.gguf_tokenizer`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.gguf.cut_names import cut_name, name_of
+from llmd.chat.tokenizers.gguf.cuts import Cut
+from llmd.chat.tokenizers.gguf.rank_merges import merges_of
+from llmd.chat.tokenizers.gguf.sentencepiece_model import Algorithm, SentencePieceModel
+from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
+from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer
+from llmd.chat.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from llmd.chat.tokenizers.tiktoken_tokenizer import TiktokenTokenizer
+from llmd.chat.tokenizers.token_bytes import ByteLevelPieces
+from llmd.chat.tokenizers.tokenizer import Tokenizer
+
+Keys = dict[str, Any]
+BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+AS_DIRECTORY = "keep the model as a directory, which llmd serves as well"
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token by its text in the file."""
+
+    text: str
+    kind: TokenKind = TokenKind.NORMAL
+    score: float = 0.0
+
+
+def vocabulary_keys(tokenizer: Tokenizer, size: int) -> Keys:
+    """What a file says of ``tokenizer``, for a model with embeddings of ``size`` tokens.
+
+    Raises:
+        TokenizerError: a GGUF file cannot say it.
+    """
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        keys, tokens = _of_pieces(tokenizer)
+    elif isinstance(tokenizer, HFTokenizer):
+        keys, tokens = _of_form(tokenizer)
+    elif isinstance(tokenizer, TiktokenTokenizer):
+        keys, tokens = _of_ranks(tokenizer)
+    else:
+        raise _refuse("is of a kind that GGUF files do not hold")
+    keys |= _listed(tokens, size, with_scores="pre" not in keys)
+    keys |= _ends(tokenizer)
+    return {f"{PREFIX}{name}": value for name, value in keys.items()}
+
+
+def _listed(tokens: Mapping[int, Token], size: int, *, with_scores: bool) -> Keys:
+    """Tokens by id; an id without one gets a name that no text has, as in the files of llama.cpp."""
+    listed = [tokens.get(place) or Token(f"[PAD{place}]", TokenKind.UNUSED) for place in range(size)]
+    scores = {"scores": np.array([token.score for token in listed], np.float32)} if with_scores else {}
+    kinds = np.array([token.kind for token in listed], np.int32)
+    return {"tokens": [token.text for token in listed], "token_type": kinds, **scores}
+
+
+def _ends(tokenizer: Tokenizer) -> Keys:
+    """Whether a text begins with BOS and ends with EOS, and which these are."""
+    vocabulary = tokenizer.vocabulary
+    bos, eos = vocabulary.bos_id, next(iter(vocabulary.eos_ids), None)
+    if vocabulary.prefix_ids not in {(), (bos,)} or vocabulary.suffix_ids not in {(), (eos,)}:
+        raise _refuse("writes other tokens around a text than BOS and EOS")
+    ids = {"bos_token_id": bos, "eos_token_id": eos}
+    return {name: place for name, place in ids.items() if place is not None} | {
+        "add_bos_token": bool(vocabulary.prefix_ids),
+        "add_eos_token": bool(vocabulary.suffix_ids),
+    }
+
+
+def _of_pieces(tokenizer: SentencePieceTokenizer) -> tuple[Keys, dict[int, Token]]:
+    """SentencePiece's own model."""
+    model = SentencePieceModel.parse(tokenizer.content())
+    rows = zip(model.pieces, model.kinds, model.scores, strict=True)
+    tokens = {place: Token(text, TokenKind(kind), score) for place, (text, kind, score) in enumerate(rows)}
+    tokens |= {
+        place: Token(added.content, _kind_of_added(tokenizer, place), tokens.get(place, Token("")).score)
+        for place, added in tokenizer.added.items()
+        if place != model.unknown_id
+    }
+    return {
+        "model": "llama" if model.algorithm is Algorithm.BPE else "t5",
+        "unknown_token_id": model.unknown_id,
+        "add_space_prefix": tokenizer.prefixes_start,
+        "remove_extra_whitespaces": model.removes_extra_spaces,
+        **({"precompiled_charsmap": np.frombuffer(model.charsmap, np.uint8)} if model.charsmap else {}),
+    }, tokens
+
+
+def _kind_of_added(tokenizer: Tokenizer, place: int) -> TokenKind:
+    return TokenKind.CONTROL if tokenizer.is_special(place) else TokenKind.USER_DEFINED
+
+
+def _of_form(tokenizer: HFTokenizer) -> tuple[Keys, dict[int, Token]]:
+    """What the tokenizers library runs: BPE of bytes, or SentencePiece's BPE written in merges."""
+    form = tokenizer.form()
+    model = form["model"]
+    if model["type"] != "BPE":
+        raise _refuse(f"is a {model['type']} model, which is not written to GGUF files")
+    tokens = {place: Token(text) for text, place in model["vocab"].items()}
+    added = {token["id"]: token["content"] for token in form["added_tokens"]}
+    merges = [tuple(merge) for merge in model["merges"]]
+    if model.get("byte_fallback"):
+        keys, tokens = _spaced(tokenizer, tokens, merges, model)
+    else:
+        keys = _byte_level(cut_name(form), merges)
+    return keys, tokens | {
+        place: Token(text, _kind_of_added(tokenizer, place))
+        for place, text in added.items()
+        if tokens.get(place, Token("")).kind is not TokenKind.UNKNOWN
+    }
+
+
+def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
+    """What tiktoken runs: bytes with a rank for each token, of which merges follow. A word that is a token stays whole."""
+    signs = ByteLevelPieces().written
+    tokens = {place: Token(signs(content)) for content, place in tokenizer.ranks.items()}
+    merges = ((signs(left), signs(right)) for left, right in merges_of(tokenizer.ranks))
+    specials = tokenizer.vocabulary.specials
+    tokens |= {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
+    return _byte_level(name_of(Cut((tokenizer.pattern,), whole_words=True)), merges), tokens
+
+
+def _byte_level(name: str | None, merges: Iterable[tuple[str, ...]]) -> Keys:
+    if name is None:
+        raise _refuse("cuts text into words in a way for which GGUF files have no name")
+    return {"model": "gpt2", "pre": name, "merges": [" ".join(merge) for merge in merges]}
+
+
+def _spaced(
+    tokenizer: HFTokenizer, tokens: Mapping[int, Token], merges: list[tuple[str, ...]], model: dict[str, Any]
+) -> tuple[Keys, dict[int, Token]]:
+    """SentencePiece merges what has the highest score, and merges stand in this order: earlier means higher."""
+    first = {"".join(merge): -float(rank) for rank, merge in reversed(list(enumerate(merges)))}
+    lowest = -float(len(merges))
+    unknown = tokenizer.token_id(model["unk_token"] or "<unk>")
+    if unknown is None:
+        raise _refuse("has no token for what is not in its vocabulary")
+    scored = {
+        place: Token(token.text, _kind(token.text, place, unknown), first.get(token.text, lowest))
+        for place, token in tokens.items()
+    }
+    begins = tokenizer.encode("a", add_special=False)
+    has_prefix = tokenizer.token_bytes(begins[0])[:1] == b" "
+    return {
+        "model": "llama",
+        "unknown_token_id": unknown,
+        "add_space_prefix": has_prefix,
+        "remove_extra_whitespaces": False,
+    }, scored
+
+
+def _kind(text: str, place: int, unknown: int) -> TokenKind:
+    if place == unknown:
+        return TokenKind.UNKNOWN
+    return TokenKind.BYTE if BYTE.fullmatch(text) else TokenKind.NORMAL
+
+
+def _refuse(what: str) -> TokenizerError:
+    return TokenizerError(f"the tokenizer {what}", hint=AS_DIRECTORY)

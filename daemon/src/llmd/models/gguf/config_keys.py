@@ -1,0 +1,110 @@
+"""The keys of a GGUF file that say what a plan computes. The way back is `llmd.models.gguf.config`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op
+from llmd.api.plan import ModelPlan
+from llmd.models.gguf.families import FAMILIES, PATTERN, PERIODS, SCALE, WINDOW, is_sliding
+from llmd.models.gguf.metadata import Value
+
+SAME_PROGRAM: Mapping[str, str] = {"mistral": "llama"}
+"""Architectures of plans that GGUF files call by another name."""
+
+ALWAYS_STATE_WINDOW = ("phi3",)
+"""llama.cpp takes the window of a file that states none from the model's size."""
+
+Kind = TypeVar("Kind", bound=Op)
+
+
+def stored_architecture(plan: ModelPlan) -> str:
+    """``general.architecture`` of a plan.
+
+    Raises:
+        UnsupportedModelError: no GGUF file that is read here has such a model.
+    """
+    name = SAME_PROGRAM.get(plan.architecture, plan.architecture)
+    if name not in FAMILIES or not plan.has_head:
+        raise UnsupportedModelError(
+            f"a model of the architecture {plan.architecture} is not written as a GGUF file; those that generate are, of "
+            f"{', '.join(FAMILIES)}",
+            hint="keep it as a directory, which llmd serves as well",
+        )
+    return name
+
+
+def config_keys(plan: ModelPlan) -> dict[str, Value]:
+    """Keys behind the name of the architecture: everything but the rotations, of which `rope_keys` tells.
+
+    What a file of the architecture has no word for is left out: whoever writes one must read it again and compare.
+    """
+    attention, norm = _first(plan, Attention), _first(plan, Norm)
+    keys: dict[str, Value] = {
+        "context_length": plan.context_len,
+        "embedding_length": plan.hidden_size,
+        "block_count": plan.num_layers,
+        "feed_forward_length": _inner_size(plan),
+        "vocab_size": plan.vocab_size,
+        "attention.head_count": attention.heads,
+        "attention.head_count_kv": attention.kv_heads,
+        "attention.key_length": attention.head_dim,
+        "attention.value_length": attention.head_dim,
+        "attention.layer_norm_rms_epsilon": norm.eps,
+    }
+    return keys | _windows(plan) | _factors(plan, attention)
+
+
+def _windows(plan: ModelPlan) -> dict[str, Value]:
+    """The window of the layers that have one; which these are, where that is not the architecture's custom."""
+    window = next((group.window for group in plan.groups if group.window is not None), None)
+    if window is None:
+        return {WINDOW: 0} if plan.architecture in ALWAYS_STATE_WINDOW else {}
+    period = PERIODS.get(plan.architecture)
+    sliding = {layer for group in plan.groups if group.window is not None for layer in group.layers}
+    flags = [layer in sliding for layer in range(plan.num_layers)]
+    if period is None or flags == is_sliding(period, plan.num_layers):
+        return {WINDOW: window}
+    stated = flags.index(False) + 1 if False in flags else len(flags) + 1
+    is_periodic = flags == is_sliding(stated, plan.num_layers)
+    return {WINDOW: window, PATTERN: stated if is_periodic else np.array(flags)}
+
+
+def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
+    """Numbers by which only some architectures multiply, and those that cap."""
+    head = _first(plan, Head)
+    factors: dict[str, Value] = {}
+    if plan.architecture in (*PERIODS, "granite"):
+        factors[SCALE] = attention.scale
+    if plan.architecture == "granite":
+        factors["embedding_scale"] = _first(plan, Embed).scale
+        factors["residual_scale"] = _first(plan, Add).scale
+        factors["logit_scale"] = 1 / head.scale
+    if attention.softcap is not None:
+        factors["attn_logit_softcapping"] = attention.softcap
+    if head.softcap is not None:
+        factors["final_logit_softcapping"] = head.softcap
+    return factors
+
+
+def _inner_size(plan: ModelPlan) -> int:
+    gate = _first(plan, Glu).gate
+    return next(
+        weight.view_shape[0]
+        for op in _ops(plan)
+        if isinstance(op, Linear)
+        for out, weight in zip(op.outs, op.weights, strict=True)
+        if out == gate
+    )
+
+
+def _first(plan: ModelPlan, kind: type[Kind]) -> Kind:
+    return next(op for op in _ops(plan) if isinstance(op, kind))
+
+
+def _ops(plan: ModelPlan) -> Iterator[Op]:
+    return (op for part in plan.parts for op in part.ops)

@@ -1,0 +1,103 @@
+"""RoPE as GGUF files state it, of a configuration and its plan. The way back is `llmd.models.gguf.rope`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.api.ops import Rope, RopeTable
+from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Config
+from llmd.models.gguf.metadata import Value
+from llmd.models.gguf.rope import DIVISORS, LONG_DIVISORS, ORIGINAL_LEN, SHORT_DIVISORS, yarn_attention_factor
+
+THETA, LOCAL_THETA = "rope.freq_base", "rope.freq_base_swa"
+GEMMA3_THETA = 1000000.0
+DEFAULT_THETA = 10000.0
+PLAIN = ("default", "none")
+
+
+class RopeKeys(msgspec.Struct, frozen=True):
+    """Keys behind the name of the architecture, and float32 tensors by name."""
+
+    keys: Mapping[str, Value]
+    tensors: Mapping[str, NDArray[np.float32]] = {}
+
+
+def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
+    """What a file says of the rotations of ``plan``, which has been made of ``config``.
+
+    Raises:
+        UnsupportedModelError: a GGUF file cannot say it.
+    """
+    stated, local = _stated(config)
+    table = _table(plan)
+    default = GEMMA3_THETA if plan.architecture == "gemma3" else DEFAULT_THETA
+    theta = float(stated.get("rope_theta") or default)
+    keys: dict[str, Value] = {THETA: theta, "rope.dimension_count": table.rotary_dim}
+    if plan.architecture == "gemma3":
+        keys[LOCAL_THETA] = float(local or DEFAULT_THETA)
+    kind = stated.get("rope_type", stated.get("type", "default"))
+    if kind == "llama3" or (kind == "longrope" and _is_one_list(stated)):
+        plain = theta ** (-np.arange(0, table.rotary_dim, 2) / table.rotary_dim)
+        return RopeKeys(keys, {DIVISORS: (plain / table.inv_freq).astype(np.float32)})
+    if kind in ("longrope", "su"):
+        return _longrope(keys, stated, table)
+    return RopeKeys({**keys, **_scaling(str(kind), stated, table)})
+
+
+def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
+    """Every word on rotations, wherever it stands; and the base of Gemma 3's layers with a window."""
+    text = {**config, **(config.get("text_config") or {})}
+    new = text.get("rope_parameters") or {}
+    local = text.get("rope_local_base_freq")
+    if "full_attention" in new:
+        local = new.get("sliding_attention", {}).get("rope_theta", local)
+        new = new["full_attention"]
+    return {**text, **new, **(text.get("rope_scaling") or {})}, local
+
+
+def _table(plan: ModelPlan) -> RopeTable:
+    """The table of the layers without a window, where some have one of their own."""
+    whole = {layer for group in plan.groups if group.window is None for layer in group.layers}
+    ropes = [(part.layer, op.table) for part in plan.parts for op in part.ops if isinstance(op, Rope)]
+    return next((table for layer, table in ropes if layer in whole), ropes[0][1])
+
+
+def _is_one_list(stated: Mapping[str, Any]) -> bool:
+    """Whether it is Llama 3's formula, computed: see `llmd.models.gguf.rope`."""
+    return stated.get("short_factor") == stated.get("long_factor") and stated.get("attention_factor") == 1
+
+
+def _longrope(keys: dict[str, Value], stated: Mapping[str, Any], table: RopeTable) -> RopeKeys:
+    lists = {LONG_DIVISORS: stated["long_factor"], SHORT_DIVISORS: stated["short_factor"]}
+    keys |= {"rope.scaling.type": "longrope", "rope.scaling.attn_factor": table.factor}
+    if trained := stated.get("original_max_position_embeddings"):
+        keys[ORIGINAL_LEN] = trained
+    return RopeKeys(keys, {name: np.array(values, np.float32) for name, values in lists.items()})
+
+
+def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str, Value]:
+    if kind in PLAIN:
+        return {}
+    if kind not in ("linear", "yarn"):
+        raise UnsupportedModelError(
+            f"the model rotates by {kind} RoPE, for which GGUF files have no words",
+            hint="keep it as a directory",
+        )
+    factor = float(stated["factor"])
+    keys: dict[str, Value] = {"rope.scaling.type": kind, "rope.scaling.factor": factor}
+    if kind == "yarn":
+        trained = stated.get("original_max_position_embeddings", stated["max_position_embeddings"])
+        keys |= {
+            ORIGINAL_LEN: trained,
+            "rope.scaling.yarn_beta_fast": float(stated.get("beta_fast", 32.0)),
+            "rope.scaling.yarn_beta_slow": float(stated.get("beta_slow", 1.0)),
+            "rope.scaling.attn_factor": table.factor / yarn_attention_factor(factor),
+        }
+    return keys

@@ -1,0 +1,85 @@
+"""What keys say of rotations, in whatever words a configuration has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.models.gguf.rope_keys import RopeKeys, rope_keys
+from tests.daemon.models.gguf.test_config_keys import plan_of
+from tests.golden.models.catalog import tiny_model
+
+
+def keys_of(name: str, **fields: Any) -> RopeKeys:
+    config = {**tiny_model(name).config, **fields}
+    return rope_keys(config, plan_of(config))
+
+
+def test_base_and_rotated_part_are_told() -> None:
+    assert keys_of("codellama").keys == {"rope.freq_base": 1000000.0, "rope.dimension_count": 16}
+    assert keys_of("codellama", rope_theta=None).keys["rope.freq_base"] == 10000.0
+
+
+def test_the_newer_spelling_says_the_same() -> None:
+    linear = {"rope_type": "linear", "factor": 2.5}
+    older = keys_of("codellama", rope_theta=5000.0, rope_scaling=linear)
+    newer = keys_of(
+        "codellama", rope_theta=None, rope_scaling=None, rope_parameters={"rope_theta": 5000.0, **linear}
+    )
+    assert older == newer
+    assert older.keys["rope.scaling.factor"] == 2.5
+
+
+def test_llama_3_is_a_divisor_for_each_pair() -> None:
+    found = keys_of("llama3-gqa-tied")
+    divisors = found.tensors["rope_freqs.weight"]
+    assert divisors.dtype == np.float32
+    assert (divisors[0], divisors[-1]) == (1.0, 8.0)
+    assert "rope.scaling.type" not in found.keys
+
+
+def test_divisors_that_a_file_has_stated_are_stated_again() -> None:
+    listed = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0]
+    scaling = {
+        "rope_type": "longrope",
+        "short_factor": listed,
+        "long_factor": listed,
+        "attention_factor": 1.0,
+    }
+    found = keys_of("codellama", rope_scaling=scaling)
+    assert found.tensors["rope_freqs.weight"].tolist() == pytest.approx(listed)
+
+
+def test_longrope_has_a_list_for_each_length() -> None:
+    config = tiny_model("phi3-longrope-long").config
+    found = keys_of("phi3-longrope-long")
+    assert found.keys["rope.scaling.type"] == "longrope"
+    assert found.keys["rope.scaling.original_context_length"] == config["original_max_position_embeddings"]
+    assert found.tensors["rope_factors_long.weight"].tolist() == pytest.approx(
+        config["rope_scaling"]["long_factor"]
+    )
+    assert set(found.tensors) == {"rope_factors_long.weight", "rope_factors_short.weight"}
+
+
+def test_yarn_states_by_what_its_own_factor_is_multiplied() -> None:
+    found = keys_of("llama-yarn-rope").keys
+    assert (found["rope.scaling.type"], found["rope.scaling.factor"]) == ("yarn", 4.0)
+    assert found["rope.scaling.attn_factor"] == pytest.approx(1.0)
+    scaling = tiny_model("llama-yarn-rope").config["rope_scaling"] | {"attention_factor": 1.5}
+    changed = keys_of("llama-yarn-rope", rope_scaling=scaling).keys
+    assert changed["rope.scaling.attn_factor"] == pytest.approx(1.5 / (0.1 * np.log(4) + 1))
+
+
+def test_gemma_3_has_another_base_in_layers_with_a_window() -> None:
+    found = keys_of("gemma3", rope_theta=2e6, rope_local_base_freq=3e4).keys
+    assert (found["rope.freq_base"], found["rope.freq_base_swa"]) == (2e6, 3e4)
+    absent = keys_of("gemma3", rope_theta=None, rope_local_base_freq=None).keys
+    assert (absent["rope.freq_base"], absent["rope.freq_base_swa"]) == (1e6, 1e4)
+
+
+def test_what_files_have_no_words_for_is_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="dynamic RoPE"):
+        keys_of("llama-dynamic-rope-within")
