@@ -29,6 +29,7 @@ VERBS = {
     "list": Verb("llmd.cli.list", "List the models of this machine."),
     "show": Verb("llmd.cli.show", "Show a model: sizes, context, template."),
     "pull": Verb("llmd.cli.pull", "Fetch a model from a hub."),
+    "convert": Verb("llmd.cli.convert", "Rewrite a model as a GGUF file or a directory."),
     "cp": Verb("llmd.cli.cp", "Give a model another name."),
     "rm": Verb("llmd.cli.rm", "Remove models that were pulled."),
     "ps": Verb("llmd.cli.ps", "Show loaded models and what they do."),

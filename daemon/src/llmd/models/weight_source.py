@@ -64,6 +64,18 @@ class CheckpointSource:
         return quantize(data, wanted, stored, self._fitter)
 
 
+def plain_numbers(wanted: Format, data: NDArray[np.generic], tensor: TensorInfo) -> NDArray[np.generic]:
+    """What a checkpoint holds of ``tensor``, as numbers of the plain format ``wanted``.
+
+    Raises:
+        ArithmeticError: one does not fit.
+    """
+    assert tensor.format is not None
+    if tensor.format in PLAIN_FORMATS:
+        return convert(data, tensor.format, wanted)
+    return _of_blocks(data.astype(np.uint8, copy=False), tensor, wanted).data
+
+
 def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) -> WeightData:
     """Blocks of a GGUF file: as integer groups, or as the numbers that they stand for."""
     assert tensor.format is not None

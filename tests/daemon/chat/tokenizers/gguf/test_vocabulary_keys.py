@@ -14,6 +14,7 @@ from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
 from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from tests.serving.model import write_model
 
 FOLDER = Path(__file__).parents[4] / "golden" / "tokenizers"
 KINDS = {
@@ -91,3 +92,9 @@ def test_what_a_file_cannot_hold_is_refused(name: str, complaint: str) -> None:
     with pytest.raises(TokenizerError, match=complaint) as refused:
         vocabulary_keys(source, source.vocab_size)
     assert "directory" in refused.value.hint
+
+
+def test_a_tokenizer_that_merges_nothing_is_refused(tmp_path: Path) -> None:
+    source = load_tokenizer(write_model(tmp_path))
+    with pytest.raises(TokenizerError, match="merges nothing"):
+        vocabulary_keys(source, source.vocab_size)

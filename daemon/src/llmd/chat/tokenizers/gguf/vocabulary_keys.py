@@ -130,7 +130,10 @@ def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
 def _byte_level(name: str | None, merges: Iterable[tuple[str, ...]]) -> Keys:
     if name is None:
         raise _refuse("cuts text into words in a way for which GGUF files have no name")
-    return {"model": "gpt2", "pre": name, "merges": [" ".join(merge) for merge in merges]}
+    listed = [" ".join(merge) for merge in merges]
+    if not listed:
+        raise _refuse("merges nothing, and GGUF files without merges are taken for damaged ones")
+    return {"model": "gpt2", "pre": name, "merges": listed}
 
 
 def _spaced(

@@ -1,0 +1,89 @@
+"""``llmd convert``: a model as a GGUF file, or as a directory."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llmd.cli.composition import build_host, build_store
+from llmd.cli.examples import examples
+from llmd.cli.output import show_json, size
+from llmd.cli.pull_progress import shown
+from llmd.cli.settings import JSON, read_settings
+
+if TYPE_CHECKING:
+    from llmd.conversion.convert import Progress, Report
+
+
+@click.command(
+    epilog=examples(
+        "llmd convert ~/models/llama llama.gguf",
+        "llmd convert ~/models/llama llama-q4_0.gguf --quant q4_0",
+        "llmd convert model-Q8_0.gguf ~/models/model --quant bf16",
+    )
+)
+@click.argument("source")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--quant",
+    metavar="FORMAT",
+    help="Formats of weights: f32, f16, bf16; in a GGUF file also q8_0, q5_1, q5_0, q4_1, q4_0. Without it they stay.",
+)
+@click.option("--force", is_flag=True, help="Replace the model at TARGET.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@JSON
+def command(*, source: str, target: Path, quant: str | None, force: bool, quiet: bool, as_json: bool) -> None:
+    """Rewrite SOURCE, a name that `llmd list` shows, a directory or a GGUF file, as TARGET.
+
+    A TARGET that ends in .gguf becomes one GGUF file, which llama.cpp and others run; any other one a directory of safetensors with
+    its configuration and tokenizer, which transformers reads. Either computes what SOURCE computes, or the conversion is
+    refused. Weights keep their formats where TARGET has them: a directory has no quantised ones.
+    """
+    from llmd.conversion.convert import convert
+
+    store = build_store(read_settings(None).directories)
+    path = store.find(source, allow_path=True).directory
+    reports: list[Report] = []
+    with contextlib.closing(
+        convert(path, target, build_host().architectures(), quant=quant, force=force)
+    ) as running:
+        shown(steps(running, target.name, reports), sys.stderr, quiet=quiet or as_json)
+    (report,) = reports
+    if as_json:
+        show_json({"converted": report})
+    else:
+        click.echo("\n".join(sentences(report)))
+
+
+def steps(
+    running: Generator[Progress, None, Report], name: str, reports: list[Report]
+) -> Generator[dict[str, Any], None, None]:
+    """The steps of a conversion as those of a pull are shown; what it returns is put into ``reports``."""
+    while True:
+        try:
+            progress = next(running)
+        except StopIteration as done:
+            reports.append(done.value)
+            return
+        yield {
+            "status": "converting",
+            "file": name,
+            "digest": name,
+            "total": progress.total,
+            "completed": progress.completed,
+        }
+
+
+def sentences(report: Report) -> list[str]:
+    """What was written, and how to run it."""
+    counts = ", ".join(f"{count} as {fmt}" for fmt, count in report.formats.items())
+    return [
+        *(f"note: {notice}" for notice in report.notices),
+        f"wrote {report.target}: {size(report.size_bytes)}, {report.num_tensors} tensors, {counts}",
+        f"run it with `llmd run {report.target} PROMPT`",
+    ]

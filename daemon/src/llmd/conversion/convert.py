@@ -1,0 +1,148 @@
+"""Rewrites a model in another form, so that it computes the same: a tensor at a time, and in its place when it is complete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Architecture
+from llmd.api.tensors import Format
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from llmd.conversion.directory_target import DirectoryTarget
+from llmd.conversion.draft import Draft, Source, Target, open_source
+from llmd.conversion.gguf_target import GgufTarget
+from llmd.conversion.moves import find_moves
+from llmd.conversion.place import (
+    FreeBytes,
+    check_place,
+    check_space,
+    drafting,
+    free_bytes,
+    is_gguf_target,
+    put,
+)
+from llmd.conversion.sameness import check_same_plan, check_same_text
+from llmd.conversion.tensor_reader import TensorReader
+from llmd.conversion.text_files import has_tokenizer
+from llmd.models.new_weights import write_header, write_tensors
+from llmd.models.open_model import open_model
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Bytes of weights that have been written, and of how many."""
+
+    completed: int
+    total: int
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was written. ``formats`` counts tensors; ``notices`` are sentences about what nobody asked for."""
+
+    target: Path
+    size_bytes: int
+    num_tensors: int
+    formats: Mapping[Format, int]
+    notices: tuple[str, ...] = ()
+
+
+def convert(
+    source: Path,
+    target: Path,
+    architectures: Mapping[str, Architecture],
+    *,
+    quant: Format | None = None,
+    force: bool = False,
+    free: FreeBytes = free_bytes,
+) -> Generator[Progress, None, Report]:
+    """Write the model in ``source`` to ``target``: a GGUF file where its name ends so, else a directory.
+
+    Yields how far it is, and returns what it has written. Until the end nothing is seen at ``target``, and however it ends
+    early nothing is left.
+
+    Raises:
+        NotFoundError: there is no model in ``source``.
+        ModelError: it is damaged, or the other form cannot say it so that it computes the same.
+        ConfigError: weights cannot become ``quant``, or nothing is written to such a ``target``.
+        ConflictError: something is at ``target``, and ``force`` does not say that it may go.
+        DiskSpaceError: it does not fit.
+    """
+    kind: Target = GgufTarget() if is_gguf_target(target) else DirectoryTarget()
+    check_place(source, target, force=force)
+    opened = open_source(source, architectures)
+    with opened.model.checkpoint as checkpoint:
+        plan = kind.plan(opened)
+        moves = find_moves(opened.model.plan, plan)
+        formats = kind.formats(opened, moves, quant)
+        draft = kind.draft(opened, plan, moves, formats)
+        reader = TensorReader(checkpoint, moves, formats.by_name)
+        with drafting(target) as path:
+            check_space(path, draft.layout.num_bytes + sum(map(len, draft.files.values())), free)
+            yield from _write(kind.weights(path), path, draft, opened, plan, reader, architectures)
+            put(path, target)
+            return _report(target, draft, (*opened.model.notices, *formats.notices, *draft.notices))
+
+
+def _write(
+    weights: Path,
+    path: Path,
+    draft: Draft,
+    source: Source,
+    plan: ModelPlan,
+    reader: TensorReader,
+    architectures: Mapping[str, Architecture],
+) -> Iterator[Progress]:
+    """Write a draft to ``path``. What it says is read again before its weights are written, which takes long."""
+    _write_files(path, draft)
+    write_header(weights, draft.layout)
+    completed, total = 0, sum(tensor.num_bytes for tensor in draft.tensors)
+    with weights.open("r+b") as file:
+        steps = write_tensors(
+            file,
+            draft.layout,
+            draft.tensors,
+            lambda name: draft.given[name] if name in draft.given else reader(name),
+        )
+        for _, tensor in zip(draft.given, steps, strict=False):
+            completed += tensor.num_bytes
+        file.flush()
+        _check(path, source, plan, architectures)
+        yield Progress(completed, total)
+        for tensor in steps:
+            completed += tensor.num_bytes
+            source.model.checkpoint.release()
+            yield Progress(completed, total)
+
+
+def _write_files(path: Path, draft: Draft) -> None:
+    for name, content in draft.files.items():
+        place = path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+
+
+def _check(path: Path, source: Source, plan: ModelPlan, architectures: Mapping[str, Architecture]) -> None:
+    """Check that what has been written is the model that it is made of.
+
+    Raises:
+        ModelError: it is not.
+    """
+    what = "a GGUF file" if path.is_file() else "a directory"
+    written = open_model(path, architectures)
+    written.checkpoint.close()
+    check_same_plan(plan, written.plan, what)
+    if has_tokenizer(source.path):
+        check_same_text(load_tokenizer(source.path), load_tokenizer(path), what)
+
+
+def _report(target: Path, draft: Draft, notices: tuple[str, ...]) -> Report:
+    return Report(
+        target,
+        draft.layout.num_bytes,
+        len(draft.tensors),
+        dict(Counter(tensor.format for tensor in draft.tensors).most_common()),
+        notices,
+    )

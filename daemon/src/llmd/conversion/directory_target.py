@@ -1,0 +1,70 @@
+"""A model as a directory of safetensors, as transformers writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.api.plan import ModelPlan
+from llmd.api.tensors import Format
+from llmd.conversion.draft import Draft, Source, new_tensors, rotating
+from llmd.conversion.formats import Formats, formats_of_directory
+from llmd.conversion.moves import Move
+from llmd.conversion.text_files import text_files
+from llmd.models.gguf.source import GgufSource
+from llmd.models.hugging_face import CONFIG_FILE, HuggingFaceSource
+from llmd.models.safetensors_writer import safetensors_layout
+from llmd.models.shards import SINGLE_FILE
+
+TORCH_DTYPES: Mapping[Format, str] = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+OLDER, NEWER = "torch_dtype", "dtype"
+"""The field of the type of weights in transformers 4, and since then."""
+INTERLEAVED, ORIGINAL_LEN = "rope_interleave", "original_max_position_embeddings"
+
+
+class DirectoryTarget:
+    """`llmd.conversion.draft.Target` of directories."""
+
+    def plan(self, source: Source) -> ModelPlan:
+        """Rotations as transformers has them. A model that also sees or hears would lose what its configuration tells of."""
+        if source.plan.left_out and isinstance(source.form, HuggingFaceSource):
+            raise UnsupportedModelError(
+                f"{source.path}: the model also sees or hears, and only its text part is known here",
+                hint="give a TARGET that ends in .gguf: such files hold the text part alone",
+            )
+        return rotating(source.plan, interleaved=False)
+
+    def formats(self, source: Source, moves: Mapping[str, Move], quant: Format | None) -> Formats:
+        narrows = isinstance(source.form, GgufSource)
+        return formats_of_directory(source.model.checkpoint, moves, quant, narrows=narrows)
+
+    def draft(self, source: Source, plan: ModelPlan, moves: Mapping[str, Move], formats: Formats) -> Draft:
+        tensors = new_tensors(moves, formats.by_name)
+        largest = max(tensors, key=lambda tensor: tensor.num_bytes)
+        config = config_of(source, largest.format)
+        files = text_files(source.path) | {CONFIG_FILE: json.dumps(config, indent=2).encode()}
+        return Draft(safetensors_layout(tensors), tensors, files)
+
+    def weights(self, path: Path) -> Path:
+        return path / SINGLE_FILE
+
+
+def config_of(source: Source, weights: Format) -> dict[str, Any]:
+    """The configuration of the directory, whose weights are in this format; rotations are no longer interleaved."""
+    config = {key: value for key, value in source.model.config.items() if key != INTERLEAVED}
+    if isinstance(source.form, GgufSource) and config["model_type"] == "phi3":
+        config = _with_rope_of_phi3(config)
+    return {**config, NEWER if NEWER in config else OLDER: TORCH_DTYPES[weights]}
+
+
+def _with_rope_of_phi3(config: dict[str, Any]) -> dict[str, Any]:
+    """The class of transformers takes no other fields of longrope than these, and computes the attention factor itself."""
+    stated = config["rope_scaling"]
+    if not stated or "long_factor" not in stated:
+        return config
+    lists = {name: stated[name] for name in ("short_factor", "long_factor")}
+    trained = {name: stated[name] for name in (ORIGINAL_LEN,) if stated.get(name)}
+    return {**config, **trained, "rope_scaling": {"type": "longrope", **lists}}

@@ -1,0 +1,78 @@
+"""A model as one GGUF file, as llama.cpp's converter writes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from llmd.api.plan import ModelPlan
+from llmd.api.tensors import PLAIN_FORMATS, Format
+from llmd.conversion.draft import Draft, Source, new_tensors, rotating
+from llmd.conversion.formats import Formats, formats_of_gguf
+from llmd.conversion.moves import Move
+from llmd.conversion.text_keys import text_keys
+from llmd.models.gguf.config import TYPE
+from llmd.models.gguf.config_keys import config_keys, stored_architecture
+from llmd.models.gguf.families import FAMILIES
+from llmd.models.gguf.fields import ARCHITECTURE
+from llmd.models.gguf.header_writer import gguf_layout
+from llmd.models.gguf.rope_keys import rope_keys
+from llmd.models.gguf.tensor_names import as_stored
+from llmd.models.model_path import path_name
+from llmd.models.new_weights import NewTensor
+
+FILE_TYPES: Mapping[Format, int] = {
+    "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "bf16": 32,
+}  # fmt: skip
+"""``general.file_type``: the type of most matrices. Source: ``enum llama_ftype`` of github.com/ggml-org/llama.cpp."""
+QUANTIZATION_VERSION = 2
+
+
+class GgufTarget:
+    """`llmd.conversion.draft.Target` of GGUF files."""
+
+    def plan(self, source: Source) -> ModelPlan:
+        architecture = stored_architecture(source.plan)
+        rotated = rotating(source.plan, interleaved=FAMILIES[architecture].interleaved)
+        return as_stored(rotated, architecture)
+
+    def formats(self, source: Source, moves: Mapping[str, Move], quant: Format | None) -> Formats:
+        return formats_of_gguf(source.model.checkpoint, moves, quant)
+
+    def draft(self, source: Source, plan: ModelPlan, moves: Mapping[str, Move], formats: Formats) -> Draft:
+        architecture = stored_architecture(plan)
+        rope = rope_keys(source.model.config, source.plan)
+        text = text_keys(source.path, plan.vocab_size)
+        stated = config_keys(source.plan) | dict(rope.keys)
+        tensors = new_tensors(moves, formats.by_name)
+        keys = {
+            **_general(source, architecture, tensors),
+            **{f"{architecture}.{key}": value for key, value in stated.items()},
+            **text.keys,
+        }
+        given = tuple(NewTensor(name, "f32", values.shape) for name, values in rope.tensors.items())
+        every = (*given, *tensors)
+        return Draft(gguf_layout(keys, every), every, given=rope.tensors, notices=text.notices)
+
+    def weights(self, path: Path) -> Path:
+        return path
+
+
+def _general(source: Source, architecture: str, tensors: tuple[NewTensor, ...]) -> dict[str, Any]:
+    """What every file says of itself."""
+    matrices = Counter({tensor.format: 0 for tensor in tensors})
+    for tensor in tensors:
+        matrices[tensor.format] += tensor.num_bytes * (len(tensor.shape) > 1)
+    main = matrices.most_common(1)[0][0]
+    keys: dict[str, Any] = {
+        ARCHITECTURE: architecture,
+        TYPE: "model",
+        "general.name": path_name(source.path.resolve()),
+    }
+    if main in FILE_TYPES:
+        keys["general.file_type"] = FILE_TYPES[main]
+    if set(matrices) - set(PLAIN_FORMATS):
+        keys["general.quantization_version"] = QUANTIZATION_VERSION
+    return keys

@@ -1,0 +1,55 @@
+"""Directories that are written are as transformers writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api import Architecture
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.converted import converted
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
+
+Architectures = Mapping[str, Architecture]
+
+
+def config_of(source: Path, target: Path, architectures: Architectures, **options: Any) -> dict[str, Any]:
+    converted(source, target, architectures, **options)
+    config: dict[str, Any] = json.loads((target / "config.json").read_text())
+    return config
+
+
+def test_the_configuration_of_a_directory_stays_but_for_the_type(
+    tmp_path: Path, architectures: Architectures
+) -> None:
+    source = write_checkpoint(tiny_model("qwen2-tied"), tmp_path / "source")
+    stated = json.loads((source / "config.json").read_text())
+    assert config_of(source, tmp_path / "a", architectures) == stated
+    changed = config_of(source, tmp_path / "b", architectures, quant="bf16")
+    assert changed == stated | {"torch_dtype": "bfloat16"}
+    (source / "config.json").write_text(json.dumps(stated | {"dtype": "float32", "torch_dtype": None}))
+    assert config_of(source, tmp_path / "c", architectures, quant="f16")["dtype"] == "float16"
+
+
+@pytest.mark.parametrize("name", ["llama-f16", "granite"])
+def test_heads_are_rotated_as_transformers_rotates_them(
+    name: str, tmp_path: Path, architectures: Architectures
+) -> None:
+    source = write_gguf(tiny_model(name), tmp_path / "m.gguf")
+    config = config_of(source, tmp_path / "back", architectures)
+    assert "rope_interleave" not in config
+    assert config["torch_dtype"] == {"f16": "float16", "f32": "float32"}[tiny_model(name).dtype]
+
+
+def test_phi3_has_the_fields_that_its_class_takes(tmp_path: Path, architectures: Architectures) -> None:
+    case = tiny_model("phi3-longrope-long")
+    config = config_of(write_gguf(case, tmp_path / "m.gguf"), tmp_path / "back", architectures)
+    assert set(config["rope_scaling"]) == {"type", "short_factor", "long_factor"}
+    assert config["original_max_position_embeddings"] == case.config["original_max_position_embeddings"]
+    plain = config_of(write_gguf(tiny_model("phi4"), tmp_path / "p.gguf"), tmp_path / "plain", architectures)
+    assert plain["rope_scaling"] is None

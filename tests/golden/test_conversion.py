@@ -1,0 +1,203 @@
+"""Tiny models that are converted answer as in transformers, and come back to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType as Type
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.engine.loading import OpenDevice
+from tests.golden.converted import converted, different, stored_tensors
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.expected import nmse, read_expected
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.meta_layout import write_meta, write_mistral
+from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.tiny import TinyModel
+from tests.golden.multimodal import write_phi4_multimodal
+from tests.golden.test_gguf import CONVERTED, WINDOWS_THAT_GGUF_FORGETS, WITHOUT_GGUF
+
+BOUND = 1e-9
+BOUND_OF_BLOCKS = 1e-3
+"""For activations that are rounded to int8, and a table of embeddings that is rounded to f16."""
+NORMS_LOSE_BITS = ("gemma2", "gemma3")
+"""Norms of f32, to which files of Gemma add 1."""
+OWN_KEYS = {"general.type", "general.name", "general.file_type", "{}.vocab_size"}
+"""What is written beside the keys that tests/golden/gguf_layout.py takes from llama.cpp's converter."""
+MORE_KEYS = {
+    "llama-yarn-rope": {"llama.rope.scaling.attn_factor"},
+    "gemma3": {"gemma3.rope.freq_base_swa"},
+    "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
+}
+
+Checkpoint = Callable[[TinyModel], Path]
+parametrize_cases = pytest.mark.parametrize("case", CONVERTED, ids=[case.name for case in CONVERTED])
+
+
+def contents(reader: gguf.GGUFReader) -> dict[str, Any]:
+    """The keys of a file, without the three fields of its header that the package adds."""
+    return {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
+
+
+@parametrize_cases
+def test_a_gguf_file_is_as_llama_cpp_converts_it(
+    case: TinyModel, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    converted(checkpoint(case), tmp_path / "ours.gguf", architectures)
+    ours = gguf.GGUFReader(tmp_path / "ours.gguf")
+    theirs = gguf.GGUFReader(write_gguf(case, tmp_path / "theirs.gguf"))
+    found, expected = ({t.name: t for t in reader.tensors} for reader in (ours, theirs))
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert found[name].tensor_type == tensor.tensor_type, name
+        assert np.array_equal(found[name].data, tensor.data), name
+    keys, known = contents(ours), contents(theirs)
+    assert keys.items() >= {key: keys.get(key) for key in known}.items()
+    assert {key: keys.get(key) for key in known} == known
+    own = {key.format(known["general.architecture"]) for key in OWN_KEYS} | MORE_KEYS.get(case.name, set())
+    assert keys.keys() - known.keys() == own | ({scaling_type(known)} & keys.keys() - known.keys())
+
+
+def scaling_type(keys: dict[str, Any]) -> str:
+    """The key of the kind of scaling, which the converter leaves out where there are two lists of divisors."""
+    return f"{keys['general.architecture']}.rope.scaling.type"
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@parametrize_cases
+def test_a_gguf_file_answers_as_transformers(
+    case: TinyModel,
+    device: str,
+    tmp_path: Path,
+    checkpoint: Checkpoint,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    expected = read_expected(case.name)
+    converted(checkpoint(case), tmp_path / "m.gguf", architectures)
+    with engine(case, tmp_path / "m.gguf", architectures, open_device, device=device) as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert greedy_tokens(core, case) == expected.tokens.tolist()
+
+
+@parametrize_cases
+def test_a_model_comes_back_as_it_was_to_the_last_bit(
+    case: TinyModel,
+    tmp_path: Path,
+    checkpoint: Checkpoint,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    source, back = checkpoint(case), tmp_path / "back"
+    converted(source, tmp_path / "m.gguf", architectures)
+    converted(tmp_path / "m.gguf", back, architectures)
+    changed = different(stored_tensors(source), stored_tensors(back))
+    assert [name for name in changed if "norm" not in name or case.name not in NORMS_LOSE_BITS] == []
+    rows = []
+    for model in (source, back):
+        with engine(case, model, architectures, open_device, device="reference") as core:
+            rows.append(core.forward(np.array(case.prompt, np.int32)))
+    assert nmse(rows[1], rows[0]) <= 1e-12
+    exact = not changed and case.config.get("rope_scaling") is None and "gemma" not in case.name
+    assert np.array_equal(rows[0], rows[1]) or not exact
+
+
+@pytest.mark.parametrize("name", [*WITHOUT_GGUF, *WINDOWS_THAT_GGUF_FORGETS])
+def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
+    name: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    what = "dynamic RoPE" if name in WITHOUT_GGUF else r"layer \d: window is \d+ and would become None"
+    with pytest.raises(UnsupportedModelError, match=what):
+        converted(checkpoint(tiny_model(name)), tmp_path / "m.gguf", architectures)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_directory_is_rewritten_as_a_directory(
+    case: TinyModel, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    source = checkpoint(case)
+    converted(source, tmp_path / "copy", architectures)
+    assert different(stored_tensors(source), stored_tensors(tmp_path / "copy")) == []
+    converted(source, tmp_path / "wide", architectures, quant="f32")
+    assert {dtype for dtype, _ in stored_tensors(tmp_path / "wide").values()} == {"F32"}
+
+
+@pytest.mark.parametrize("target", ["m.gguf", "directory"])
+@pytest.mark.parametrize(
+    ("name", "write"), [("llama32-tied", write_meta), ("mistral-no-window", write_mistral)]
+)
+def test_metas_layout_is_converted(
+    name: str,
+    write: Callable[[TinyModel, Path], Path],
+    target: str,
+    tmp_path: Path,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case = tiny_model(name)
+    expected = read_expected(name)
+    converted(write(case, tmp_path / "meta"), tmp_path / target, architectures)
+    with engine(case, tmp_path / target, architectures, open_device, device="reference") as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+
+
+@pytest.mark.parametrize(
+    "kind", [Type.Q8_0, Type.Q5_1, Type.Q5_0, Type.Q4_1, Type.Q4_0], ids=lambda k: k.name
+)
+@pytest.mark.parametrize("name", ["llama3-gqa-tied", "phi3-window", "gemma2"])
+def test_quantised_tensors_are_those_of_ggml_and_answer_as_their_numbers(
+    name: str,
+    kind: Type,
+    tmp_path: Path,
+    checkpoint: Checkpoint,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case, path = tiny_model(name), tmp_path / "m.gguf"
+    converted(checkpoint(case), path, architectures, quant=kind.name.lower())
+    plain = {t.name: t for t in gguf.GGUFReader(write_gguf(case, tmp_path / "plain.gguf")).tensors}
+    for tensor in gguf.GGUFReader(path).tensors:
+        is_matrix = len(tensor.shape) > 1
+        wanted = kind if tensor.name.startswith("blk.") else Type.Q8_0
+        assert tensor.tensor_type == (wanted if is_matrix else Type.F32), tensor.name
+        expected = gguf.quants.quantize(plain[tensor.name].data, wanted) if is_matrix else None
+        assert np.array_equal(tensor.data, plain[tensor.name].data if expected is None else expected)
+    converted(path, tmp_path / "numbers", architectures, quant="f32")
+    rows = []
+    for model, device in ((path, "cpu"), (tmp_path / "numbers", "reference")):
+        with engine(case, model, architectures, open_device, device=device) as core:
+            rows.append(expected_rows(core, case, read_expected(name)))
+    assert nmse(rows[0], rows[1]) <= BOUND_OF_BLOCKS
+
+
+@pytest.mark.parametrize("name", ["llama-f16", "qwen3-tied"])
+def test_all_parts_of_a_split_file_are_converted(
+    name: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    case = tiny_model(name)
+    first = write_gguf(case, tmp_path / "m.gguf", num_parts=3)
+    converted(first, tmp_path / "back", architectures)
+    assert different(stored_tensors(checkpoint(case)), stored_tensors(tmp_path / "back")) == []
+    converted(first, tmp_path / "whole.gguf", architectures)
+    assert different(stored_tensors(first), stored_tensors(tmp_path / "whole.gguf")) == []
+
+
+def test_a_model_that_sees_becomes_a_gguf_file_of_its_text_part_alone(
+    tmp_path: Path, architectures: Architectures, open_device: OpenDevice
+) -> None:
+    case = tiny_model("phi4-mini-short")
+    source = write_phi4_multimodal(case, tmp_path / "source")
+    report = converted(source, tmp_path / "m.gguf", architectures)
+    assert any("are left out" in notice for notice in report.notices)
+    expected = read_expected(case.name)
+    with engine(case, tmp_path / "m.gguf", architectures, open_device, device="reference") as core:
+        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+    with pytest.raises(UnsupportedModelError, match="also sees or hears"):
+        converted(source, tmp_path / "directory", architectures)
