@@ -70,6 +70,19 @@ def test_a_value_outside_the_target_is_refused() -> None:
         convert(floats(1.0, 1e6), "f32", "f16")
 
 
+@pytest.mark.parametrize("values", [(0.0, -1e6), (NAN, 1e6), (1e6, NAN), (INFINITY, -1e6)])
+def test_nothing_hides_a_value_outside_the_target(values: tuple[float, ...]) -> None:
+    with pytest.raises(ArithmeticError, match=r"the value -?1000000\.0 is outside the range of f16"):
+        convert(floats(*values), "f32", "f16")
+
+
+@pytest.mark.parametrize(("target", "value"), [("f16", 65519.0), ("bf16", 3.3961e38)])
+def test_what_rounds_to_the_largest_of_the_target_is_within_it(target: str, value: float) -> None:
+    largest = to_float32(convert(floats(value), "f32", target), target)
+    assert np.isfinite(largest).all()
+    assert largest[0] < value
+
+
 def test_infinities_that_were_stored_are_kept() -> None:
     assert convert(floats(INFINITY), "f32", "f16").tolist() == [INFINITY]
 
