@@ -177,7 +177,7 @@ def test_quantised_tensors_are_those_of_ggml_and_answer_as_their_numbers(
     assert nmse(rows[0], rows[1]) <= BOUND_OF_BLOCKS
 
 
-@pytest.mark.parametrize("name", ["llama-f16", "qwen3-tied"])
+@pytest.mark.parametrize("name", ["llama-f16", "qwen3-tied", "llama3-gqa-tied", "phi3-longrope-long"])
 def test_all_parts_of_a_split_file_are_converted(
     name: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
 ) -> None:

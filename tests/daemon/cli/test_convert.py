@@ -116,7 +116,8 @@ def test_on_a_terminal_there_is_a_bar(home: Home) -> None:
     assert screen.shown.rstrip().endswith("g.gguf PROMPT`")
 
 
-def test_what_is_interrupted_leaves_nothing(home: Home) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) -> None:
     models = home.folder / "data" / "llmd" / "models"
     target = home.folder / "out" / "wide"
     with subprocess.Popen(
@@ -125,7 +126,7 @@ def test_what_is_interrupted_leaves_nothing(home: Home) -> None:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("wide: ")
         process.send_signal(signal.SIGSTOP)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.send_signal(signal.SIGCONT)
         process.stderr.read()
     assert process.returncode == EXIT_INTERRUPTED

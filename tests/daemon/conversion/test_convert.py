@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,8 +22,13 @@ from llmd.api.errors import (
 from llmd.builtin.guide import guide_directory
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.conversion.convert import convert
+from tests.golden.checkpoint import write_checkpoint
 from tests.golden.converted import converted, different, stored_tensors
+from tests.golden.models.llama import llama
+from tests.golden.models.tiny import TinyModel
 from tests.serving.model import write_embedding_model
+
+METASPACE = Path(__file__).parents[2] / "golden/tokenizers/metaspace_json"
 
 Architectures = Mapping[str, Architecture]
 
@@ -86,7 +92,35 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_written(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_directory_with_another_way_to_cut_text_is_refused_by_an_example(
+def test_what_was_read_of_the_source_gives_its_memory_back(
+    tmp_path: Path, model: Path, architectures: Architectures
+) -> None:
+    for _ in convert(model, tmp_path / "m.gguf", architectures):
+        assert resident_bytes(model / "model.safetensors") == 0
+
+
+def resident_bytes(path: Path) -> int:
+    """How much of a file that this process maps is in its memory."""
+    entries = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
+    of_file = [entry for entry in entries if entry.partition("\n")[0].endswith(str(path))]
+    assert of_file
+    return sum(int(re.findall(r"^Rss: +(\d+) kB", entry, re.MULTILINE)[0]) for entry in of_file) * 1024
+
+
+def test_a_tokenizer_that_would_cut_otherwise_is_refused_by_an_example(
+    tmp_path: Path, architectures: Architectures
+) -> None:
+    tokenizer = load_tokenizer(METASPACE)
+    case = TinyModel("metaspace", llama(vocab_size=tokenizer.vocab_size))
+    source = write_checkpoint(case, tmp_path / "source")
+    for file in METASPACE.glob("*.json"):
+        (source / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(TokenizerError, match=r"would cut text otherwise in a GGUF file: .  def f"):
+        converted(source, tmp_path / "m.gguf", architectures)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_cut_that_has_no_name_in_gguf_files_is_refused(
     tmp_path: Path, model: Path, architectures: Architectures
 ) -> None:
     stated = json.loads((model / "tokenizer.json").read_text())

@@ -21,10 +21,10 @@ def plan(name: str, **fields: Any) -> ModelPlan:
 
 
 def test_halves_of_a_head_become_neighbours_and_come_apart_again() -> None:
-    to_pairs = Reorder(heads=2, head_dim=6, rotary_dim=4, interleaves=True)
-    assert to_pairs.order().tolist() == [0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11]
+    to_pairs = Reorder(heads=2, head_dim=7, rotary_dim=6, interleaves=True)
+    assert to_pairs.order().tolist() == [0, 3, 1, 4, 2, 5, 6, 7, 10, 8, 11, 9, 12, 13]
     to_halves = msgspec.structs.replace(to_pairs, interleaves=False)
-    rows = np.arange(12)
+    rows = np.arange(14)
     assert np.array_equal(rows[to_pairs.order()][to_halves.order()], rows)
 
 

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from llmd.api.errors import TokenizerError
 from llmd.builtin.guide import guide_directory
 from llmd.chat.templates.template_files import template_sources
 from llmd.conversion.text_keys import text_keys
@@ -24,6 +27,11 @@ def test_tokens_template_and_ends_are_told(model: Path) -> None:
     assert keys["tokenizer.ggml.bos_token_id"] == BOS
     assert keys["tokenizer.ggml.eos_token_id"] == TURN_END
     assert keys["tokenizer.chat_template"] == TEMPLATE
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model: Path) -> None:
+    with pytest.raises(TokenizerError, match="has 260 tokens, the model has embeddings for 259"):
+        text_keys(model, 259)
 
 
 def test_every_token_that_ends_an_answer_is_told_as_far_as_there_is_room(model: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +50,28 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
     store = build_store(read_settings(None).directories)
     path = store.find(source, allow_path=True).directory
     reports: list[Report] = []
-    with contextlib.closing(
-        convert(path, target, build_host().architectures(), quant=quant, force=force)
-    ) as running:
+    with (
+        ended_cleanly(),
+        contextlib.closing(
+            convert(path, target, build_host().architectures(), quant=quant, force=force)
+        ) as running,
+    ):
         shown(steps(running, target.name, reports), sys.stderr, quiet=quiet or as_json)
     (report,) = reports
     if as_json:
         show_json({"converted": report})
     else:
         click.echo("\n".join(sentences(report)))
+
+
+@contextlib.contextmanager
+def ended_cleanly() -> Iterator[None]:
+    """Let SIGTERM end what runs inside as Ctrl-C does: what was begun is removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def steps(

@@ -14,7 +14,7 @@ from llmd.chat.gguf_text import DEFAULT, TEMPLATE
 from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX
 from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
-from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer import Tokenizer, check_vocab_size
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.conversion.text_files import has_tokenizer
@@ -37,7 +37,7 @@ def text_keys(path: Path, vocab_size: int) -> TextKeys:
     """The keys for the model in ``path``, which has ``vocab_size`` embeddings.
 
     Raises:
-        TokenizerError: a GGUF file cannot hold the tokenizer.
+        TokenizerError: a GGUF file cannot hold the tokenizer, or it has more tokens than the model.
         TemplateError: a template cannot be read.
     """
     metadata = gguf_metadata(path)
@@ -46,6 +46,7 @@ def text_keys(path: Path, vocab_size: int) -> TextKeys:
     if not has_tokenizer(path):
         return TextKeys({}, ("there is no tokenizer: the GGUF file has none either",))
     tokenizer = load_tokenizer(path)
+    check_vocab_size(tokenizer, vocab_size)
     ends = _ends(path, tokenizer)
     keys = vocabulary_keys(tokenizer, vocab_size) | _roles(path, tokenizer)
     keys |= {f"{PREFIX}{role}_token_id": end for role, end in zip(ENDS, ends, strict=False)}
