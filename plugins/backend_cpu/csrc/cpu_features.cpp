@@ -18,7 +18,9 @@ struct Unit {
 
 std::vector<Unit> units() {
     std::vector<Unit> found;
-#if defined(__x86_64__)
+#if defined(LLMD_GENERIC_ALONE)
+    // A build without the other units, for sanitizers that look at threads: these are the same in every unit.
+#elif defined(__x86_64__)
     // These checks include that the operating system saves the wide registers.
     __builtin_cpu_init();
     const bool avx2 =
