@@ -111,6 +111,18 @@ def test_memory_is_cut_to_what_a_control_group_has_left(tmp_path: Path) -> None:
     assert available_bytes(make_root(tmp_path, files)) == GIB + GIB // 2
 
 
+def test_pages_of_files_that_a_process_has_mapped_are_not_to_be_had(tmp_path: Path) -> None:
+    files = {"proc/meminfo": "MemAvailable:    5000 kB\nMapped:    1500 kB\n"}
+    assert available_bytes(make_root(tmp_path, files)) == 3500 * 1024
+    files |= {
+        "proc/self/cgroup": "0::/inner\n",
+        "sys/fs/cgroup/inner/memory.max": "1000000",
+        "sys/fs/cgroup/inner/memory.current": "900000",
+        "sys/fs/cgroup/inner/memory.stat": "file 99\nactive_file 300000\ninactive_file 50000\nfile_mapped 250000\n",
+    }
+    assert available_bytes(make_root(tmp_path, files)) == 200_000
+
+
 def test_version_1_of_control_groups_limits_memory_too(tmp_path: Path) -> None:
     files = {
         "proc/meminfo": "MemAvailable: 99999999 kB\n",
@@ -119,7 +131,8 @@ def test_version_1_of_control_groups_limits_memory_too(tmp_path: Path) -> None:
         "sys/fs/cgroup/memory/memory.usage_in_bytes": str(5 * GIB),
         "sys/fs/cgroup/memory/inner/memory.limit_in_bytes": str(4 * GIB),
         "sys/fs/cgroup/memory/inner/memory.usage_in_bytes": str(3 * GIB),
-        "sys/fs/cgroup/memory/inner/memory.stat": f"inactive_file 7\ntotal_inactive_file {GIB // 4}\n",
+        "sys/fs/cgroup/memory/inner/memory.stat": f"inactive_file 7\ntotal_inactive_file {GIB // 4}\n"
+        "total_active_file 9\ntotal_mapped_file 9\n",
     }
     assert available_bytes(make_root(tmp_path, files)) == GIB + GIB // 4
 

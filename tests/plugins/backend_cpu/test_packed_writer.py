@@ -184,6 +184,8 @@ def test_where_memory_is_short_the_file_itself_is_used(
     expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere"))
     monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
     mapped = load(device, "q4", None, tmp_path / "packed")
+    monkeypatch.setattr(parts, "available_bytes", lambda: 0)
+    assert mapped.free_bytes() == 4000  # its pages give way
     monkeypatch.undo()
     np.testing.assert_array_equal(product(device, mapped), expected)
 
@@ -217,15 +219,3 @@ def test_on_several_nodes_each_reads_from_memory_of_its_own(
     copied = load(device, "q4", None, tmp_path / "packed", LARGE_WIDTH)
     overwrite(tmp_path / "packed")
     np.testing.assert_array_equal(product(device, copied, LARGE_WIDTH), expected)
-
-
-def test_pages_of_a_file_that_steps_read_do_not_count_as_free(
-    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(device, "q4", tmp_path / "packed")
-    monkeypatch.setattr(parts, "available_bytes", lambda: 1_000_000)
-    monkeypatch.setattr(
-        parts, "_map", lambda native, path, any_pages: native.map_packed(path, not any_pages)
-    )  # on any file system
-    num_bytes = parts.packed_bytes(INTEGER_FORMATS["q4"], WIDTH, WIDTH)
-    assert load(device, "q4", None, tmp_path / "packed").free_bytes() == 1_000_000 - num_bytes

@@ -13,10 +13,15 @@ from pathlib import Path
 ROOT = Path("/")
 
 _MEMORY_FILES = (
-    ("memory.max", "memory.current", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ("memory.max", "memory.current", ("active_file", "inactive_file"), "file_mapped"),
+    (
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        ("total_active_file", "total_inactive_file"),
+        "total_mapped_file",
+    ),
 )
-"""Of control groups of version 2 and 1: the limit, what is used, and what of that can be dropped."""
+"""Of control groups of version 2 and 1: the limit, what is used, what of that are pages of files, and what of these is mapped."""
 
 
 def num_processors(root: Path = ROOT) -> int:
@@ -33,7 +38,10 @@ def num_threads(root: Path = ROOT) -> int:
 
 
 def available_bytes(root: Path = ROOT) -> int:
-    """Memory that can still be had: what the machine has available, cut to what is left of each control group."""
+    """Memory that can still be had: what the machine has available, cut to what is left of each control group.
+
+    Pages of files can be dropped, but not those that a process has mapped: they may be weights that every step reads.
+    """
     left = [_bytes_left(folder) for folder in _control_groups(root, "memory")]
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
@@ -96,18 +104,20 @@ def _cpu_limit(folder: Path) -> tuple[str, str]:
 
 def _bytes_left(folder: Path) -> int | None:
     """Bytes between a control group's use and its limit; file pages that can be dropped count as unused."""
-    for limit_name, used_name, unused_name in _MEMORY_FILES:
+    for limit_name, used_name, file_names, mapped_name in _MEMORY_FILES:
         limit, used = _word(folder / limit_name), _word(folder / used_name)
         if limit.isdigit() and used.isdigit():
             pages = dict(line.split() for line in _lines(folder / "memory.stat"))
-            return int(limit) - int(used) + int(pages.get(unused_name, 0))
+            files = sum(int(pages.get(name, 0)) for name in file_names)
+            return int(limit) - int(used) + max(0, files - int(pages.get(mapped_name, 0)))
     return None
 
 
 def _machine_bytes(root: Path) -> int:
-    for line in _lines(root / "proc/meminfo"):
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
+    told = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    if "MemAvailable" in told:
+        kib = int(told["MemAvailable"].split()[0]) - int(told.get("Mapped", "0").split()[0])
+        return kib * 1024
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

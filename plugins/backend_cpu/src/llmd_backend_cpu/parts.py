@@ -46,7 +46,7 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     available = available_bytes()
     short = loading.packed_bytes > available
     if path is not None and _map(native, path, any_pages=short):
-        return CpuParts(program, native, mapped_bytes=0 if short else loading.packed_bytes)
+        return CpuParts(program, native, left_bytes=available if short else None)
     if short:
         raise MemoryBudgetError(
             f"packed weights of {loading.packed_bytes} bytes do not fit the {available} bytes that are free",
@@ -105,23 +105,27 @@ class _Loading:
 
 
 class CpuParts:
-    """See `llmd.api.LoadedParts`. ``mapped_bytes`` are weights that every step reads from a file: the system counts its
-    pages as free.
+    """See `llmd.api.LoadedParts`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
+    that are dropped and read again.
     """
 
     def __init__(
-        self, program: Program, native: _ext.Parts, writer: PackedWriter | None = None, mapped_bytes: int = 0
+        self,
+        program: Program,
+        native: _ext.Parts,
+        writer: PackedWriter | None = None,
+        left_bytes: int | None = None,
     ) -> None:
         self._program = program
         self._native: _ext.Parts | None = native
-        self._mapped_bytes = mapped_bytes
+        self._left_bytes = left_bytes
         self.writer = writer
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return self._loaded().kv_block_bytes(group, kv_dtype)
 
     def free_bytes(self) -> int:
-        return max(0, available_bytes() - self._mapped_bytes)
+        return available_bytes() if self._left_bytes is None else self._left_bytes
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CpuStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
