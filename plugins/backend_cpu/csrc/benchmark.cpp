@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kCols = 2048;
 constexpr IntegerFormat kQ8{8, 128, 64};
-constexpr IntegerFormat kQ4{4, 0, 32, 256, true};
+constexpr IntegerFormat kQ4{
+    .bits = 4, .group_size = 32, .coarse_size = 256, .has_minimum = true, .in_int8 = true};
 constexpr int64_t kSliceBytes = int64_t{16} << 20;
 constexpr int64_t kPrefillRows = 256;
 constexpr int64_t kPrefillOutputs = 2048;

@@ -4,6 +4,10 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace llmd {
@@ -15,6 +19,21 @@ struct Unit {
     bool available;
     const Kernels& (*kernels)();
 };
+
+#if defined(__x86_64__)
+// Tiles are a state of a thread that Linux keeps only for processes that ask for it.
+// Source: the kernel's Documentation/arch/x86/xstate.rst.
+bool tiles_granted() {
+    constexpr long kRequestPermission = 0x1023;
+    constexpr long kTileData = 18;
+    constexpr unsigned kTiles = 1U << 24;
+    constexpr unsigned kInt8 = 1U << 25;
+    unsigned a, b, c, d;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+    const bool has = (d & kTiles) != 0 && (d & kInt8) != 0;
+    return has && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
 
 std::vector<Unit> units() {
     std::vector<Unit> found;
@@ -28,6 +47,8 @@ std::vector<Unit> units() {
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vnni");
+    static const bool amx = avx512 && tiles_granted();
+    found.push_back({"amx", amx, amx_kernels});
     found.push_back({"avx512", avx512, avx512_kernels});
     found.push_back({"avx2", avx2, avx2_kernels});
 #elif defined(__aarch64__)

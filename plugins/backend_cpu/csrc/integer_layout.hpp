@@ -28,6 +28,8 @@ struct IntegerFormat {
     bool bf16_scales = false;  // coarse scales are bf16, not f16
     bool has_book = false;
     int8_t book[16] = {};  // what codes stand for where they are no numbers
+    // A weight is its coarse scale times fine scale * code - fine minimum, which is an int8.
+    bool in_int8 = false;
 
     bool operator==(const IntegerFormat&) const = default;
 
@@ -36,12 +38,24 @@ struct IntegerFormat {
         return coarse_size > 0 ? coarse_size : group_size;
     }
     LLMD_SHARED constexpr bool two_levels() const { return coarse_size > 0; }
+    // Inputs whose products are added as integers, before a scale meets them.
+    LLMD_SHARED constexpr int64_t sum_group() const { return in_int8 ? coarse_size : group_size; }
+    // Fine scales of codes of 4 bits take 4 bits: the format has none above 15.
+    LLMD_SHARED constexpr bool short_steps() const { return in_int8 && bits == 4; }
 };
+
+// Whether a format has such scales with codes of so many bits, or of a book: kernels are made for those alone.
+LLMD_SHARED constexpr bool scales_suit(int bits, bool book, bool two_levels, bool minimum) {
+    if (bits == 8) return !two_levels && !minimum;
+    if (bits == 6) return two_levels && !minimum;
+    if (book) return !minimum;
+    return !two_levels || minimum == (bits != 3);
+}
 
 LLMD_SHARED constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 // Names the layout in files: another number where the bytes of panels come to mean something else.
-constexpr char kPanelLayoutName[] = "llmd panels 1";
+constexpr char kPanelLayoutName[] = "llmd panels 2";
 
 // Packed weights: for each activation group a header of scales and then chunks of codes.
 struct PanelLayout {
@@ -60,10 +74,14 @@ struct PanelLayout {
         return pieces(chunks(a) * kChunkInputs, format.group_size);
     }
     LLMD_SHARED constexpr int64_t coarse_bytes() const {
-        return 2 * kPanelRows * (format.has_minimum ? 2 : 1);
+        return 2 * kPanelRows * (format.has_minimum && !format.in_int8 ? 2 : 1);
+    }
+    LLMD_SHARED constexpr int64_t fine_scale_bytes(int64_t a) const {
+        if (!format.two_levels()) return 0;
+        return groups(a) * (format.short_steps() ? kPanelRows / 2 : kPanelRows);
     }
     LLMD_SHARED constexpr int64_t fine_bytes(int64_t a) const {
-        return format.two_levels() ? groups(a) * kPanelRows * (format.has_minimum ? 2 : 1) : 0;
+        return fine_scale_bytes(a) + (format.two_levels() && format.has_minimum ? groups(a) * kPanelRows : 0);
     }
     LLMD_SHARED constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
     LLMD_SHARED constexpr int64_t group_bytes(int64_t a) const {

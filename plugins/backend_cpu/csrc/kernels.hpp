@@ -248,6 +248,7 @@ const Kernels& generic_kernels();
 #if defined(__x86_64__)
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& amx_kernels();
 #elif defined(__aarch64__)
 const Kernels& neon_kernels();
 #endif

@@ -26,7 +26,12 @@ void check_format(const IntegerFormat& format) {
     const int32_t bits = format.bits;
     require((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
     require(!format.has_book || bits == 4, "have a code book for 4 bits alone");
+    require(format.in_int8 || scales_suit(bits, format.has_book, format.two_levels(), format.has_minimum),
+            "of " + std::to_string(bits) + " bits with such scales");
     const int64_t size = format.group_size;
+    require(!format.in_int8 ||
+                (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum && format.two_levels()),
+            "with steps of " + std::to_string(size) + " inputs in int8");
     const int64_t shared = format.activation_group();
     require(size > 0 && size % kUnitInputs == 0 && shared % size == 0,
             "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));

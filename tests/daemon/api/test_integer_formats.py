@@ -22,6 +22,7 @@ def test_a_format_is_one_that_kernels_can_know(form: IntegerFormat) -> None:
     assert form.coarse_size in {0, 256}
     assert bool(form.fine_bits) == bool(form.coarse_size)
     assert not (form.has_minimum and form.zero)
+    assert not form.in_int8 or (form.has_minimum and form.coarse_size and form.bits <= 4)
     if form.book:
         assert len(form.book) == 1 << form.bits
         assert all(-128 <= value <= 127 for value in form.book)
@@ -54,7 +55,9 @@ def test_rows_that_a_group_does_not_divide_have_groups_of_32(
         ("q8", 128, 128 + 2 * 2),
         ("q4_g64", 40, 20 + 2 * 4),
         ("q3_g64_sym", 7, 3 + 2),
-        ("q2", 256, 64 + 2 * (2 + 16)),
+        ("q4", 256, 128 + 4 + 8 + 2),
+        ("q2", 256, 64 + 16 + 16 + 2),
+        ("q2_k", 256, 64 + 2 * (2 + 16)),
         ("q8_row", 100, 100 + 2),
         ("q4_k", 256, 128 + 2 * (2 + 8)),
         ("q6_k", 512, 384 + 2 * 2 + 32),

@@ -32,6 +32,7 @@ from llmd.api import (
 )
 from llmd.api.step import Float32
 from llmd.models.lowering import lower
+from llmd.testing import integer_weights
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.stage import CpuStage
 
@@ -62,9 +63,13 @@ def random_integers(fmt: str, num_rows: int, row_len: int, *, plain_scales: bool
     """Any codes of an integer format with any scales, or with scales and minimums of 1."""
     form = INTEGER_FORMATS[fmt]
     draw = np.random.default_rng([num_rows, row_len])
+    if form.in_int8 and not plain_scales:
+        return integer_weights.random_integers(fmt, (num_rows, row_len), 0.1, draw)
     codes = draw.integers(0, 1 << form.bits, (num_rows, row_len), dtype=np.uint8)
     scales = _group_scales(form, num_rows, row_len, None if plain_scales else draw)
     minimums = _group_scales(form, num_rows, row_len, None if plain_scales else draw, minimum=True)
+    if form.in_int8:
+        minimums = GroupScales(-scales.coarse, minimums.fine)
     size = form.row_group_size(row_len)
     return WeightData(fmt, codes, scales, minimums if form.has_minimum else None, group_size=size)
 

@@ -26,6 +26,8 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     for a group, and so have minimums. Rows are then whole multiples of ``coarse_size``.
     Codes of a format with a ``book`` are places in it: 16 int8 values. ``wide_scales`` are powers of two in float32, others
     float16.
+    Where weights are ``in_int8`` a coarse minimum is its coarse scale times -1, and ``fine scale * code - fine minimum`` lies
+    within -128 .. 127 for every code: a weight is its coarse scale times an int8. Fine minimums then have 8 bits.
     """
 
     name: str
@@ -37,6 +39,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     fine_bits: int = 0
     book: tuple[int, ...] = ()
     wide_scales: bool = False
+    in_int8: bool = False
 
     def row_group_size(self, row_len: int) -> int:
         """Inputs that share a scale in rows of this length; the last group of a row may be short."""
@@ -51,10 +54,17 @@ class IntegerFormat(msgspec.Struct, frozen=True):
         return self.coarse_size or self.row_group_size(row_len)
 
     def weight_bytes(self, row_len: int) -> int:
-        """Bytes of a row of weights, rounded up: codes of ``bits`` bits, float16 scales and minimums, fine ones of a byte."""
+        """Bytes of a row of weights, rounded up: codes of ``bits`` bits, float16 scales and minimums, fine ones of a byte.
+
+        Fine scales of ``in_int8`` weights have ``fine_bits``.
+        """
+        codes = -(-row_len * self.bits // 8)
         groups = -(-row_len // max(self.row_group_size(row_len), 1))
-        scales = groups + 2 * -(-row_len // self.coarse_size) if self.coarse_size else 2 * groups
-        return -(-row_len * self.bits // 8) + scales * (1 + self.has_minimum)
+        blocks = -(-row_len // self.coarse_size) if self.coarse_size else 0
+        if self.in_int8:
+            return codes + -(-groups * self.fine_bits // 8) + groups + 2 * blocks
+        scales = groups + 2 * blocks if self.coarse_size else 2 * groups
+        return codes + scales * (1 + self.has_minimum)
 
 
 _NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
@@ -65,9 +75,9 @@ _OURS = (
     IntegerFormat("q8_g32", 8, 32, zero=128),
     IntegerFormat("q8_g128", 8, 128, zero=128),
     IntegerFormat("q8_row", 8, 0, zero=128),
-    IntegerFormat("q4", 4, 32, has_minimum=True, coarse_size=256, fine_bits=6),
-    IntegerFormat("q3", 3, 32, has_minimum=True, coarse_size=256, fine_bits=6),
-    IntegerFormat("q2", 2, 16, has_minimum=True, coarse_size=256, fine_bits=4),
+    IntegerFormat("q4", 4, 32, has_minimum=True, coarse_size=256, fine_bits=4, in_int8=True),
+    IntegerFormat("q3", 3, 32, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),
+    IntegerFormat("q2", 2, 16, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),
     *(
         IntegerFormat(f"q{bits}_g{size}", bits, size, has_minimum=True)
         for bits in (4, 3, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, WeightData
 
@@ -20,8 +21,26 @@ def random_integers(
     scales = _random_scales(form, rows, row_len, spread / typical, draw)
     if not form.has_minimum:
         return WeightData(name, codes, scales, group_size=size)
+    if form.in_int8:
+        return _random_bytes(form, codes, spread, draw)
     middle = -spread / typical * ((1 << form.bits) - 1) / 2
     return WeightData(name, codes, scales, _random_scales(form, rows, row_len, middle, draw), size)
+
+
+def _random_bytes(
+    form: IntegerFormat, codes: NDArray[np.uint8], spread: float, draw: np.random.Generator
+) -> WeightData:
+    """Any steps with which codes fit in a byte, and any minimums with which they then do."""
+    rows, row_len = codes.shape
+    most = (1 << form.bits) - 1
+    groups = (rows, -(-row_len // form.group_size))
+    steps = draw.integers(0, min(1 << form.fine_bits, 255 // most + 1), groups)
+    below = draw.integers(np.maximum(steps * most - 127, 0), 129)
+    coarse = (spread / 60 * draw.uniform(0.5, 1.5, (rows, -(-row_len // form.coarse_size)))).astype(np.float16)
+    scales = GroupScales(coarse, steps.astype(np.uint8))
+    return WeightData(
+        form.name, codes, scales, GroupScales(-coarse, below.astype(np.uint8)), form.group_size
+    )
 
 
 def _random_scales(

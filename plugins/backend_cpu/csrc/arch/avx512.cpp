@@ -1,4 +1,4 @@
-// The unit for x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
+// The unit for x86-64 with AVX-512 F, BW, VL, DQ and VNNI; and that with AMX, which multiplies tiles besides.
 
 #define LLMD_ISA avx512
 #include "simd/avx512.hpp"
@@ -6,11 +6,22 @@
 #include "simd/avx512_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
+// Behind the ops that all units have.
+#include "ops/linear_amx.hpp"
 
 namespace llmd {
 
 const Kernels& avx512_kernels() {
     static constexpr Kernels kernels = avx512::table("avx512");
+    return kernels;
+}
+
+const Kernels& amx_kernels() {
+    static constexpr Kernels kernels = [] {
+        Kernels with_tiles = avx512::table("amx");
+        with_tiles.linear = avx512::linear_amx;
+        return with_tiles;
+    }();
     return kernels;
 }
 

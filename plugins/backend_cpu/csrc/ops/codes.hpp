@@ -1,6 +1,6 @@
 // From packed codes to records of 64 bytes: 4 inputs of 16 output rows, as products of integers want them.
 //
-//   a record holds codes, or values of a code book, plus what `kRecordOffset` says
+//   a record holds codes, values of a code book, or codes times steps less minimums; and an offset besides
 //   layout of the codes  ops/pack.hpp
 
 #pragma once
@@ -9,15 +9,18 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
 
-template <int kBits_, bool kBook_>
+// kStepUnits: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
+template <int kBits_, bool kBook_ = false, int kStepUnits_ = 0>
 struct Codes {
     static constexpr int kBits = kBits_;
     static constexpr bool kBook = kBook_;
-    static constexpr Operand kOperand = operand_of(kBits, kBook);
+    static constexpr int kStepUnits = kStepUnits_;
+    static constexpr bool kShortSteps = kBits == 4;  // see IntegerFormat::short_steps
+    static constexpr Operand kOperand = operand_of(kStepUnits > 0 ? 8 : kBits, kBook);
 
     // What a record's byte has more than the integer that the weight's scale multiplies.
     LLMD_INLINE_MEMBER static int32_t offset(const IntegerFormat& format) {
-        if constexpr (kBook) return kBiasOfSigned;
+        if constexpr (kBook || kStepUnits > 0) return kBiasOfSigned;
         return kBits == 8 ? format.zero - 128 + kBiasOfSigned : format.zero;
     }
 };
@@ -26,21 +29,46 @@ struct Codes {
 template <class F>
 LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     if (format.has_book) return f(Codes<4, true>{});
+    if (format.in_int8 && format.bits == 2) return f(Codes<2, false, 1>{});
+    if (format.in_int8 && format.bits == 3) return f(Codes<3, false, 2>{});
+    if (format.in_int8) return f(Codes<4, false, 2>{});
     switch (format.bits) {
         case 2:
-            return f(Codes<2, false>{});
+            return f(Codes<2>{});
         case 3:
-            return f(Codes<3, false>{});
+            return f(Codes<3>{});
         case 4:
-            return f(Codes<4, false>{});
+            return f(Codes<4>{});
         case 5:
-            return f(Codes<5, false>{});
+            return f(Codes<5>{});
         case 6:
-            return f(Codes<6, false>{});
+            return f(Codes<6>{});
         default:
-            return f(Codes<8, false>{});
+            return f(Codes<8>{});
     }
 }
+
+// What codes are looked up in or multiplied with: a book for all, steps for the chunk at hand.
+template <class C>
+struct Decoding {
+    Book book;
+    Steps steps[2];
+
+    LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
+
+    // Of a chunk of an activation group, whose fine scales are followed by its fine minimums.
+    LLMD_INLINE_MEMBER void load_steps_of(int64_t chunk, const uint8_t* scales, const uint8_t* minimums) {
+        if constexpr (C::kStepUnits > 0) {
+            constexpr int kSteps = 2 / C::kStepUnits;
+            constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kShortSteps ? 2 : 1);
+            unroll<kSteps>([&](auto i) LLMD_LAMBDA {
+                const int64_t group = chunk * kSteps + i;
+                steps[i] =
+                    load_steps<C::kShortSteps>(scales + group * kScaleBytes, minimums + group * kPanelRows);
+            });
+        }
+    }
+};
 
 template <int kBits>
 struct Chunk {
@@ -60,7 +88,7 @@ LLMD_INLINE Chunk<kBits> load_chunk(const uint8_t* p) {
 
 // Record kQuad of a chunk.
 template <class C, int kQuad>
-LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const Book& book) {
+LLMD_INLINE Bytes codes_of(const Chunk<C::kBits>& chunk) {
     constexpr int kBits = C::kBits;
     if constexpr (kBits == 8) {
         return from_byte_codes(chunk.planes[kQuad]);
@@ -70,11 +98,21 @@ LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const
         return with_field<kQuad - 2, 4>(low, chunk.planes[kBits - 1]);
     } else {
         const Bytes low = field<4 * (kQuad % 2), 15>(chunk.planes[kQuad / 2]);
-        if constexpr (C::kBook) return look_up(book, low);
         if constexpr (kBits == 5) return with_field<kQuad - 4, 16>(low, chunk.planes[4]);
         if constexpr (kBits == 6)
             return with_field<2 * (kQuad % 4) - 4, 48>(low, chunk.planes[4 + kQuad / 4]);
         return low;
+    }
+}
+template <class C, int kQuad>
+LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const Decoding<C>& decoding) {
+    const Bytes codes = codes_of<C, kQuad>(chunk);
+    if constexpr (C::kBook) {
+        return look_up(decoding.book, codes);
+    } else if constexpr (C::kStepUnits > 0) {
+        return apply(decoding.steps[kQuad / 4 / C::kStepUnits], codes);
+    } else {
+        return codes;
     }
 }
 

@@ -18,9 +18,10 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
-    LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Book& book, const int8_t* inputs) {
+    LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
+                                      const int8_t* inputs) {
         unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-            chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, book), load_quad(inputs + 4 * q));
+            chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs + 4 * q));
         });
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
     }
@@ -78,7 +79,7 @@ template <class C, class S>
 struct RowPanel {
     const PanelLayout& layout;
     const InputTile& x;
-    Book book;
+    Decoding<C> decoding;
     int32_t offset;
     RowTotals<S> totals;
     GroupSums<C> group;
@@ -94,10 +95,13 @@ struct RowPanel {
     LLMD_INLINE_MEMBER const uint8_t* add_one_level(const uint8_t* at, int64_t a, int64_t unit) {
         const uint8_t* coarse = at;
         const int64_t chunks = layout.chunks(a);
-        at += layout.coarse_bytes();
+        const uint8_t* fine_scales = at + layout.coarse_bytes();
+        const uint8_t* fine_minimums = fine_scales + layout.fine_scale_bytes(a);
+        at = fine_scales + layout.fine_bytes(a);
         group.start();
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), book, x.unit(unit + 2 * c));
+            decoding.load_steps_of(c, fine_scales, fine_minimums);
+            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
         }
         const int32_t of_inputs = q_sum(unit, 2 * chunks);
         totals.add_group(less_offset(add(group.half(0), group.half(1)), of_inputs), coarse,
@@ -124,7 +128,7 @@ struct RowPanel {
             const int64_t end = in_group == 0 ? c + 1 : c + in_group < chunks ? c + in_group : chunks;
             group.start();
             for (; c < end; ++c, at += 64 * C::kBits) {
-                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), book, x.unit(unit + 2 * c));
+                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
             }
             if (in_group == 0) {
                 finish(group.half(0), unit + 2 * first, 1);
@@ -141,7 +145,7 @@ struct RowPanel {
 // One row against one panel.
 template <class C, class S>
 void integer_row(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
-    RowPanel<C, S> panel{layout, x, load_book(layout.format.book), C::offset(layout.format), {}, {}};
+    RowPanel<C, S> panel{layout, x, Decoding<C>(layout.format), C::offset(layout.format), {}, {}};
     panel.totals.clear();
     const int64_t units = layout.format.activation_group() / kUnitInputs;
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {

@@ -1,6 +1,7 @@
 // How integer sums become outputs, for one row and for tiles alike.
 //
 //   one level   total += sum * (scale * x_scale);  total += minimum * (x_scale * q_sum)
+//   in int8     as one level, without minimums: those and fine scales are in the integers
 //   two levels  inner = sum over weight groups of sum * fine;  total += inner * (coarse * x_scale)
 //               inner = sum over weight groups of fine minimum * q_sum;  total += inner * (coarse minimum *
 //               x_scale)
@@ -20,11 +21,18 @@ struct Scales {
     static constexpr bool kMinimum = kMinimum_;
 };
 
-// Calls f(Scales<…>) for the scales of a format.
-template <class F>
+// Calls f(Scales<…>) for the scales of a format, whose codes are C.
+template <class C, class F>
 LLMD_INLINE void with_scales(const IntegerFormat& format, F&& f) {
-    if (format.two_levels()) return format.has_minimum ? f(Scales<true, true>{}) : f(Scales<true, false>{});
-    return format.has_minimum ? f(Scales<false, true>{}) : f(Scales<false, false>{});
+    const bool two_levels = format.two_levels() && !format.in_int8;
+    const bool minimum = format.has_minimum && !format.in_int8;
+    unroll<4>([&](auto i) LLMD_LAMBDA {
+        constexpr bool kTwoLevels = i / 2 == 1;
+        constexpr bool kMinimum = i % 2 == 1;
+        if constexpr (scales_suit(C::kStepUnits > 0 ? 8 : C::kBits, C::kBook, kTwoLevels, kMinimum)) {
+            if (two_levels == kTwoLevels && minimum == kMinimum) f(Scales<kTwoLevels, kMinimum>{});
+        }
+    });
 }
 
 // Part `part` of 16 coarse scales.

@@ -28,7 +28,7 @@ struct BlockShape {
     int64_t first_activation;  // group
     int64_t first_unit;
     int64_t units;
-    int64_t group_units;
+    int64_t group_units;  // of products that are added as integers
     int64_t activation_units;
     int32_t offset;  // of records, see ops/codes.hpp
 };
@@ -36,39 +36,48 @@ struct BlockShape {
 LLMD_INLINE void widen_coarse(const uint8_t* from, bool bf16, float* to) {
     for (int v = 0; v < kPanelVecs; ++v) store(to + v * Vec::kLanes, load_coarse(from, v, bf16));
 }
-LLMD_INLINE const uint8_t* widen_fine(const uint8_t* from, int64_t groups, float* to) {
+LLMD_INLINE void widen_fine(const uint8_t* from, int64_t groups, float* to) {
     for (int64_t i = 0; i < groups * kPanelRows; i += Vec::kLanes) {
         store(to + i, load(reinterpret_cast<const int8_t*>(from) + i));
     }
-    return from + groups * kPanelRows;
 }
 
-// Activation groups [first, last) of a panel, from `at` on. Returns what follows them.
-template <class C>
+// Activation groups [first, last) of a panel, from `at` on. Returns what follows them. Records are without
+// the offset where kPlain, else with it.
+template <class C, bool kPlain = false>
 const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_t first, int64_t last,
                             PanelBlock& to) {
     const IntegerFormat& format = layout.format;
-    const Book book = load_book(format.book);
+    Decoding<C> decoding(format);
     uint8_t* record = to.records;
     int64_t group = 0;
     for (int64_t a = first; a < last; ++a) {
-        const bool two = format.two_levels();
+        const bool two = format.two_levels() && !format.in_int8;
+        const int64_t groups = layout.groups(a);
+        const int64_t chunks = layout.chunks(a);  // not asked for again: records might be the layout's bytes
         const int64_t place = kPanelRows * (two ? a - first : group);
         widen_coarse(at, format.bf16_scales, (two ? to.coarse : to.scales) + place);
-        if (format.has_minimum) {
+        if (format.has_minimum && !format.in_int8) {
             float* minimums = two ? to.coarse_minimums : to.minimums;
             widen_coarse(at + 2 * kPanelRows, format.bf16_scales, minimums + place);
         }
         at += layout.coarse_bytes();
+        const uint8_t* fine_scales = at;
+        const uint8_t* fine_minimums = at + layout.fine_scale_bytes(a);
+        at += layout.fine_bytes(a);
         if (two) {
-            at = widen_fine(at, layout.groups(a), to.scales + group * kPanelRows);
-            if (format.has_minimum) at = widen_fine(at, layout.groups(a), to.minimums + group * kPanelRows);
+            widen_fine(fine_scales, groups, to.scales + group * kPanelRows);
+            if (format.has_minimum) widen_fine(fine_minimums, groups, to.minimums + group * kPanelRows);
         }
-        group += layout.groups(a);
-        for (int64_t c = layout.chunks(a); c > 0; --c, at += 64 * C::kBits) {
+        group += format.in_int8 ? 1 : groups;
+        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
+            decoding.load_steps_of(c, fine_scales, fine_minimums);
             const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
-            unroll<kChunkQuads>(
-                [&](auto q) LLMD_LAMBDA { store_bytes(record + 64 * q, record_of<C, q>(chunk, book)); });
+            unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
+                Bytes decoded = record_of<C, q>(chunk, decoding);
+                if constexpr (kPlain) decoded = subtract(decoded, C::offset(format));
+                store_bytes(record + 64 * q, decoded);
+            });
             record += 64 * kChunkQuads;
         }
     }

@@ -15,8 +15,9 @@ namespace llmd::LLMD_ISA {
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return pieces(weight.rows, kPanelRows); }
 
 // Panels [first, last) of one weight.
+template <class Integers>
 LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
-                               int64_t last) {
+                               int64_t last, Integers&& integers) {
     switch (target.weight.format) {
         case Format::kF32:
             return plain_panels<float>(args, target, first, last);
@@ -25,11 +26,13 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
         case Format::kBF16:
             return plain_panels<BF16>(args, target, first, last);
         case Format::kInteger:
-            return integer_panels(args, target, first, last);
+            return integers(args, target, first, last);
     }
 }
 
-void linear(const LinearArgs& args, Worker& worker) {
+// With what multiplies panels of integers.
+template <class Integers>
+LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, Integers&& integers) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
     constexpr int64_t kLongestRun = 8;  // a few hundred KB: threads that are held up leave the rest to others
@@ -41,10 +44,12 @@ void linear(const LinearArgs& args, Worker& worker) {
             const int64_t count = panels_of(args.targets[i].weight);
             const int64_t from = first > before ? first - before : 0;
             const int64_t to = first + run < before + count ? first + run - before : count;
-            if (from < to) linear_panels(args, args.targets[i], from, to);
+            if (from < to) linear_panels(args, args.targets[i], from, to, integers);
             before += count;
         }
     }
 }
+
+void linear(const LinearArgs& args, Worker& worker) { share_panels(args, worker, integer_panels); }
 
 }  // namespace llmd::LLMD_ISA

@@ -49,15 +49,29 @@ LLMD_INLINE int64_t tile_rows(int64_t row, int64_t last) {
     return pieces(left, pieces(left, kRowTile));
 }
 
-// Rows [first, last) against panels [p, p + count); up to kPanelTile of them, the rest of the tile repeats
-// the last.
-template <class C>
-void integer_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
+// Of activation groups [first, last).
+LLMD_INLINE BlockShape block_shape(const PanelLayout& layout, int64_t first, int64_t last, int32_t offset) {
+    const int64_t group = layout.format.activation_group();
+    int64_t chunks = 0;
+    for (int64_t a = first; a < last; ++a) chunks += layout.chunks(a);
+    return {first,
+            first * group / kUnitInputs,
+            chunks * (kChunkInputs / kUnitInputs),
+            layout.format.sum_group() / kUnitInputs,
+            group / kUnitInputs,
+            offset};
+}
+
+// Rows [first, last), at most kRows, against panels [p, p + count); up to kPanelTile of them, the rest of the
+// tile repeats the last. Calls multiply(of, panels, shape, first, last, totals) for each block.
+template <class C, bool kPlain, int64_t kRows, class F>
+void panel_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last,
+                F&& multiply) {
     constexpr int64_t kWidth = kPanelTile * kPanelRows;
     const PanelLayout& layout = of.layout;
     const int64_t group = layout.format.activation_group();
     PanelBlock panels[kPanelTile];
-    alignas(64) float totals[kRowBlock * kWidth];
+    alignas(64) float totals[kRows * kWidth];
     std::memset(totals, 0, sizeof(float) * static_cast<size_t>((last - first) * kWidth));
     const uint8_t* at[kPanelTile];
     for (int64_t i = 0; i < kPanelTile; ++i) at[i] = of.panel(p + (i < count ? i : count - 1));
@@ -65,23 +79,11 @@ void integer_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t fir
     const int64_t step = last - first <= kInputRows ? 1 : kBlockInputs / group;
     for (int64_t a = 0; a < layout.activation_groups(); a += step) {
         const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
-        int64_t chunks = 0;
-        for (int64_t i = a; i < end; ++i) chunks += layout.chunks(i);
-        const BlockShape shape{a,
-                               a * group / kUnitInputs,
-                               chunks * (kChunkInputs / kUnitInputs),
-                               layout.format.group_size / kUnitInputs,
-                               group / kUnitInputs,
-                               C::offset(layout.format)};
-        for (int i = 0; i < kPanelTile; ++i) at[i] = decode_block<C>(at[i], layout, a, end, panels[i]);
-        with_scales(layout.format, [&](auto scales) LLMD_LAMBDA {
-            for (int64_t r = first; r < last;) {
-                const int64_t rows = tile_rows(r, last);
-                tile_kernel<decltype(scales), C::kOperand>(rows)(panels, shape, of.inputs(r),
-                                                                 totals + (r - first) * kWidth);
-                r += rows;
-            }
-        });
+        const BlockShape shape = block_shape(layout, a, end, C::offset(layout.format));
+        for (int i = 0; i < kPanelTile; ++i) {
+            at[i] = decode_block<C, kPlain>(at[i], layout, a, end, panels[i]);
+        }
+        multiply(of, panels, shape, first, last, totals);
     }
     const TileOut out = of.out(first, p);
     for (int64_t r = 0; r < last - first; ++r) {
@@ -91,13 +93,26 @@ void integer_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t fir
     }
 }
 
+template <class C>
+LLMD_INLINE void tile_block(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
+                            int64_t first, int64_t last, float* totals) {
+    with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
+        for (int64_t r = first; r < last;) {
+            const int64_t rows = tile_rows(r, last);
+            tile_kernel<decltype(scales), C::kOperand>(rows)(panels, shape, of.inputs(r), totals);
+            totals += rows * kPanelTile * kPanelRows;
+            r += rows;
+        }
+    });
+}
+
 // Panels [first, last) of one weight.
 void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
         if (args.rows == 1) {
-            with_scales(of.layout.format, [&](auto scales) LLMD_LAMBDA {
+            with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
                 for (int64_t p = first; p < last; ++p) {
                     integer_row<C, decltype(scales)>(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
                 }
@@ -107,7 +122,8 @@ void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t 
         for (int64_t p = first; p < last; p += kPanelTile) {
             const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
             for (int64_t r = 0; r < args.rows; r += kRowBlock) {
-                integer_rows<C>(of, p, count, r, r + kRowBlock < args.rows ? r + kRowBlock : args.rows);
+                const int64_t end = r + kRowBlock < args.rows ? r + kRowBlock : args.rows;
+                panel_rows<C, false, kRowBlock>(of, p, count, r, end, tile_block<C>);
             }
         }
     });

@@ -1,9 +1,11 @@
 // Integer weights as the kernels like them: one linear stream of panels.
 //
 //   panel p holds output rows 16 p .. 16 p + 15, zero rows beyond the matrix; for each activation group
-//     16 x f16 (bf16) scale, then, where there are minimums, 16 x f16 minimum     the coarse ones of two
-//     levels two levels: for each weight group 16 x int8 fine scale; likewise 16 x int8 fine minimum chunks
-//     of 32 inputs, each of 64 bytes for each bit of a code: planes of 4 bits, then of 2, then of 1
+//     16 x f16 (bf16) scale; where there are minimums, 16 x f16 minimum     the coarse ones of two levels
+//     two levels: for each weight group 16 x int8 fine scale; likewise 16 x int8 fine minimum
+//     in int8: no coarse minimum; fine scales of 4-bit codes 2 in a byte, the even row in the low half;
+//              128 - fine minimum in the place of the fine minimum
+//     chunks of 32 inputs, each of 64 bytes for each bit of a code: planes of 4 bits, then of 2, then of 1
 //       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j
 //       4 bits: byte 4 r + j of record i holds inputs 8 i + j (low half) and 8 i + 4 + j (high half)
 //       2 bits: byte 4 r + j of record i holds inputs 16 i + 4 n + j, n = 0..3, from its low bits upwards
@@ -37,13 +39,38 @@ LLMD_INLINE uint8_t* pack_coarse(const GroupScales& from, int64_t first_row, int
     return to + 2 * kPanelRows;
 }
 
-LLMD_INLINE uint8_t* pack_fine(const GroupScales& from, int64_t first_row, int64_t rows, int64_t first_group,
-                               int64_t groups, uint8_t* to) {
-    for (int64_t g = first_group; g < first_group + groups; ++g, to += kPanelRows) {
-        for (int64_t r = 0; r < kPanelRows; ++r) {
-            const bool inside = r < rows && g < from.fine_columns;
-            to[r] = inside ? static_cast<uint8_t>(from.fine[(first_row + r) * from.fine_columns + g]) : 0;
+// The fine scales, or minimums, of a weight group in rows of a panel.
+LLMD_INLINE void fine_of_rows(const GroupScales& from, int64_t first_row, int64_t rows, int64_t group,
+                              uint8_t* to) {
+    for (int64_t r = 0; r < kPanelRows; ++r) {
+        const bool inside = r < rows && group < from.fine_columns;
+        to[r] = inside ? static_cast<uint8_t>(from.fine[(first_row + r) * from.fine_columns + group]) : 0;
+    }
+}
+
+LLMD_INLINE uint8_t* pack_fine_scales(const IntegerMatrix& from, int64_t first_row, int64_t rows,
+                                      int64_t first_group, int64_t groups, uint8_t* to) {
+    for (int64_t g = first_group; g < first_group + groups; ++g) {
+        uint8_t fine[kPanelRows];
+        fine_of_rows(from.scales, first_row, rows, g, fine);
+        if (from.format.short_steps()) {
+            for (int64_t r = 0; r < kPanelRows; r += 2) {
+                *to++ = static_cast<uint8_t>((fine[r] & 15U) | fine[r + 1] << 4);
+            }
+        } else {
+            std::memcpy(to, fine, sizeof fine);
+            to += kPanelRows;
         }
+    }
+    return to;
+}
+
+LLMD_INLINE uint8_t* pack_fine_minimums(const IntegerMatrix& from, int64_t first_row, int64_t rows,
+                                        int64_t first_group, int64_t groups, uint8_t* to) {
+    for (int64_t g = first_group; g < first_group + groups; ++g, to += kPanelRows) {
+        fine_of_rows(from.minimums, first_row, rows, g, to);
+        if (!from.format.in_int8) continue;
+        for (int64_t r = 0; r < kPanelRows; ++r) to[r] = static_cast<uint8_t>(128 - to[r]);
     }
     return to;
 }
@@ -102,10 +129,10 @@ LLMD_INLINE void pack_panel(const IntegerMatrix& from, const PanelLayout& layout
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
         const bool minimums = from.format.has_minimum;
         to = pack_coarse(from.scales, first_row, rows, a, to);
-        if (minimums) to = pack_coarse(from.minimums, first_row, rows, a, to);
+        if (minimums && !from.format.in_int8) to = pack_coarse(from.minimums, first_row, rows, a, to);
         if (from.format.two_levels()) {
-            to = pack_fine(from.scales, first_row, rows, group, layout.groups(a), to);
-            if (minimums) to = pack_fine(from.minimums, first_row, rows, group, layout.groups(a), to);
+            to = pack_fine_scales(from, first_row, rows, group, layout.groups(a), to);
+            if (minimums) to = pack_fine_minimums(from, first_row, rows, group, layout.groups(a), to);
         }
         group += layout.groups(a);
         for (int64_t c = 0; c < layout.chunks(a); ++c, to += layout.chunk_bytes()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simd/avx2.hpp"
+#include "simd/step_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -54,6 +55,36 @@ LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     return {_mm256_shuffle_epi8(book.table, a.low), _mm256_shuffle_epi8(book.table, a.high)};
 }
 
+// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
+// sign.
+struct Steps {
+    Bytes step, offset;
+};
+LLMD_INLINE Bytes spread(__m128i rows, const Places& places) {
+    const __m256i both = _mm256_broadcastsi128_si256(rows);
+    const Bytes place = load_bytes(places.bytes);
+    return {_mm256_shuffle_epi8(both, place.low), _mm256_shuffle_epi8(both, place.high)};
+}
+LLMD_INLINE __m256i own_of_pair(__m256i pairs) {
+    const __m256i odd_rows = _mm256_set1_epi64x(int64_t{4} << 32);
+    return _mm256_and_si256(_mm256_srlv_epi32(pairs, odd_rows), _mm256_set1_epi16(15));
+}
+template <bool kShort>
+LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+    const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
+    const Bytes with_sign = flip_signs(spread(offset, kRowEverywhere));
+    if constexpr (kShort) {
+        const Bytes pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
+        return {{own_of_pair(pairs.low), own_of_pair(pairs.high)}, with_sign};
+    } else {
+        return {spread(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)), kRowInWords), with_sign};
+    }
+}
+// Products are below 256: none of a pair reaches its neighbour.
+LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
+    return {_mm256_add_epi8(_mm256_mullo_epi16(a.low, steps.step.low), steps.offset.low),
+            _mm256_add_epi8(_mm256_mullo_epi16(a.high, steps.step.high), steps.offset.high)};
+}
 LLMD_INLINE Quad load_quad(const int8_t* p) {
     int32_t quad;
     std::memcpy(&quad, p, sizeof quad);

@@ -12,6 +12,7 @@
 #pragma GCC diagnostic pop
 
 #include "simd/elements.hpp"
+#include "simd/step_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -139,6 +140,34 @@ LLMD_INLINE Book load_book(const int8_t* values) {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return {_mm512_xor_si512(_mm512_broadcast_i32x4(table), _mm512_set1_epi8(-128))};
 }
+// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps.
+struct Steps {
+    __m512i step, offset;
+};
+LLMD_INLINE __m512i spread(__m128i rows, const Places& places) {
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(rows), _mm512_load_si512(places.bytes));
+}
+template <bool kShort>
+LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+    const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
+    if constexpr (kShort) {
+        const __m512i pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
+        const __m512i odd_rows = _mm512_set1_epi64(int64_t{4} << 32);
+        const __m512i own = _mm512_and_si512(_mm512_srlv_epi32(pairs, odd_rows), _mm512_set1_epi16(15));
+        return {own, spread(offset, kRowEverywhere)};
+    } else {
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(steps));
+        return {spread(rows, kRowInWords), spread(offset, kRowEverywhere)};
+    }
+}
+// Codes times their steps and the offset: products are below 256, so that none of a pair reaches its
+// neighbour.
+LLMD_INLINE Bytes apply(Steps steps, Bytes a) {
+    return {_mm512_add_epi8(_mm512_mullo_epi16(a.v, steps.step), steps.offset)};
+}
+LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
+    return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(x)))};
+}
 LLMD_INLINE Bytes look_up(Book book, Bytes a) { return {_mm512_shuffle_epi8(book.table, a.v)}; }
 
 LLMD_INLINE Quad load_quad(const int8_t* p) {
@@ -146,6 +175,7 @@ LLMD_INLINE Quad load_quad(const int8_t* p) {
     std::memcpy(&quad, p, sizeof quad);
     return {_mm512_set1_epi32(quad)};
 }
+LLMD_INLINE Sums load_sums(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
 template <int kPart>

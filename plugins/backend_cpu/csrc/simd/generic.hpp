@@ -142,6 +142,27 @@ LLMD_INLINE Bytes look_up(const Book& book, Bytes a) {
     return a;
 }
 
+// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
+// sign.
+struct Steps {
+    uint8_t step[16], offset[16];
+};
+template <bool kShort>
+LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+    Steps found;
+    for (int r = 0; r < 16; ++r) {
+        found.step[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+        found.offset[r] = offsets[r] ^ 128U;
+    }
+    return found;
+}
+LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
+    for (int i = 0; i < 64; ++i) {
+        a.v[i] = static_cast<uint8_t>(a.v[i] * steps.step[i / 4] + steps.offset[i / 4]);
+    }
+    return a;
+}
+
 LLMD_INLINE Quad load_quad(const int8_t* p) {
     Quad quad;
     std::memcpy(quad.v, p, sizeof quad.v);

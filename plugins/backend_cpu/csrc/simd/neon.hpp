@@ -5,6 +5,7 @@
 #include <arm_neon.h>
 
 #include "simd/elements.hpp"
+#include "simd/step_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -133,6 +134,35 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
 LLMD_INLINE Book load_book(const int8_t* values) { return {vld1q_s8(values)}; }
 LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     for (uint8x16_t& part : a.v) part = vreinterpretq_u8_s8(vqtbl1q_s8(book.table, part));
+    return a;
+}
+
+// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
+// sign.
+struct Steps {
+    uint8x16_t step[4], offset[4];
+};
+template <bool kShort>
+LLMD_INLINE uint8x16_t load_row_steps(const uint8_t* steps) {
+    if constexpr (!kShort) return vld1q_u8(steps);
+    const uint8x8_t pairs = vld1_u8(steps);
+    const uint8x8x2_t rows = vzip_u8(vand_u8(pairs, vdup_n_u8(15)), vshr_n_u8(pairs, 4));
+    return vcombine_u8(rows.val[0], rows.val[1]);
+}
+template <bool kShort>
+LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+    const uint8x16_t step = load_row_steps<kShort>(steps);
+    const uint8x16_t offset = veorq_u8(vld1q_u8(offsets), vdupq_n_u8(128));
+    Steps found;
+    for (int i = 0; i < 4; ++i) {
+        const uint8x16_t place = vld1q_u8(kRowEverywhere.bytes + 16 * i);
+        found.step[i] = vqtbl1q_u8(step, place);
+        found.offset[i] = vqtbl1q_u8(offset, place);
+    }
+    return found;
+}
+LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
+    for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(steps.offset[i], a.v[i], steps.step[i]);
     return a;
 }
 

@@ -65,8 +65,9 @@ IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     IntegerFormat format{static_cast<int32_t>(numbers[0]), static_cast<int32_t>(numbers[1]), numbers[2],
                          numbers[3], minimums.coarse != nullptr};
     format.bf16_scales = scales.wide;
-    format.has_book = numbers.size() > 4;
-    std::copy(numbers.begin() + 4, numbers.end(), format.book);
+    format.in_int8 = numbers[4] != 0;
+    format.has_book = numbers.size() > 5;
+    std::copy(numbers.begin() + 5, numbers.end(), format.book);
     return {codes.shape[0], codes.shape[1], format, codes.data, scales, minimums};
 }
 

@@ -198,6 +198,7 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
         has_minimum=integers.has_minimum,
         wide_scales=integers.wide_scales,
         book=list(integers.book),
+        in_int8=integers.in_int8,
     )
 
 
@@ -244,4 +245,7 @@ def _group_bytes(integers: IntegerFormat, row_len: int, inputs: int) -> int:
     """Bytes of an activation group of so many inputs in a panel: coarse scales, fine ones, codes."""
     chunks = -(-inputs // _CHUNK_INPUTS)
     fine = -(-chunks * _CHUNK_INPUTS // integers.row_group_size(row_len)) if integers.coarse_size else 0
-    return (2 + fine) * _PANEL_ROWS * (1 + integers.has_minimum) + chunks * 64 * integers.bits
+    codes = chunks * 64 * integers.bits
+    if integers.in_int8:
+        return codes + _PANEL_ROWS * (2 + fine) + fine * _PANEL_ROWS // (2 if integers.bits == 4 else 1)
+    return codes + (2 + fine) * _PANEL_ROWS * (1 + integers.has_minimum)

@@ -96,9 +96,9 @@ def test_four_bits_lose_less_than_those_of_gguf_in_as_many_bits(make: object) ->
     ("name", "gauss", "heavy"),
     [
         ("q8", 3.7e-5, 1.1e-4),
-        ("q4", 5.1e-3, 7.7e-3),
+        ("q4", 5.2e-3, 8.4e-3),
         ("q3", 2.2e-2, 3.3e-2),
-        ("q2", 7.2e-2, 8.8e-2),
+        ("q2", 7.0e-2, 8.0e-2),
         ("q4_g64", 7.0e-3, 1.3e-2),
         ("q4_g64_sym", 8.5e-3, 2.2e-2),
     ],

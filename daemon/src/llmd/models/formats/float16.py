@@ -37,6 +37,18 @@ def to_float16(scales: Float32) -> NDArray[np.float16]:
     return rounded
 
 
+def float16_from(numbers: Float32) -> NDArray[np.float16]:
+    """Of numbers that are not negative, the least float16 from each upwards.
+
+    Raises:
+        ArithmeticError: a number lies beyond the range of float16.
+    """
+    rounded = to_float16(numbers)
+    below = rounded.astype(np.float32) < numbers
+    rounded[below] = np.nextafter(rounded[below], np.float16(np.inf))
+    return to_float16(rounded.astype(np.float32))
+
+
 def units_of(largest: Float32, most: int) -> NDArray[np.float16]:
     """Of numbers that are not negative, float16 ``u`` such that ``largest / u`` rounds to at most ``most``.
 

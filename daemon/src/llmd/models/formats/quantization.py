@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from llmd.api.group_fit import GroupFitter
 from llmd.api.integer_formats import INTEGER_FORMATS, IntegerFormat
 from llmd.api.tensors import Format, GroupScales, WeightData
+from llmd.models.formats.byte_fit import fit_bytes, most_step
 from llmd.models.formats.float16 import check_weights, to_float16, units_of
 from llmd.models.formats.group_fit import Groups, fit_affine, fit_symmetric
 from llmd.models.formats.row_chunks import for_row_chunks
-from llmd.models.formats.two_levels import fit_two_levels
 from llmd.models.plain_formats import Float32, to_float32
 
 
@@ -99,7 +99,7 @@ def _put(target: WeightData, piece: _Piece, found: _Quantized) -> None:
 
 def _quantize_groups(groups: Groups, form: IntegerFormat) -> _Quantized:
     if form.coarse_size:
-        return _two_levels(groups, form)
+        return _bytes(groups, form)
     if form.has_minimum:
         return _with_minimums(groups, form)
     return _eight_bits(groups) if form.bits == 8 else _symmetric(groups, form)
@@ -128,11 +128,11 @@ def _with_minimums(groups: Groups, form: IntegerFormat) -> _Quantized:
     return _Quantized(groups.codes, GroupScales(scales), GroupScales(minimums))
 
 
-def _two_levels(groups: Groups, form: IntegerFormat) -> _Quantized:
-    most, most_fine = (1 << form.bits) - 1, (1 << form.fine_bits) - 1
-    fit = fit_two_levels(groups, most, most_fine, form.coarse_size // form.group_size)
+def _bytes(groups: Groups, form: IntegerFormat) -> _Quantized:
+    most = (1 << form.bits) - 1
+    fit = fit_bytes(groups, most, most_step(most, form.fine_bits), form.coarse_size // form.group_size)
     return _Quantized(
         groups.codes,
-        GroupScales(fit.coarse_scale, fit.fine_scale.astype(np.uint8)),
-        GroupScales(fit.coarse_minimum, fit.fine_minimum.astype(np.uint8)),
+        GroupScales(fit.coarse, fit.step.astype(np.uint8)),
+        GroupScales(-fit.coarse, fit.below.astype(np.uint8)),
     )

@@ -1,0 +1,171 @@
+// linear, integers, several rows, in tiles of AMX: 16 rows by 16 outputs, of 64 inputs at a time.
+//
+//   tile   two panels by one or two of the inputs' tiles: four of sums, two of activations, two of records
+//   where  weights of one scale for each 64 inputs or a multiple, without minimums
+//   order  that of ops/integer_scales.hpp
+//   from   Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. The instructions are
+//          written out: the unit is compiled without them, and g++ before 13 configures its tiles wrongly.
+
+#pragma once
+
+#include "ops/integer_tile.hpp"
+
+namespace llmd::LLMD_ISA {
+
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileBytes = 1024;
+constexpr int kSumTiles = 4;
+
+LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
+    const bool one_level = format.in_int8 || (!format.two_levels() && !format.has_minimum);
+    return one_level && format.sum_group() % kLineInputs == 0;
+}
+
+// Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its
+// activations and the second's; 6 and 7 the records of the panels.
+struct alignas(64) TileShapes {
+    uint8_t palette = 1;
+    uint8_t start_row = 0;
+    uint8_t reserved[14] = {};
+    uint16_t row_bytes[16] = {};
+    uint8_t rows[16] = {};
+
+    TileShapes(int64_t first_rows, int64_t second_rows) {
+        const int64_t of_register[8] = {first_rows, first_rows,  second_rows, second_rows,
+                                        first_rows, second_rows, kTileRows,   kTileRows};
+        for (int i = 0; i < 8; ++i) {
+            rows[i] = static_cast<uint8_t>(of_register[i] > 0 ? of_register[i] : 1);
+            row_bytes[i] = kLineInputs;
+        }
+    }
+};
+LLMD_INLINE void set_tiles(const TileShapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
+LLMD_INLINE void release_tiles() { asm volatile("tilerelease"); }
+
+// Sums of products over lines of two panels, for one or two tiles of rows: [tile of rows][panel][16][16].
+template <int kTiles>
+LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const InputTile (&x)[kTiles],
+                           int64_t line, int64_t lines, int32_t* sums) {
+    constexpr int64_t kStride = kLineInputs;
+    if constexpr (kTiles == 2) {
+        asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3"
+                     :
+                     :
+                     : "memory");
+    } else {
+        asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" : : : "memory");
+    }
+    const int8_t* inputs = x[0].values + line * x[0].rows * kLineInputs;
+    const int8_t* more = x[kTiles - 1].values + line * x[kTiles - 1].rows * kLineInputs;
+    for (; lines > 0; --lines) {
+        asm volatile(
+            "tileloadd (%0, %3, 1), %%tmm4\n\t"
+            "tileloadd (%1, %3, 1), %%tmm6\n\t"
+            "tdpbssd %%tmm6, %%tmm4, %%tmm0\n\t"
+            "tileloadd (%2, %3, 1), %%tmm7\n\t"
+            "tdpbssd %%tmm7, %%tmm4, %%tmm1"
+            :
+            : "r"(inputs), "r"(first), "r"(second), "r"(kStride)
+            : "memory");
+        if constexpr (kTiles == 2) {
+            asm volatile(
+                "tileloadd (%0, %1, 1), %%tmm5\n\t"
+                "tdpbssd %%tmm6, %%tmm5, %%tmm2\n\t"
+                "tdpbssd %%tmm7, %%tmm5, %%tmm3"
+                :
+                : "r"(more), "r"(kStride)
+                : "memory");
+        }
+        first += kTileBytes;
+        second += kTileBytes;
+        inputs += x[0].rows * kLineInputs;
+        more += x[kTiles - 1].rows * kLineInputs;
+    }
+    asm volatile("tilestored %%tmm0, (%0, %1, 1)\n\ttilestored %%tmm1, 1024(%0, %1, 1)"
+                 :
+                 : "r"(sums), "r"(kStride)
+                 : "memory");
+    if constexpr (kTiles == 2) {
+        asm volatile("tilestored %%tmm2, 2048(%0, %1, 1)\n\ttilestored %%tmm3, 3072(%0, %1, 1)"
+                     :
+                     : "r"(sums), "r"(kStride)
+                     : "memory");
+    }
+}
+
+// Products of each of up to four lines in a register of its own, none waits for another: [line][16][16].
+LLMD_INLINE void multiply_lines(const uint8_t* records, const InputTile& x, int64_t line, int64_t lines,
+                                int32_t* products) {
+    constexpr int64_t kStride = kLineInputs;
+    const int8_t* inputs = x.values + line * x.rows * kLineInputs;
+    const auto multiply = [&](auto i) LLMD_LAMBDA {
+        if (i >= lines) return;
+        asm volatile("tilezero %%tmm%c5\n\t"
+                     "tileloadd (%0, %2, 1), %%tmm4\n\t"
+                     "tileloadd (%1, %2, 1), %%tmm6\n\t"
+                     "tdpbssd %%tmm6, %%tmm4, %%tmm%c5\n\t"
+                     "tilestored %%tmm%c5, %c4(%3, %2, 1)"
+                     :
+                     : "r"(inputs + i * x.rows * kLineInputs), "r"(records + i * kTileBytes), "r"(kStride),
+                       "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
+                     : "memory");
+    };
+    unroll<kSumTiles>(multiply);
+}
+
+// Up to 16 rows against a block of one panel of at most four lines. Totals are [rows][16].
+LLMD_INLINE void amx_few_rows(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
+                              float* totals) {
+    alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
+    const int64_t lines = pieces(shape.units, kLineInputs / kUnitInputs);
+    const int64_t group_lines = shape.group_units / (kLineInputs / kUnitInputs);
+    multiply_lines(panel.records, x, shape.first_unit / (kLineInputs / kUnitInputs), lines, products);
+    for (int64_t line = 0, g = 0; line < lines; ++g) {
+        const Vec scale = load(panel.scales + g * kPanelRows);
+        const float* x_scales = x.scales + (shape.first_activation + g) * x.rows;
+        const int32_t* from = products + line * kTileRows * kPanelRows;
+        const int64_t end = line + group_lines < lines ? line + group_lines : lines;
+        for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
+            Sums sums = load_sums(from);
+            for (int64_t i = 1; i < end - line; ++i) sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
+            float* total = totals + m * kPanelRows;
+            store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
+        }
+        line = end;
+    }
+}
+
+// Rows of one or two tiles against a block of two panels. Totals are [rows][kPanelTile][16].
+template <int kTiles>
+LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, const InputTile (&x)[kTiles],
+                          const int64_t (&rows)[kTiles], float* totals) {
+    static_assert(kPanelTile == 2 && kPanelVecs == 1);
+    alignas(64) int32_t sums[kTiles * kPanelTile * kTileRows * kPanelRows];
+    const int64_t group_lines = shape.group_units / (kLineInputs / kUnitInputs);
+    const int64_t all_lines = pieces(shape.units, kLineInputs / kUnitInputs);
+    const int64_t first_line = shape.first_unit / (kLineInputs / kUnitInputs);
+    const int64_t groups = pieces(all_lines, group_lines);
+    for (int64_t g = 0; g < groups; ++g) {
+        const int64_t line = g * group_lines;
+        const int64_t lines = line + group_lines < all_lines ? group_lines : all_lines - line;
+        sum_lines<kTiles>(panels[0].records + line * kTileBytes, panels[1].records + line * kTileBytes, x,
+                          first_line + line, lines, sums);
+        const Vec scale[2] = {load(panels[0].scales + g * kPanelRows),
+                              load(panels[1].scales + g * kPanelRows)};
+        float* to = totals;
+        for (int t = 0; t < kTiles; ++t) {
+            const float* x_scales = x[t].scales + (shape.first_activation + g) * x[t].rows;
+            const int32_t* from = sums + t * kPanelTile * kTileRows * kPanelRows;
+            for (int64_t m = 0; m < rows[t]; ++m, to += kPanelTile * kPanelRows) {
+                const Vec x_scale = set1(x_scales[m]);
+                unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
+                    const Sums of_tile = load_sums(from + (p * kTileRows + m) * kPanelRows);
+                    float* total = to + p * kPanelRows;
+                    store(total, fma(to_float<0>(of_tile), scale[p] * x_scale, load(total)));
+                });
+            }
+        }
+    }
+}
+
+}  // namespace llmd::LLMD_ISA
