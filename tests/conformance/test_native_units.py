@@ -58,7 +58,7 @@ def test_units_of_x86_pass_under_sanitizers(cases: list[Path]) -> None:
     runner = build_runner("g++", ("generic", "avx2", "avx512"), SANITIZERS)
     replayed = replay([str(runner)], cases)
     assert "generic" in replayed
-    assert set(replayed) <= {"generic", "avx2", "avx512"}
+    assert set(replayed) <= {"generic", "avx2", "avx512", "amx"}
 
 
 def test_threads_of_a_step_race_for_nothing(cases: list[Path]) -> None:

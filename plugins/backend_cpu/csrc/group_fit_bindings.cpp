@@ -1,9 +1,4 @@
-#include "group_fit_bindings.hpp"
-
-#include <nanobind/ndarray.h>
-
-#include <stdexcept>
-
+#include "bindings.hpp"
 #include "group_fit.hpp"
 
 namespace nb = nanobind;

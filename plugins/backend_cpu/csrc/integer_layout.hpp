@@ -44,7 +44,8 @@ struct IntegerFormat {
     LLMD_SHARED constexpr bool short_steps() const { return in_int8 && bits == 4; }
 };
 
-// Whether a format has such scales with codes of so many bits, or of a book: kernels are made for those alone.
+// Whether a format has such scales with codes of so many bits, or of a book: kernels are made for those
+// alone.
 LLMD_SHARED constexpr bool scales_suit(int bits, bool book, bool two_levels, bool minimum) {
     if (bits == 8) return !two_levels && !minimum;
     if (bits == 6) return two_levels && !minimum;

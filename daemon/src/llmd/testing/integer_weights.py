@@ -36,11 +36,11 @@ def _random_bytes(
     groups = (rows, -(-row_len // form.group_size))
     steps = draw.integers(0, min(1 << form.fine_bits, 255 // most + 1), groups)
     below = draw.integers(np.maximum(steps * most - 127, 0), 129)
-    coarse = (spread / 60 * draw.uniform(0.5, 1.5, (rows, -(-row_len // form.coarse_size)))).astype(np.float16)
-    scales = GroupScales(coarse, steps.astype(np.uint8))
-    return WeightData(
-        form.name, codes, scales, GroupScales(-coarse, below.astype(np.uint8)), form.group_size
+    coarse = (spread / 60 * draw.uniform(0.5, 1.5, (rows, -(-row_len // form.coarse_size)))).astype(
+        np.float16
     )
+    scales = GroupScales(coarse, steps.astype(np.uint8))
+    return WeightData(form.name, codes, scales, GroupScales(-coarse, below.astype(np.uint8)), form.group_size)
 
 
 def _random_scales(

@@ -100,15 +100,16 @@ LLMD_INLINE void multiply_lines(const uint8_t* records, const InputTile& x, int6
     const int8_t* inputs = x.values + line * x.rows * kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
         if (i >= lines) return;
-        asm volatile("tilezero %%tmm%c5\n\t"
-                     "tileloadd (%0, %2, 1), %%tmm4\n\t"
-                     "tileloadd (%1, %2, 1), %%tmm6\n\t"
-                     "tdpbssd %%tmm6, %%tmm4, %%tmm%c5\n\t"
-                     "tilestored %%tmm%c5, %c4(%3, %2, 1)"
-                     :
-                     : "r"(inputs + i * x.rows * kLineInputs), "r"(records + i * kTileBytes), "r"(kStride),
-                       "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
-                     : "memory");
+        asm volatile(
+            "tilezero %%tmm%c5\n\t"
+            "tileloadd (%0, %2, 1), %%tmm4\n\t"
+            "tileloadd (%1, %2, 1), %%tmm6\n\t"
+            "tdpbssd %%tmm6, %%tmm4, %%tmm%c5\n\t"
+            "tilestored %%tmm%c5, %c4(%3, %2, 1)"
+            :
+            : "r"(inputs + i * x.rows * kLineInputs), "r"(records + i * kTileBytes), "r"(kStride),
+              "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
+            : "memory");
     };
     unroll<kSumTiles>(multiply);
 }
@@ -127,7 +128,8 @@ LLMD_INLINE void amx_few_rows(const PanelBlock& panel, const BlockShape& shape, 
         const int64_t end = line + group_lines < lines ? line + group_lines : lines;
         for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
             Sums sums = load_sums(from);
-            for (int64_t i = 1; i < end - line; ++i) sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
+            for (int64_t i = 1; i < end - line; ++i)
+                sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
             float* total = totals + m * kPanelRows;
             store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
         }

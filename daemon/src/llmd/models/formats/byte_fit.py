@@ -79,8 +79,8 @@ class _Search(msgspec.Struct, frozen=True):
         """The steps that lose least with codes of their own, and what is subtracted from code times step."""
         groups, found, least = self.groups, (unit, unit), np.full_like(unit, np.inf)
         for step in self._beside(unit):
-            middle = self.free.minimum + (self.free.scale - step * unit) * np.float32(self.most / 2)
-            below = self._fitting(step, _ratio(-middle, unit))
+            shorter: Float32 = (step * unit - self.free.scale) * np.float32(self.most / 2)
+            below = self._fitting(step, _ratio(shorter - self.free.minimum, unit))
             groups.round(step * unit, -below * unit, 0, self.most)
             sums = groups.sums()
             below = self._below(step, unit, sums)
@@ -108,9 +108,7 @@ class _Search(msgspec.Struct, frozen=True):
         return fitting
 
 
-def _least_squares(
-    groups: Groups, step: Float32, below: Float32, per_coarse: int
-) -> NDArray[np.float16]:
+def _least_squares(groups: Groups, step: Float32, below: Float32, per_coarse: int) -> NDArray[np.float16]:
     """The coarse numbers that suit the integers as they are."""
     sums = groups.sums()
     products = step * sums.products - below * groups.total

@@ -1,0 +1,181 @@
+// The weights of a program, as Python hands them over.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "bindings.hpp"
+#include "kv_pools.hpp"
+#include "parts.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+llmd::Format plain_format(const std::string& name) {
+    if (name == "f32") return llmd::Format::kF32;
+    if (name == "f16") return llmd::Format::kF16;
+    if (name == "bf16") return llmd::Format::kBF16;
+    throw std::invalid_argument("no plain format is called " + name);
+}
+
+void require_format(const AnyIn& data, llmd::Format format) {
+    const bool fits = format == llmd::Format::kF32 ? data.dtype() == nb::dtype<float>()
+                                                   : data.dtype() == nb::dtype<uint16_t>();
+    require(fits, "a weight's dtype contradicts its format");
+}
+
+using Group = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+
+llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t context_len, int64_t hidden_in,
+                           int64_t hidden_out, std::vector<int64_t> slot_widths,
+                           const std::vector<Group>& groups,
+                           const std::vector<std::pair<std::vector<double>, double>>& ropes,
+                           const std::vector<int64_t>& records, const std::vector<double>& floats) {
+    llmd::Program program{hidden_size, vocab_size, context_len, hidden_in, hidden_out, std::move(slot_widths),
+                          {},          {},         {}};
+    for (const auto& [layers, kv_heads, head_dim, window] : groups) {
+        program.groups.push_back({layers, kv_heads, head_dim, window});
+    }
+    for (const auto& [inv_freq, factor] : ropes) program.ropes.push_back({inv_freq, factor});
+    program.ops = llmd::parse_ops(records, floats);
+    return program;
+}
+
+void add_matrix(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 2, "a matrix has two axes");
+    require_format(data, plain_format(format));
+    parts.add_matrix(plain_format(format), length(data), length(data, 1), data.data());
+}
+
+void add_vector(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 1, "a vector has one axis");
+    require_format(data, plain_format(format));
+    const nb::gil_scoped_release released;
+    parts.add_vector(plain_format(format), length(data), data.data());
+}
+
+// A scale or a minimum for each group: the coarse ones, and the fine ones where there are two levels.
+using Coarse = std::optional<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
+using Fine = std::optional<In<int8_t, 2>>;
+
+llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t rows) {
+    if (!coarse) return {};
+    const bool wide = coarse->dtype() == nb::dtype<float>();
+    require(wide || coarse->dtype() == nb::dtype<uint16_t>(), "coarse scales are float16 bits or float32");
+    require(length(*coarse) == rows && (!fine || length(*fine) == rows), "there are scales for each row");
+    return {coarse->data(), wide, length(*coarse, 1), fine ? fine->data() : nullptr,
+            fine ? length(*fine, 1) : 0};
+}
+
+llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int32_t bits, int32_t zero,
+                                   bool has_minimum, bool wide_scales, const std::vector<int>& book,
+                                   bool in_int8) {
+    require(book.empty() || book.size() == 16, "a code book has 16 values");
+    llmd::IntegerFormat format{bits, zero, group_size, coarse_size, has_minimum, wide_scales, !book.empty()};
+    std::copy(book.begin(), book.end(), format.book);
+    format.in_int8 = in_int8;
+    return format;
+}
+
+void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
+          const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums) {
+    require(coarse.has_value(), "there are scales");
+    const llmd::IntegerFormat& format = parts.matrix(index).integer;
+    require(format.bf16_scales == (coarse->dtype() == nb::dtype<float>()),
+            "scales are of their format's dtype");
+    require(format.has_minimum == coarse_minimums.has_value(),
+            "there are minimums where the format has some");
+    const int64_t rows = length(codes);
+    const llmd::IntegerMatrix matrix{rows,
+                                     length(codes, 1),
+                                     format,
+                                     codes.data(),
+                                     group_scales(coarse, fine, rows),
+                                     group_scales(coarse_minimums, fine_minimums, rows)};
+    const nb::gil_scoped_release released;
+    parts.pack(index, matrix);
+}
+
+int64_t read_factors(const llmd::Parts& parts) {
+    const nb::gil_scoped_release released;
+    return parts.read_factors();
+}
+
+}  // namespace
+
+void bind_parts(nb::module_& module) {
+    nb::class_<llmd::Parts>(module, "Parts",
+                            "The weights of a program, added in the order of Program.weights.")
+        .def(
+            "__init__",
+            [](llmd::Parts* self, Device& device, int64_t hidden_size, int64_t vocab_size,
+               int64_t context_len, int64_t hidden_in, int64_t hidden_out, std::vector<int64_t> slot_widths,
+               const std::vector<Group>& groups,
+               const std::vector<std::pair<std::vector<double>, double>>& ropes,
+               const std::vector<int64_t>& records, const std::vector<double>& floats) {
+                new (self)
+                    llmd::Parts(make_program(hidden_size, vocab_size, context_len, hidden_in, hidden_out,
+                                             std::move(slot_widths), groups, ropes, records, floats),
+                                device.pool, device.kernels);
+            },
+            "device"_a, "hidden_size"_a, "vocab_size"_a, "context_len"_a, "hidden_in"_a, "hidden_out"_a,
+            "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, nb::keep_alive<1, 2>(),
+            "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); slots "
+            "are -1 for "
+            "none.")
+        .def("add_matrix", add_matrix, "format"_a, "data"_a.noconvert(), nb::keep_alive<1, 3>(),
+             nb::sig("def add_matrix(self, format: str, data: NDArray[numpy.float32] | "
+                     "NDArray[numpy.uint16]) -> None"),
+             "Use a plain matrix where it lies.")
+        .def("add_vector", add_vector, "format"_a, "data"_a.noconvert(),
+             nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
+                     "NDArray[numpy.uint16]) -> None"),
+             "Widen a vector to float32.")
+        .def(
+            "add_integers",
+            [](llmd::Parts& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
+               int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book,
+               bool in_int8) {
+                self.add_integers(rows, cols,
+                                  integer_format(group_size, coarse_size, bits, zero, has_minimum,
+                                                 wide_scales, book, in_int8));
+            },
+            "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
+            "wide_scales"_a, "book"_a, "in_int8"_a,
+            "Add a matrix of integer codes, which is packed or read once all weights are added.")
+        .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
+             "Make room for all integer matrices.")
+        .def(
+            "pack", pack, "index"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
+            "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
+            "fine_minimums"_a.noconvert().none(),
+            nb::sig(
+                "def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
+                "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
+                "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | "
+                "None) -> None"),
+            "Pack a matrix of integer codes into its panels.")
+        .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Fill all panels from a file; whether it could be used.")
+        .def("map_packed", &llmd::Parts::map_packed, "path"_a, "any_pages"_a,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Use the panels of a file where they lie, with no room made for them; whether it could be used: "
+             "where it is not in huge pages, only if it may be in any.")
+        .def("write_packed", &llmd::Parts::write_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Keep all panels in a file, unless `stop_writing` is called meanwhile.")
+        .def("stop_writing", &llmd::Parts::stop_writing, "End `write_packed` early; it then leaves no file.")
+        .def("read_factors", read_factors,
+             "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
+        .def(
+            "kv_block_bytes",
+            [](const llmd::Parts& self, size_t group, const std::string& dtype) {
+                return llmd::kv_block_bytes(self.program.groups.at(group), kv_dtype(dtype));
+            },
+            "group"_a, "kv_dtype"_a, "Bytes of one block of a group, all its layers included.");
+}
