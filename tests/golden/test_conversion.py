@@ -31,7 +31,6 @@ NORMS_LOSE_BITS = ("gemma2", "gemma3")
 OWN_KEYS = {"general.type", "general.name", "general.file_type", "{}.vocab_size"}
 """What is written beside the keys that tests/golden/gguf_layout.py takes from llama.cpp's converter."""
 MORE_KEYS = {
-    "llama-yarn-rope": {"llama.rope.scaling.attn_factor"},
     "gemma3": {"gemma3.rope.freq_base_swa"},
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
 }

@@ -19,12 +19,17 @@ from tests.serving.terminal import terminal
 
 Llmd = Callable[..., Any]
 
+FOR_LLMD = (
+    "the file is for llmd alone: llama.cpp does not know how the tokenizer of its built-in model cuts text"
+)
+
 
 def test_the_guide_goes_there_and_comes_back(llmd: Llmd, tmp_path: Path) -> None:
     path, back = tmp_path / "guide.gguf", tmp_path / "back"
     there = llmd("convert", "guide", str(path))
     assert there.code == 0
     assert there.out.splitlines() == [
+        f"note: {FOR_LLMD}",
         f"wrote {path}: 10.3 MiB, 65 tensors, 50 as bf16, 15 as f32",
         f"run it with `llmd run {path} PROMPT`",
     ]
@@ -54,7 +59,7 @@ def test_programs_get_one_object(llmd: Llmd, tmp_path: Path) -> None:
         "size_bytes": (tmp_path / "g.gguf").stat().st_size,
         "num_tensors": 65,
         "formats": {"bf16": 50, "f32": 15},
-        "notices": [],
+        "notices": [FOR_LLMD],
     }
     assert done.err == ""
 

@@ -56,8 +56,11 @@ def test_sampling_and_further_templates_are_told(model: Path) -> None:
     assert keys["tokenizer.ggml.padding_token_id"] == BOS
 
 
-def test_the_guide_is_greedy_and_has_a_template() -> None:
-    keys = text_keys(guide_directory(), 2048).keys
+def test_the_guide_is_greedy_has_a_template_and_is_for_llmd_alone() -> None:
+    found = text_keys(guide_directory(), 2048)
+    (notice,) = found.notices
+    assert notice.startswith("the file is for llmd alone")
+    keys = found.keys
     assert keys["general.sampling.temp"] == 0
     assert keys["tokenizer.chat_template"] == template_sources(guide_directory())["default"]
 

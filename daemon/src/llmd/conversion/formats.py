@@ -52,7 +52,7 @@ def formats_of_directory(
         if quant not in PLAIN_FORMATS:
             raise ConfigError(
                 f"--quant {quant}: a directory holds plain weights, {', '.join(PLAIN_FORMATS)}",
-                hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: `llmd run --quant q4`",
+                hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: `llmd serve MODEL --quant q4`",
             )
         return Formats(dict.fromkeys(moves, quant))
     main = main_format(checkpoint, moves)

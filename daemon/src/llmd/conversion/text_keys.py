@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,18 @@ from llmd.chat.answers.stop_tokens import stop_token_ids
 from llmd.chat.generation_defaults import GGUF_KEYS, read_generation_defaults
 from llmd.chat.gguf_text import DEFAULT, TEMPLATE
 from llmd.chat.templates.template_files import template_sources
+from llmd.chat.tokenizers.gguf.cuts import OWN
+from llmd.chat.tokenizers.gguf.tokenizer_files import ROLES
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX
 from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
 from llmd.chat.tokenizers.tokenizer import Tokenizer, check_vocab_size
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.conversion.text_files import has_tokenizer
+from llmd.models.gguf.config import EOS_NAMES
 from llmd.models.gguf.model_metadata import gguf_metadata
 
 NAMES = f"{TEMPLATE}s"
-ENDS = ("eos", "eot", "eom")
-ROLES = {"pad_token": "padding", "unk_token": "unknown"}
 OF_TEXT = ("tokenizer.", "general.sampling.")
 
 
@@ -49,10 +50,15 @@ def text_keys(path: Path, vocab_size: int) -> TextKeys:
     check_vocab_size(tokenizer, vocab_size)
     ends = _ends(path, tokenizer)
     keys = vocabulary_keys(tokenizer, vocab_size) | _roles(path, tokenizer)
-    keys |= {f"{PREFIX}{role}_token_id": end for role, end in zip(ENDS, ends, strict=False)}
-    more = ends[len(ENDS) :]
-    notices = (f"a GGUF file has {len(ENDS)} tokens that end answers: {more} are left out",) if more else ()
-    return TextKeys({**keys, **_templates(path), **_sampling(path)}, notices)
+    keys |= {f"{PREFIX}{role}_token_id": end for role, end in zip(EOS_NAMES, ends, strict=False)}
+    return TextKeys({**keys, **_templates(path), **_sampling(path)}, tuple(_notices(keys, ends)))
+
+
+def _notices(keys: Mapping[str, Any], ends: Sequence[int]) -> Iterator[str]:
+    if more := list(ends[len(EOS_NAMES) :]):
+        yield f"a GGUF file has {len(EOS_NAMES)} tokens that end answers: {more} are left out"
+    if keys.get(f"{PREFIX}pre") == OWN:
+        yield "the file is for llmd alone: llama.cpp does not know how the tokenizer of its built-in model cuts text"
 
 
 def _ends(path: Path, tokenizer: Tokenizer) -> list[int]:

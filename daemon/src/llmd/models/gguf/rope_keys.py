@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,6 +99,8 @@ def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str
             ORIGINAL_LEN: trained,
             "rope.scaling.yarn_beta_fast": float(stated.get("beta_fast", 32.0)),
             "rope.scaling.yarn_beta_slow": float(stated.get("beta_slow", 1.0)),
-            "rope.scaling.attn_factor": table.factor / yarn_attention_factor(factor),
         }
+        beside = table.factor / yarn_attention_factor(factor)
+        if not math.isclose(beside, 1.0):
+            keys["rope.scaling.attn_factor"] = beside
     return keys

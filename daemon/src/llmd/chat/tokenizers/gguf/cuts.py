@@ -58,6 +58,9 @@ _DIGITS_APART = Cut((DIGIT, GPT2))
 _QWEN2_CUT = Cut((QWEN2,), composes=True)
 _DEFAULT = Cut((r"[\p{P}$+<=>^~|]+", GPT2, NUMBER, "[0-9][0-9][0-9]"))
 
+OWN = "llmd-guide"
+"""The cut of the built-in model, whose name other programs do not know."""
+
 CUTS: Mapping[str, Cut] = {
     "": _DEFAULT,
     "default": _DEFAULT,
@@ -98,6 +101,6 @@ CUTS: Mapping[str, Cut] = {
     "gemma4": Cut((_LINES,), spaced=True, adds_bos=True),
     "granite-embed-multi-311m": Cut((_LINES,), spaced=True, adds_bos=True),
     "sarvam-moe": Cut((_LINES,), spaced=True),
-    "llmd-guide": Cut((DIGIT, " (?=[A-Z])", GPT2)),
+    OWN: Cut((DIGIT, " (?=[A-Z])", GPT2)),
 }  # fmt: skip
-"""By the names that GGUF files use; the empty one is that of a file that names none. The built-in model's name is our own."""
+"""By the names that GGUF files use; the empty one is that of a file that names none."""

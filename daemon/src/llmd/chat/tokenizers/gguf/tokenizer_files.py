@@ -17,7 +17,8 @@ from llmd.models.gguf.fields import token_ids
 Files = dict[str, bytes]
 Json = dict[str, Any]
 
-_ROLES = {"pad_token": "padding", "unk_token": "unknown"}
+ROLES = {"pad_token": "padding", "unk_token": "unknown"}
+"""Tokens that tokenizer_config.json names, and what keys call them."""
 _NAMES_OF_SEQUENCES = ("A", "B")
 
 
@@ -41,7 +42,7 @@ def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
                 "keep the model as a GGUF file, which llmd serves as well",
             )
     named = {"bos_token": vocabulary.bos_id, "eos_token": next(iter(vocabulary.eos_ids), None)}
-    named |= {name: next(iter(token_ids(metadata, role)), None) for name, role in _ROLES.items()}
+    named |= {name: next(iter(token_ids(metadata, role)), None) for name, role in ROLES.items()}
     config |= {name: _text(stated, place) for name, place in named.items() if _text(stated, place)}
     config |= {
         "add_bos_token": bool(vocabulary.prefix_ids),
