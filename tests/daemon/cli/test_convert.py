@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import pytest
 from llmd.cli.main import EXIT_INTERRUPTED
 from tests.golden.converted import different, stored_tensors
 from tests.serving.home import LLMD, Home
-from tests.serving.terminal import terminal
+from tests.serving.terminal import LIMIT_S, terminal
 
 Llmd = Callable[..., Any]
 
@@ -123,17 +126,31 @@ def test_on_a_terminal_there_is_a_bar(home: Home) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) -> None:
-    models = home.folder / "data" / "llmd" / "models"
+    """Its standard error is full, so that it waits at its first progress."""
     target = home.folder / "out" / "wide"
-    with subprocess.Popen(
-        (*LLMD, "convert", "guide", str(target)), env=home.environment, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("wide: ")
-        process.send_signal(signal.SIGSTOP)
+    shown, full = filled_pipe()
+    with (
+        subprocess.Popen(
+            (*LLMD, "convert", "guide", str(target)), env=home.environment, stderr=full
+        ) as process,
+        os.fdopen(shown, "rb") as reader,
+    ):
+        os.close(full)
+        deadline = time.monotonic() + LIMIT_S
+        while not (target.parent.exists() and list(target.parent.iterdir())):
+            assert time.monotonic() < deadline, "it never begins"
         process.send_signal(number)
-        process.send_signal(signal.SIGCONT)
-        process.stderr.read()
+        reader.read()
     assert process.returncode == EXIT_INTERRUPTED
     assert list(target.parent.iterdir()) == []
-    assert [path.name for path in models.iterdir()] == ["tiny"]
+
+
+def filled_pipe() -> tuple[int, int]:
+    """Both ends of a pipe that takes no more."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    return reader, writer
