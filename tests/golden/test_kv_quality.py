@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +18,18 @@ from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 from tests.golden.weights import draw_tokens
 
-TEXT = (
-    "How do I start the daemon so that it keeps the KV cache in fewer bits? Type `llmd serve MODEL` with the flag, "
-    "then ask `llmd ps` how much memory it takes. Models come from a hub with `llmd pull`, and go with `llmd rm`."
-)
+# The licence: prose that the guide was not trained on, and that nobody edits.
+TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
+POSITIONS: dict[str, int] = {"cpu": 768, "reference": 64}  # the reference is there to be read, not to be fast
 Float64 = NDArray[np.float64]
-# The mean Kullback-Leibler divergence from f32, in nats. Measured on the built-in model: f16 3e-7, bf16 2e-5, int8 1e-4,
-# int4 3e-2 (its heads have 32 elements: too few for errors to cancel).
-MOST: dict[KVDtype, float] = {"f16": 3e-6, "bf16": 2e-4, "int8": 1e-3, "int4": 6e-2}
-# The same of a model of random weights whose head makes it sure of itself. Measured: f16 6e-7, bf16 4e-5, int8 4e-4,
-# int4 8e-2.
-MOST_PEAKED: dict[KVDtype, float] = {"f16": 1e-5, "bf16": 2e-4, "int8": 2e-3, "int4": 0.15}
+# The mean Kullback-Leibler divergence from f32, in nats. Measured on the built-in model over 768 positions: f16 4e-7, bf16 3e-5,
+# int8 1.8e-4, int4 1.5e-2 (its heads have 32 elements: few for errors to cancel); over 18 documents of this repository int4 is
+# 0.017, from 0.009 to 0.020, and in a conversation with the guide 0.005.
+MOST: dict[KVDtype, float] = {"f16": 3e-6, "bf16": 2e-4, "int8": 2e-3, "int4": 2e-2}
+# The same of a model of random weights whose head makes it sure of itself, over 1024 positions. Measured: f16 4e-7, bf16 2e-5,
+# int8 2.5e-4, int4 1.5e-2; over the first 512 int4 is 1.9e-2.
 PEAKED_ENTROPY = 2.5  # nats
+PEAKED_POSITIONS: dict[str, int] = {"cpu": 1024, "reference": 512}
 
 each_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
@@ -51,7 +52,7 @@ def divergence(exact: Float64, other: Float64) -> float:
 def log_probabilities(device: str, kv_dtype: KVDtype) -> Float64:
     """``[tokens, vocab]`` after each token of the text."""
     with Engine.load("guide", device, kv_dtype=kv_dtype, kv_memory=16 << 20) as guide:
-        return log_softmax(guide.forward(guide.tokenize(TEXT)))
+        return log_softmax(guide.forward(guide.tokenize(TEXT)[: POSITIONS[device]]))
 
 
 @each_device
@@ -69,7 +70,10 @@ def test_a_model_that_is_sure_of_itself_stays_so(
     architectures: Architectures,
     open_device: OpenDevice,
 ) -> None:
-    case = next(case for case in CASES if case.name == "qwen3-tied")
+    tied = next(case for case in CASES if case.name == "qwen3-tied")
+    positions = PEAKED_POSITIONS[device]
+    config = {**tied.config, "max_position_embeddings": positions}
+    case = replace(tied, name=f"qwen3-{positions}", config=config, context_len=positions)
     ids = np.array(draw_tokens(7, case.context_len, case.config["vocab_size"]), np.int32)
 
     def logits(kv_dtype: KVDtype) -> NDArray[np.float32]:
@@ -83,5 +87,5 @@ def test_a_model_that_is_sure_of_itself_stays_so(
     scale = next(s for s in np.arange(0.5, 50, 0.25) if mean_entropy(log_softmax(plain, s)) < PEAKED_ENTROPY)
     exact = log_softmax(plain, scale)
     assert mean_entropy(exact) > PEAKED_ENTROPY - 0.5
-    moved = {kv_dtype: divergence(exact, log_softmax(logits(kv_dtype), scale)) for kv_dtype in MOST_PEAKED}
-    assert all(0 < moved[kv_dtype] < most for kv_dtype, most in MOST_PEAKED.items()), moved
+    moved = {kv_dtype: divergence(exact, log_softmax(logits(kv_dtype), scale)) for kv_dtype in MOST}
+    assert all(0 < moved[kv_dtype] < most for kv_dtype, most in MOST.items()), moved

@@ -9,15 +9,22 @@ from llmd.api.step import BLOCK_LEN
 
 KVDtype = Literal["f32", "f16", "bf16", "int8", "int4"]
 """``f16`` and ``bf16`` round to nearest even; ``int8`` and ``int4`` have codes with a scale for each `KV_SCALE_GROUP` elements,
-``int4`` of rotated heads and with a least element beside it (docs/ops.md)."""
+``int4`` codes of `KV_BOOK`, of rotated heads (docs/ops.md)."""
 
 KV_DTYPES: tuple[KVDtype, ...] = get_args(KVDtype)
 
 KV_SCALE_GROUP = 32
-"""Consecutive elements of a head that share a float16 scale, in ``int4`` also a least element; the last group of a head may
-be short."""
+"""Consecutive elements of a head that share a scale, of float16 in ``int8``, of 8 bits in ``int4``; the last group of a head
+may be short."""
+
+KV_BOOK = (
+    *(-120, -107, -94, -83, -73, -64, -55, -47, -40, -33, -27, -22, -16, -11, -6, -1),
+    *(4, 9, 14, 19, 24, 30, 37, 44, 51, 59, 68, 78, 89, 100, 113, 127),
+)
+"""What codes of ``int4`` stand for, in 64ths of their scale: 0.6 v + 0.4 v³ of 127, for v = (code - 15.25) / 15.75."""
 
 _CODE_BITS: dict[KVDtype, int] = {"f32": 32, "f16": 16, "bf16": 16, "int8": 8, "int4": 4}
+# In int4 a scale, and the lowest bits of 24 elements.
 _GROUP_BYTES: dict[KVDtype, int] = {"int8": 2, "int4": 4}
 
 

@@ -4,7 +4,7 @@
 //   queries   of each head: q * scale = words * (largest |q * scale| / 2^14)
 //   weights   of each query, chunk and group of 32 elements: exponential * scale of the value
 //             = words * (largest of them / 2^14)
-// Both are off by 2^-15 of the largest at most, where codes are off by 2^-8 and 2^-4. Integer sums are exact.
+// Both are off by 2^-15 of the largest at most, where codes are off by 2^-8 and 2^-5. Integer sums are exact.
 
 #pragma once
 
@@ -15,22 +15,67 @@ namespace llmd::LLMD_ISA {
 
 constexpr float kLargestWord = 16384.0F;  // a power of two, so that dividing by it rounds nothing
 
-// Codes of 16 tokens, elements d and d + 1 of each: `kOdd` of the pairs from d on (even) or d + 2.
-template <class Element, int kOdd>
-LLMD_INLINE CodePairs load_keys(const uint8_t* keys, int64_t d) {
-    if constexpr (std::is_same_v<Element, Int8>)
-        return load_codes(reinterpret_cast<const int8_t*>(keys) + (d + 2 * kOdd) * kBlockLen);
-    else
-        return kOdd ? load_high_codes(keys + d / 2 * kBlockLen) : load_low_codes(keys + d / 2 * kBlockLen);
-}
-
-// Codes of 16 elements from d on, of both tokens of a pair.
+// Reads codes of half a group, in the order of its elements or pairs, as levels.
 template <class Element>
-LLMD_INLINE CodePairs load_values(const uint8_t* values, int64_t pair, int64_t dim, int64_t d) {
-    if constexpr (std::is_same_v<Element, Int8>)
-        return load_codes(reinterpret_cast<const int8_t*>(values) + 2 * (pair * dim + d));
-    const uint8_t* record = values + pair * dim + d / 32 * 32;
-    return d % 32 == 0 ? load_low_codes(record) : load_high_codes(record);
+struct CodeReader;
+
+template <>
+struct CodeReader<Int8> {
+    template <int kDistance, bool kSecond>
+    LLMD_INLINE_MEMBER void begin(const uint8_t*) {}
+    // Of 16 tokens, elements d and d + 1 of each: `kOdd` of the pairs from d on (even) or d + 2.
+    template <int kOdd>
+    LLMD_INLINE_MEMBER CodePairs keys(const KvBook&, const uint8_t* half, int64_t d) {
+        return load_codes(reinterpret_cast<const int8_t*>(half) + (d + 2 * kOdd) * kBlockLen);
+    }
+    // Of 16 elements, half kSecond of a group, of both tokens of a pair; the group begins `at` elements on.
+    template <int kSecond>
+    LLMD_INLINE_MEMBER CodePairs values(const KvBook&, const uint8_t* half, int64_t at) {
+        return load_codes(reinterpret_cast<const int8_t*>(half) + 2 * (at + kSecond * kBlockLen));
+    }
+};
+
+template <>
+struct CodeReader<Int4> {
+    LowBits bits;
+
+    // At the first or the second half of a group.
+    template <int kDistance, bool kSecond>
+    LLMD_INLINE_MEMBER void begin(const uint8_t* bits_of_group) {
+        bits = load_low_bits<kDistance, kSecond>(bits_of_group);
+    }
+    template <int kOdd>
+    LLMD_INLINE_MEMBER CodePairs keys(const KvBook& book, const uint8_t* half, int64_t d) {
+        const uint8_t* halves = half + d / 2 * kBlockLen;
+        const CodePairs codes = kOdd ? look_up_high(book, halves, bits) : look_up_low(book, halves, bits);
+        bits = next(bits);
+        return codes;
+    }
+    template <int kSecond>
+    LLMD_INLINE_MEMBER CodePairs values(const KvBook& book, const uint8_t* half, int64_t at) {
+        const CodePairs codes =
+            kSecond ? look_up_high(book, half + at, bits) : look_up_low(book, half + at, bits);
+        bits = next(bits);
+        return codes;
+    }
+};
+
+// How many blocks of keys are read together: lowest bits take registers too.
+template <class Element>
+constexpr int kMostBlocks = std::is_same_v<Element, Int8> ? 8 : 4;
+
+// Bytes of an element's codes of a block.
+template <class Element>
+constexpr int64_t kBytesOfColumn = std::is_same_v<Element, Int8> ? kBlockLen : kBlockLen / 2;
+
+// Scales of a vector of tokens, from token t of a block on.
+template <class Element>
+LLMD_INLINE Vec load_scales(const KvLayout& layout, const uint8_t* half, int64_t group, int t) {
+    if constexpr (std::is_same_v<Element, Int8>) {
+        return load(reinterpret_cast<const F16*>(half + layout.scales_at()) + group * kBlockLen + t);
+    } else {
+        return load_byte_scales(half + layout.scales_at() + group * kBitsOfGroup + kByteScalesAt + t);
+    }
 }
 
 // Rounds [count] numbers, a multiple of a vector, to words with one scale, which is returned.
@@ -54,71 +99,62 @@ LLMD_INLINE float round_query(float* q, int64_t dim, float scale, int16_t* words
     return round_to_words(q, dim, largest(top), words) + 0.0F * sum(total);
 }
 
-// Sums of the words of each group of 32 elements.
-LLMD_INLINE void sum_groups(const int16_t* words, int64_t dim, float* sums) {
-    for (int64_t first = 0; first < dim; first += kKvGroup) {
-        int32_t total = 0;
-        for (int64_t d = first; d < first + kKvGroup && d < dim; ++d) total += words[d];
-        sums[first / kKvGroup] = static_cast<float>(total);
-    }
-}
-
-// A query in words: [dim] words, room for as many, which begins with the sums of its groups.
-LLMD_INLINE const float* sums_of(const int16_t* words, int64_t dim) {
-    return reinterpret_cast<const float*>(words + dim);
-}
-
 // Scores of kBlocks blocks: words [kQueries][2 * dim], factors [kQueries], scores [kQueries][kChunk].
 template <class Element, int kQueries, int kBlocks>
 void score_code_blocks(const AttentionArgs& args, const KvLayout& layout, const KvChunk& chunk, int64_t b,
                        const int16_t* words, const float* factors, float* scores) {
     constexpr int kSums = kQueries * kBlocks;
     const int64_t dim = layout.padded_dim();
+    const int64_t scales_at = layout.scales_at();
+    const KvBook book = load_kv_book();
     Vec totals[kSums * kVecsPerBlock];
     unroll<kSums * kVecsPerBlock>([&](auto i) LLMD_LAMBDA { totals[i] = set1(0.0F); });
     for (int64_t first = 0; first < dim; first += kKvGroup) {
         Products sums[kSums];
         unroll<kSums>([&](auto i) LLMD_LAMBDA { sums[i] = no_products(); });
         const int64_t last = first + kKvGroup < dim ? first + kKvGroup : dim;
-        for (int64_t d = first; d < last; d += 4) {
+        const int64_t bits_at = scales_at + first / kKvGroup * kBitsOfGroup;
+        unroll<2>([&](auto second) LLMD_LAMBDA {
+            const int64_t from = first + second * kBlockLen;
+            if (from >= last) return;
+            CodeReader<Element> readers[kBlocks];
             unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
-                __builtin_prefetch(chunk.after_keys(b + i) + layout.scales_at() / dim * d);
+                readers[i].template begin<1, second>(chunk.keys(b + i) + bits_at);
             });
-            unroll<2>([&](auto odd) LLMD_LAMBDA {
-                CodePairs codes[kBlocks];
-                unroll<kBlocks>(
-                    [&](auto i) LLMD_LAMBDA { codes[i] = load_keys<Element, odd>(chunk.keys(b + i), d); });
-                unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-                    const Pair pair = load_pair(words + m * 2 * dim + d + 2 * odd);
+            for (int64_t d = from; d < from + kBlockLen; d += 4) {
+                unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
+                    __builtin_prefetch(chunk.after_keys(b + i) + kBytesOfColumn<Element> * d);
+                });
+                unroll<2>([&](auto odd) LLMD_LAMBDA {
+                    CodePairs codes[kBlocks];
                     unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
-                        sums[m * kBlocks + i] = add_products(sums[m * kBlocks + i], codes[i], pair);
+                        codes[i] = readers[i].template keys<odd>(book, chunk.keys(b + i), d);
+                    });
+                    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
+                        const Pair pair = load_pair(words + m * 2 * dim + d + 2 * odd);
+                        unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
+                            sums[m * kBlocks + i] = add_products(sums[m * kBlocks + i], codes[i], pair);
+                        });
                     });
                 });
-            });
-        }
+            }
+        });
         unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
-            const auto* scales = reinterpret_cast<const F16*>(chunk.keys(b + i) + layout.scales_at());
             unroll<kVecsPerBlock>([&](auto part) LLMD_LAMBDA {
-                const Vec scale = load(scales + first / kKvGroup * kBlockLen + part * Vec::kLanes);
+                if constexpr (part == 0 && std::is_same_v<Element, Int4>)
+                    __builtin_prefetch(chunk.after_keys(b + i) + bits_at);
+                const Vec scale =
+                    load_scales<Element>(layout, chunk.keys(b + i), first / kKvGroup, part * Vec::kLanes);
                 unroll<kQueries>([&](auto m) LLMD_LAMBDA {
                     constexpr int kAt = (m * kBlocks + i) * kVecsPerBlock + part;
                     totals[kAt] = fma(to_float<part>(sums[m * kBlocks + i]), scale, totals[kAt]);
                 });
-                if constexpr (kShifted<Element>) {
-                    const F16* leasts = scales + layout.groups() * kBlockLen;
-                    const Vec least = load(leasts + first / kKvGroup * kBlockLen + part * Vec::kLanes);
-                    unroll<kQueries>([&](auto m) LLMD_LAMBDA {
-                        constexpr int kAt = (m * kBlocks + i) * kVecsPerBlock + part;
-                        const Vec sum = set1(sums_of(words + m * 2 * dim, dim)[first / kKvGroup]);
-                        totals[kAt] = fma(sum, least, totals[kAt]);
-                    });
-                }
             });
         });
     }
     unroll<kBlocks>([&](auto i) LLMD_LAMBDA {
-        __builtin_prefetch(chunk.values(b + i) + layout.scales_at());
-        __builtin_prefetch(chunk.after_keys(b + i) + layout.scales_at());
+        __builtin_prefetch(chunk.values(b + i) + scales_at);
+        __builtin_prefetch(chunk.after_keys(b + i) + scales_at);
     });
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kBlocks * kVecsPerBlock>([&](auto i) LLMD_LAMBDA {
@@ -133,7 +169,7 @@ void score_codes(const AttentionArgs& args, const KvLayout& layout, const KvChun
                  const int16_t* words, const float* factors, int count, float* scores) {
     each_run<kProductQueries>(count, [&](auto size, int first) LLMD_LAMBDA {
         constexpr int kQueries = decltype(size){};
-        constexpr int kBlocks = together(kProductTile, kQueries, 8);
+        constexpr int kBlocks = together(kProductTile, kQueries, kMostBlocks<Element>);
         const int16_t* of = words + first * 2 * layout.padded_dim();
         float* to = scores + first * kChunk;
         for (int64_t b = 0; b < chunk.count; b += kBlocks)
@@ -141,54 +177,49 @@ void score_codes(const AttentionArgs& args, const KvLayout& layout, const KvChun
     });
 }
 
-// How the integer sums of a query and a group of values become numbers: sum * factor + base.
-struct Line {
-    float factor;
-    float base;
-};
-
-// Exponentials [kChunk] of a query times the scales of one group of values, as words.
+// Exponentials [kChunk] of a query times the scales of one group of values, as words; returns what a sum of
+// products with codes is multiplied by.
 template <class Element>
-Line round_weights(const KvLayout& layout, const KvChunk& chunk, int64_t group, const float* exponentials,
-                   float* weights, int16_t* words) {
+float round_weights(const KvLayout& layout, const KvChunk& chunk, int64_t group, const float* exponentials,
+                    float* weights, int16_t* words) {
     Vec top = set1(0.0F);
-    Vec base = set1(0.0F);
     for (int64_t b = 0; b < chunk.count; ++b) {
-        const auto* scales = reinterpret_cast<const F16*>(chunk.values(b) + layout.scales_at());
         unroll<kVecsPerBlock>([&](auto part) LLMD_LAMBDA {
             const int64_t t = b * kBlockLen + part * Vec::kLanes;
             const Vec e = load(exponentials + t);
-            const Vec scaled = e * load(scales + group * kBlockLen + part * Vec::kLanes);
+            const Vec scaled = e * load_scales<Element>(layout, chunk.values(b), group, part * Vec::kLanes);
             // The scales of tokens that are not seen may be anything, even NaN.
             const Vec weight = if_less(set1(0.0F), e, scaled, set1(0.0F));
             store(weights + t, weight);
-            top = max(top, weight);
-            if constexpr (kShifted<Element>) {
-                const F16* leasts = scales + (layout.groups() + group) * kBlockLen;
-                const Vec least = e * load(leasts + part * Vec::kLanes);
-                base = base + if_less(set1(0.0F), e, least, set1(0.0F));
-            }
+            top = max(top, abs(weight));
         });
     }
-    return {round_to_words(weights, chunk.count * kBlockLen, largest(top), words), sum(base)};
+    return round_to_words(weights, chunk.count * kBlockLen, largest(top), words) * kCodeUnit<Element>;
 }
 
-// Sums of kSlices times 16 elements from d on over all tokens of a chunk: words [kQueries][kChunk], lines
-// [kQueries], outputs [kQueries][dim].
-template <class Element, int kQueries, int kSlices>
-void add_code_values(const KvChunk& chunk, const int16_t* words, const Line* lines, float* outputs,
-                     int64_t dim, int64_t d) {
+// Sums of kSlices times 16 elements over all tokens of a chunk, from half kFrom of the group on that begins
+// at element `first`: words [kQueries][kChunk], factors [kQueries], outputs [kQueries][dim].
+template <class Element, int kQueries, int kFrom, int kSlices>
+void add_code_values(const KvLayout& layout, const KvChunk& chunk, const int16_t* words, const float* factors,
+                     float* outputs, int64_t first) {
+    const int64_t dim = layout.padded_dim();
+    const int64_t bits_at = layout.scales_at() + first / kKvGroup * kBitsOfGroup;
+    const KvBook book = load_kv_book();
     Products sums[kQueries * kSlices];
     unroll<kQueries * kSlices>([&](auto i) LLMD_LAMBDA { sums[i] = no_products(); });
     for (int64_t b = 0; b < chunk.count; ++b) {
         const uint8_t* values = chunk.values(b);
         const uint8_t* next = chunk.after_values(b);
+        CodeReader<Element> readers[kSlices];
+        unroll<kSlices>([&](auto i)
+                            LLMD_LAMBDA { readers[i].template begin<2, kFrom + i != 0>(values + bits_at); });
+        if constexpr (std::is_same_v<Element, Int4>) __builtin_prefetch(next + bits_at);
         for (int64_t pair = 0; pair < kBlockLen / 2; ++pair) {
             CodePairs codes[kSlices];
             unroll<kSlices>([&](auto i) LLMD_LAMBDA {
-                codes[i] = load_values<Element>(values, pair, dim, d + i * kBlockLen);
+                codes[i] = readers[i].template values<kFrom + i>(book, values, pair * dim + first);
             });
-            __builtin_prefetch(next + (std::is_same_v<Element, Int8> ? 2 : 1) * (pair * dim + d));
+            __builtin_prefetch(next + (std::is_same_v<Element, Int8> ? 2 : 1) * (pair * dim + first));
             unroll<kQueries>([&](auto m) LLMD_LAMBDA {
                 const Pair two = load_pair(words + m * kChunk + b * kBlockLen + 2 * pair);
                 unroll<kSlices>([&](auto i) LLMD_LAMBDA {
@@ -200,9 +231,8 @@ void add_code_values(const KvChunk& chunk, const int16_t* words, const Line* lin
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kSlices>([&](auto i) LLMD_LAMBDA {
             unroll<kVecsPerBlock>([&](auto part) LLMD_LAMBDA {
-                const Vec value =
-                    fma(to_float<part>(sums[m * kSlices + i]), set1(lines[m].factor), set1(lines[m].base));
-                store(outputs + m * dim + d + i * kBlockLen + part * Vec::kLanes, value);
+                const Vec value = to_float<part>(sums[m * kSlices + i]) * set1(factors[m]);
+                store(outputs + m * dim + first + (kFrom + i) * kBlockLen + part * Vec::kLanes, value);
             });
         });
     });
@@ -213,11 +243,11 @@ template <class Element>
 void add_codes(const KvLayout& layout, const KvChunk& chunk, const float* exponentials, int count,
                float* outputs, int16_t* words, float* weights) {
     const int64_t dim = layout.padded_dim();
-    Line lines[kPieceQueries];
+    float factors[kPieceQueries];
     for (int64_t first = 0; first < dim; first += kKvGroup) {
         for (int m = 0; m < count; ++m) {
-            lines[m] = round_weights<Element>(layout, chunk, first / kKvGroup, exponentials + m * kChunk,
-                                              weights, words + m * kChunk);
+            factors[m] = round_weights<Element>(layout, chunk, first / kKvGroup, exponentials + m * kChunk,
+                                                weights, words + m * kChunk);
         }
         const int64_t last = first + kKvGroup < dim ? first + kKvGroup : dim;
         each_run<kProductQueries>(count, [&](auto size, int query) LLMD_LAMBDA {
@@ -225,11 +255,17 @@ void add_codes(const KvLayout& layout, const KvChunk& chunk, const float* expone
             constexpr int kSlices = together(kProductTile, kQueries, 2);
             const int16_t* of = words + query * kChunk;
             float* to = outputs + query * dim;
-            int64_t d = first;
-            for (; d + kSlices * kBlockLen <= last; d += kSlices * kBlockLen)
-                add_code_values<Element, kQueries, kSlices>(chunk, of, lines + query, to, dim, d);
-            if constexpr (kSlices > 1 && std::is_same_v<Element, Int8>) {
-                if (d < last) add_code_values<Element, kQueries, 1>(chunk, of, lines + query, to, dim, d);
+            const auto add = [&](auto from, auto slices) LLMD_LAMBDA {
+                add_code_values<Element, kQueries, from, slices>(layout, chunk, of, factors + query, to,
+                                                                 first);
+            };
+            const bool whole = last - first == kKvGroup;
+            if constexpr (kSlices == 2) {
+                if (whole) return add(Index<0>{}, Index<2>{});
+            }
+            if constexpr (kSlices == 1 || std::is_same_v<Element, Int8>) add(Index<0>{}, Index<1>{});
+            if constexpr (kSlices == 1) {
+                if (whole) add(Index<1>{}, Index<1>{});
             }
         });
     }

@@ -16,7 +16,7 @@ struct Tile {
 };
 
 // Scratch of a thread. Queries are kept for each piece: floats [head_dim][queries of the piece], or words
-// [queries][2 * padded_dim] with their sums, and their factors.
+// [padded_dim] in the room of as many floats, and their factors.
 struct TileScratch {
     float* queries;
     float* factors;
@@ -78,8 +78,7 @@ class TileRun {
                 float* head = scratch_.weights;
                 for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
                 if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
-                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m));
-                sum_groups(words_of(m), dim_, reinterpret_cast<float*>(words_of(m) + dim_));
+                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeUnit<Element>;
             } else {
                 float* to = floats_of(piece) + (m - piece);
                 for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];

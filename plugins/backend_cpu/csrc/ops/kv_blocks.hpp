@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "kv_book.hpp"
 #include "kv_layout.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -25,11 +26,11 @@ constexpr bool kRotated = false;
 template <>
 constexpr bool kRotated<Int4> = true;
 
-// Whether codes begin at a least element, which is kept beside the scale.
+// What codes stand for, in parts of their scale.
 template <class Element>
-constexpr bool kShifted = false;
+constexpr float kCodeUnit = 1.0F;
 template <>
-constexpr bool kShifted<Int4> = true;
+constexpr float kCodeUnit<Int4> = 1.0F / kBookUnit;
 
 struct KvBlocks {
     uint8_t* pool;

@@ -4,11 +4,11 @@
 //   pool   f32, f16, bf16, int8, int4, see kv_layout.hpp     rounds to nearest even
 //   int8   for each token and 32 elements of a head: scale = f16(max |x| / 127), codes rint(x / scale) within
 //          +-127, by the reciprocal in f32; zeros where the scale is 0
-//   int4   of the rotated head (ops/rotate.hpp), for each token and 32 elements from l to h: with c = (h - l)
-//   * i
-//          / 64 for i = 0 … 4, least = f16(l + c), scale = f16((h - l - 2 c) / 15), codes rint((x - least) /
-//          scale) within 0 … 15; the i that leaves the least squares, the first of equal ones
-//   work   one row at a time: what is kept of a token depends on that token alone
+//   int4   of the rotated head (ops/rotate.hpp), negated at odd positions, for each token and 32 elements:
+//          codes nearest to rint(64 x / scale) with an even sum in each quad (kv_book.hpp); of three scales,
+//          ascending from where the outermost levels reach all elements, that with the least squared error
+//   work   the rows of one block at a time, since bits of its values share bytes: what is kept of a token
+//          depends on that token and its position alone
 //   check  equal to llmd.builtin.reference.kv_formats   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kInsets = 5;
+constexpr int kScalesTried = 3;
 
 // Where one head of one token lies: keys or values of a block.
 struct KvPlace {
@@ -52,64 +52,81 @@ LLMD_INLINE float to_half(float x, F16* out) {
     return wide[0];
 }
 
-// What is kept of a group beside its codes, [16 tokens] apart: the scale, and for int4 the least element.
-struct KvScale {
-    F16* scale;
-    F16* least;
-};
-
-// Codes [kKvGroup] of a group, in place: rint((x - least) / step) within its range.
-LLMD_INLINE void divide(const float* x, float least, float step, float lowest, float highest, float* codes) {
+// Codes [kKvGroup] of a group: rint(x / step) within a range.
+LLMD_INLINE void divide(const float* x, float step, float lowest, float highest, float* codes) {
     const Vec inverse = set1(step > 0.0F ? 1.0F / step : 0.0F);
     for (int64_t i = 0; i < kKvGroup; i += Vec::kLanes) {
         // The first operand: a NaN becomes a code like any other, and spoils its own token alone.
-        const Vec code = min((load(x + i) - set1(least)) * inverse, set1(highest));
+        const Vec code = min(load(x + i) * inverse, set1(highest));
         store(codes + i, round(max(code, set1(lowest))));
     }
 }
 
-LLMD_INLINE void round_int8(const float* x, float* codes, const KvScale& to) {
+LLMD_INLINE void round_int8(const float* x, float* codes, F16* scale) {
     Vec top = set1(0.0F);
     for (int64_t i = 0; i < kKvGroup; i += Vec::kLanes) top = max(top, abs(load(x + i)));
-    divide(x, 0.0F, to_half(largest(top) / 127.0F, to.scale), -127.0F, 127.0F, codes);
+    divide(x, to_half(largest(top) / 127.0F, scale), -127.0F, 127.0F, codes);
 }
 
-// Sum of squared distances between elements and what their codes stand for, in the order of docs/ops.md.
-LLMD_INLINE float distance(const float* x, const float* codes, float least, float step) {
-    float squares[kKvGroup];
-    for (int64_t i = 0; i < kKvGroup; i += Vec::kLanes) {
-        const Vec off = load(codes + i) * set1(step) + set1(least) - load(x + i);
-        store(squares + i, off * off);
-    }
-    for (int64_t half = kKvGroup / 2; half > 0; half /= 2) {
-        for (int64_t i = 0; i < half; ++i) squares[i] += squares[i + half];
-    }
-    return squares[0];
+// Elements of a group whose codes have lowest bits with an even sum, beside one another.
+constexpr int64_t kQuads = kKvGroup / 4;
+LLMD_INLINE int64_t quad_element(int64_t quad, int64_t member) {
+    return 2 * quad + member % 2 + member / 2 * kBlockLen;
 }
 
-LLMD_INLINE void round_int4(const float* x, float* codes, const KvScale& to) {
+// Codes [kKvGroup] of a group in units of levels, as whole floats; returns the sum of their squared errors.
+LLMD_INLINE int32_t round_to_book(const float* x, uint8_t* codes) {
+    int32_t squares = 0;
+    for (int64_t quad = 0; quad < kQuads; ++quad) {
+        const NearCodes* near[4];
+        int32_t odd = 0;
+        int64_t least = 0;
+        for (int64_t i = 0; i < 4; ++i) {
+            const int64_t e = quad_element(quad, i);
+            near[i] = kNearest.at + static_cast<int32_t>(x[e]) + kReach;
+            codes[e] = near[i]->code;
+            squares += near[i]->square;
+            odd ^= near[i]->code & 1;
+            if (near[i]->detour < near[least]->detour) least = i;
+        }
+        if (odd == 0) continue;
+        codes[quad_element(quad, least)] = near[least]->other;
+        squares += near[least]->detour;
+    }
+    return squares;
+}
+
+// Returns the scale.
+LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
     float low = x[0];
     float high = x[0];
     for (int64_t i = 1; i < kKvGroup; ++i) {
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }
+    const float above = high / static_cast<float>(kBook[kLevels - 1]);
+    const float below = low / static_cast<float>(kBook[0]);
+    F16 widest[1];
+    to_half((above > below ? above : below) * kBookUnit, widest);
     float best = __builtin_inff();
-    for (int inset = 0; inset < kInsets; ++inset) {
-        const float cut = (high - low) * (static_cast<float>(inset) / 64.0F);
-        F16 scale[1];
-        F16 first[1];
-        const float least = to_half(low + cut, first);
-        const float step = to_half((high - low - 2.0F * cut) / 15.0F, scale);
-        float tried[kKvGroup];
-        divide(x, least, step, 0.0F, 15.0F, tried);
-        const float off = distance(x, tried, least, step);
-        if (inset > 0 && !(off < best)) continue;
+    uint8_t kept = 0;
+    for (int tried = 0; tried < kScalesTried; ++tried) {
+        const auto byte = static_cast<uint8_t>((((widest[0].bits & 0x7fff) + 64) >> 7) + tried);
+        const F16 scale[Vec::kLanes] = {{static_cast<uint16_t>(byte << 7)}};
+        float wide[Vec::kLanes];
+        store(wide, load(scale));
+        float rounded[kKvGroup];
+        constexpr float kFarthest = kReach;
+        divide(x, wide[0] / kBookUnit, -kFarthest, kFarthest, rounded);
+        uint8_t codes_tried[kKvGroup];
+        const auto squares = static_cast<float>(round_to_book(rounded, codes_tried));
+        const float off = squares * wide[0] * wide[0];
+        if (tried > 0 && !(off < best)) continue;
         best = off;
-        *to.scale = scale[0];
-        *to.least = first[0];
-        std::memcpy(codes, tried, sizeof tried);
+        kept = byte;
+        std::memcpy(codes, codes_tried, sizeof codes_tried);
     }
+    return kept;
 }
 
 // Puts the codes of a group where kv_layout.hpp has them.
@@ -122,37 +139,59 @@ LLMD_INLINE void put_int8(const float* codes, int64_t first, int64_t count, int6
         place.half[at] = static_cast<uint8_t>(static_cast<int8_t>(codes[i]));
     }
 }
-LLMD_INLINE void put_int4(const float* codes, int64_t first, int64_t dim, const KvPlace& place) {
+LLMD_INLINE void put_bit(uint8_t* byte, int64_t number, uint8_t code) {
+    *byte = static_cast<uint8_t>((*byte & ~(1 << number)) | (code & 1) << number);
+}
+LLMD_INLINE void put_int4(const uint8_t* codes, uint8_t scale, int64_t first, const KvLayout& layout,
+                          const KvPlace& place) {
     const int64_t t = place.token;
     const int64_t distance = place.keys ? 2 : 16;  // between the elements that share a byte
     for (int64_t i = 0; i < kKvGroup / 2; ++i) {
         const int64_t low = i / distance * 2 * distance + i % distance;
         const int64_t e = first / 2 + i;
-        const int64_t at =
-            place.keys ? (e / 2 * kBlockLen + t) * 2 + e % 2 : (t / 2 * dim / 2 + e) * 2 + t % 2;
-        place.half[at] = static_cast<uint8_t>(codes[low] + 16.0F * codes[low + distance]);
+        const int64_t at = place.keys ? (e / 2 * kBlockLen + t) * 2 + e % 2
+                                      : (t / 2 * layout.padded_dim() / 2 + e) * 2 + t % 2;
+        place.half[at] = static_cast<uint8_t>(codes[low] / 2 | codes[low + distance] / 2 << 4);
     }
+    uint8_t* bits = place.half + layout.scales_at() + first / kKvGroup * kBitsOfGroup;
+    uint8_t* few = bits + kFewBitsAt;
+    for (int64_t e = 0; e < kBlockLen; ++e) {
+        if (place.keys)
+            put_bit(bits + 2 * t + e % 2, e / 2, codes[e]);
+        else
+            put_bit(bits + 2 * e + t % 2, t / 2, codes[e]);
+    }
+    for (int64_t pair = 0; pair < kQuads; ++pair) {
+        const uint8_t code = codes[kBlockLen + 2 * pair];
+        if (place.keys)
+            put_bit(few + t, pair, code);
+        else
+            put_bit(few + 2 * pair + t % 2, t / 2, code);
+    }
+    bits[kByteScalesAt + t] = scale;
 }
 
 // Keeps a head as codes with scales; `head` is scratch of padded_dim floats and up to kKvGroup more.
 template <class Element>
 void write_codes(const float* x, const KvLayout& layout, const KvPlace& place, float* head) {
-    auto* scales = reinterpret_cast<F16*>(place.half + layout.scales_at()) + place.token;
     const int64_t dim = layout.padded_dim();
     std::memcpy(head, x, sizeof(float) * static_cast<size_t>(layout.head_dim));
     if constexpr (kRotated<Element>) rotate(head, layout.head_dim);
+    if (std::is_same_v<Element, Int4> && place.token % 2 != 0) {
+        for (int64_t d = 0; d < layout.head_dim; ++d) head[d] = -head[d];
+    }
     for (int64_t first = 0; first < layout.head_dim; first += kKvGroup) {
         // A short group repeats its last element, which changes neither its least nor its largest.
         for (int64_t d = layout.head_dim; d < first + kKvGroup; ++d) head[d] = head[layout.head_dim - 1];
-        F16* scale = scales + first / kKvGroup * kBlockLen;
-        const KvScale to{scale, scale + layout.groups() * kBlockLen};
-        float codes[kKvGroup];
         if constexpr (std::is_same_v<Element, Int8>) {
-            round_int8(head + first, codes, to);
+            float codes[kKvGroup];
+            auto* scales = reinterpret_cast<F16*>(place.half + layout.scales_at());
+            round_int8(head + first, codes, scales + first / kKvGroup * kBlockLen + place.token);
             put_int8(codes, first, dim - first < kKvGroup ? dim - first : kKvGroup, dim, place);
         } else {
-            round_int4(head + first, codes, to);
-            put_int4(codes, first, dim, place);
+            uint8_t codes[kKvGroup];
+            const uint8_t scale = round_int4(head + first, codes);
+            put_int4(codes, scale, first, layout, place);
         }
     }
 }
@@ -170,13 +209,17 @@ void write_kv_as(const AttentionArgs& args, Worker& worker) {
     int64_t sequence = 0;
     for (int64_t r; (r = worker.take(1)) < args.rows;) {
         while (args.row_offsets[sequence + 1] <= r) ++sequence;
-        const int64_t position = args.positions[r];
-        const int32_t block = args.block_table[sequence * args.table_width + position / kBlockLen];
-        const int64_t token = position % kBlockLen;
-        for (int64_t head = 0; head < args.kv_heads; ++head) {
-            const int64_t from = (r * args.kv_heads + head) * args.head_dim;
-            write(args.k + from, {blocks.keys(block, head), token, true});
-            write(args.v + from, {blocks.values(block, head), token, false});
+        if (r > args.row_offsets[sequence] && args.positions[r] % kBlockLen != 0) continue;
+        const int64_t first = args.positions[r];
+        const int32_t block = args.block_table[sequence * args.table_width + first / kBlockLen];
+        const int64_t behind = first / kBlockLen * kBlockLen + kBlockLen;
+        for (int64_t row = r; row < args.row_offsets[sequence + 1] && args.positions[row] < behind; ++row) {
+            const int64_t token = args.positions[row] % kBlockLen;
+            for (int64_t head = 0; head < args.kv_heads; ++head) {
+                const int64_t from = (row * args.kv_heads + head) * args.head_dim;
+                write(args.k + from, {blocks.keys(block, head), token, true});
+                write(args.v + from, {blocks.values(block, head), token, false});
+            }
         }
     }
 }

@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include "kv_book.hpp"
+#include "kv_layout.hpp"
+
 namespace llmd::LLMD_ISA {
 
 constexpr int kProductQueries = 4;
@@ -21,14 +24,60 @@ LLMD_INLINE __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<
 LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     return {_mm256_cvtepi8_epi16(load_16(p)), _mm256_cvtepi8_epi16(load_16(p + 16))};
 }
-LLMD_INLINE __m256i low_codes(const uint8_t* p) {
-    return _mm256_and_si256(_mm256_cvtepu8_epi16(load_16(p)), _mm256_set1_epi16(15));
+// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
+// these.
+struct LowBits {
+    __m256i bytes;  // from bit 0 on
+};
+// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
+// apart are kept once.
+template <int kDistance, bool kSecond>
+LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    if constexpr (!kSecond) return {bits};
+    const __m128i few = load_16(p + kFewBitsAt);
+    if constexpr (kDistance == 1) {
+        const __m256i kept = _mm256_cvtepu8_epi16(few);
+        const __m256i sum = _mm256_xor_si256(_mm256_xor_si256(bits, _mm256_srli_epi16(bits, 8)), kept);
+        return {_mm256_or_si256(kept, _mm256_slli_epi16(sum, 8))};
+    } else {
+        const __m256i kept = _mm256_cvtepu16_epi32(few);
+        const __m256i sum = _mm256_xor_si256(_mm256_xor_si256(bits, _mm256_srli_epi32(bits, 16)), kept);
+        return {_mm256_or_si256(kept, _mm256_slli_epi32(sum, 16))};
+    }
 }
-LLMD_INLINE __m256i high_codes(const uint8_t* p) {
-    return _mm256_srli_epi16(_mm256_cvtepu8_epi16(load_16(p)), 4);
+// The lowest 8 - n bits of a byte stay its own after n of these.
+LLMD_INLINE LowBits next(LowBits bits) { return {_mm256_srli_epi16(bits.bytes, 1)}; }
+
+// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
+    const __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    const __m128i signs = _mm_set1_epi32(static_cast<int32_t>(0x80000000U));
+    return {_mm256_cvtph_ps(_mm_or_si128(_mm_slli_epi16(bytes, 7), signs))};
 }
-LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) { return {low_codes(p), low_codes(p + 16)}; }
-LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) { return {high_codes(p), high_codes(p + 16)}; }
+
+struct KvBook {
+    __m256i even, odd;  // levels of codes with lowest bit 0, and 1
+};
+LLMD_INLINE KvBook load_kv_book() {
+    return {_mm256_broadcastsi128_si256(load_16(kBookBytes.at)),
+            _mm256_broadcastsi128_si256(load_16(kBookBytes.at + 16))};
+}
+LLMD_INLINE CodePairs look_up(const KvBook& book, __m256i halves, LowBits bits) {
+    const __m256i codes = _mm256_and_si256(halves, _mm256_set1_epi8(15));
+    const __m256i levels =
+        _mm256_blendv_epi8(_mm256_shuffle_epi8(book.even, codes), _mm256_shuffle_epi8(book.odd, codes),
+                           _mm256_slli_epi16(bits.bytes, 7));
+    return {_mm256_cvtepi8_epi16(_mm256_castsi256_si128(levels)),
+            _mm256_cvtepi8_epi16(_mm256_extracti128_si256(levels, 1))};
+}
+LLMD_INLINE CodePairs look_up_low(const KvBook& book, const uint8_t* p, LowBits bits) {
+    return look_up(book, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), bits);
+}
+LLMD_INLINE CodePairs look_up_high(const KvBook& book, const uint8_t* p, LowBits bits) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return look_up(book, _mm256_srli_epi16(bytes, 4), bits);
+}
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;
     std::memcpy(&pair, p, sizeof pair);

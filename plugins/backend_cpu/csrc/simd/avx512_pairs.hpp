@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include "kv_book.hpp"
+#include "kv_layout.hpp"
+
 namespace llmd::LLMD_ISA {
 
 constexpr int kProductQueries = 8;
@@ -20,13 +23,56 @@ struct Products {
 LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
-    const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_and_si512(bytes, _mm512_set1_epi16(15))};
+// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
+// these.
+struct LowBits {
+    __m512i words;  // from bit 4 on
+};
+// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
+// apart are kept once.
+template <int kDistance, bool kSecond>
+LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
+    __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    if constexpr (kSecond) {
+        const __m128i few = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + kFewBitsAt));
+        if constexpr (kDistance == 1) {
+            const __m256i kept = _mm256_cvtepu8_epi16(few);
+            const __m256i sum = _mm256_xor_si256(_mm256_xor_si256(bits, _mm256_srli_epi16(bits, 8)), kept);
+            bits = _mm256_or_si256(kept, _mm256_slli_epi16(sum, 8));
+        } else {
+            const __m256i kept = _mm256_cvtepu16_epi32(few);
+            const __m256i sum = _mm256_xor_si256(_mm256_xor_si256(bits, _mm256_srli_epi32(bits, 16)), kept);
+            bits = _mm256_or_si256(kept, _mm256_slli_epi32(sum, 16));
+        }
+    }
+    return {_mm512_slli_epi16(_mm512_cvtepu8_epi16(bits), 4)};
 }
-LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
+LLMD_INLINE LowBits next(LowBits bits) { return {_mm512_srli_epi16(bits.words, 1)}; }
+
+// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
+    const __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m256i signs = _mm256_set1_epi32(static_cast<int32_t>(0x80000000U));
+    return {_mm512_cvtph_ps(_mm256_or_si256(_mm256_slli_epi16(bytes, 7), signs))};
+}
+
+struct KvBook {
+    __m512i words;
+};
+LLMD_INLINE KvBook load_kv_book() {
+    return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(kBookBytes.at)))};
+}
+LLMD_INLINE CodePairs look_up(const KvBook& book, __m512i halves, LowBits bits) {
+    // Halves from their lowest 4 bits, all else from `bits`; the look-up reads 5 bits.
+    const __m512i index = _mm512_ternarylogic_epi32(halves, _mm512_set1_epi16(15), bits.words, 0xe2);
+    return {_mm512_permutexvar_epi16(index, book.words)};
+}
+LLMD_INLINE CodePairs look_up_low(const KvBook& book, const uint8_t* p, LowBits bits) {
+    return look_up(book, _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), bits);
+}
+LLMD_INLINE CodePairs look_up_high(const KvBook& book, const uint8_t* p, LowBits bits) {
     const __m512i bytes = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_srli_epi16(bytes, 4)};
+    return look_up(book, _mm512_srli_epi16(bytes, 4), bits);
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;

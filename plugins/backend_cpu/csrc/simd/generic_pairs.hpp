@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include "kv_book.hpp"
+#include "kv_layout.hpp"
+
 namespace llmd::LLMD_ISA {
 
 constexpr int kProductQueries = 2;
@@ -22,14 +25,50 @@ LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     std::memcpy(codes.bytes, p, sizeof codes.bytes);
     return codes;
 }
-LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
+// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
+// these.
+struct LowBits {
+    uint8_t bytes[32];  // from bit 0 on
+};
+// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
+// apart are kept once.
+template <int kDistance, bool kSecond>
+LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
+    LowBits bits;
+    std::memcpy(bits.bytes, p, sizeof bits.bytes);
+    if constexpr (!kSecond) return bits;
+    const uint8_t* few = p + kFewBitsAt;
+    for (int i = 0; i < 32; i += 2 * kDistance) {
+        for (int j = i; j < i + kDistance; ++j) {
+            const uint8_t kept = *few++;
+            bits.bytes[j + kDistance] ^= static_cast<uint8_t>(bits.bytes[j] ^ kept);
+            bits.bytes[j] = kept;
+        }
+    }
+    return bits;
+}
+LLMD_INLINE LowBits next(LowBits bits) {
+    for (uint8_t& byte : bits.bytes) byte = static_cast<uint8_t>(byte >> 1);
+    return bits;
+}
+
+// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
+    F16 scales[4];
+    for (int i = 0; i < 4; ++i) scales[i].bits = static_cast<uint16_t>(p[i] << 7 | i % 2 << 15);
+    return load(scales);
+}
+
+struct KvBook {};
+LLMD_INLINE KvBook load_kv_book() { return {}; }
+LLMD_INLINE CodePairs look_up_low(const KvBook&, const uint8_t* p, const LowBits& bits) {
     CodePairs codes;
-    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] & 15);
+    for (int i = 0; i < 32; ++i) codes.bytes[i] = kBookBytes.at[(p[i] & 15) + (bits.bytes[i] & 1) * 16];
     return codes;
 }
-LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
+LLMD_INLINE CodePairs look_up_high(const KvBook&, const uint8_t* p, const LowBits& bits) {
     CodePairs codes;
-    for (int i = 0; i < 32; ++i) codes.bytes[i] = static_cast<int8_t>(p[i] >> 4);
+    for (int i = 0; i < 32; ++i) codes.bytes[i] = kBookBytes.at[(p[i] >> 4) + (bits.bytes[i] & 1) * 16];
     return codes;
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) { return {p[0], p[1]}; }

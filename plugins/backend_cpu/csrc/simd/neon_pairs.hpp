@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include "kv_book.hpp"
+#include "kv_layout.hpp"
+
 namespace llmd::LLMD_ISA {
 
 constexpr int kProductQueries = 4;
@@ -25,16 +28,52 @@ LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     const int8x16x2_t bytes = vld2q_s8(p);
     return widen(bytes.val[0], bytes.val[1]);
 }
-LLMD_INLINE CodePairs load_low_codes(const uint8_t* p) {
-    const uint8x16x2_t bytes = vld2q_u8(p);
-    const uint8x16_t mask = vdupq_n_u8(15);
-    return widen(vreinterpretq_s8_u8(vandq_u8(bytes.val[0], mask)),
-                 vreinterpretq_s8_u8(vandq_u8(bytes.val[1], mask)));
+// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
+// these.
+struct LowBits {
+    uint8x16_t even, odd;  // lanes, from bit 0 on
+};
+// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
+// apart are kept once.
+template <int kDistance, bool kSecond>
+LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
+    const uint8x16x2_t bits = vld2q_u8(p);
+    const uint8x16_t even = bits.val[0];
+    const uint8x16_t odd = bits.val[1];
+    if constexpr (!kSecond) return {even, odd};
+    const uint8x16_t few = vld1q_u8(p + kFewBitsAt);
+    if constexpr (kDistance == 1) return {few, veorq_u8(few, veorq_u8(even, odd))};
+    // Lanes are two tokens by turns: the bits of one token lie side by side.
+    const auto fill = [](uint8x16_t all, uint8x16_t kept) LLMD_LAMBDA {
+        const uint8x16_t sum = veorq_u8(kept, veorq_u8(vuzp1q_u8(all, all), vuzp2q_u8(all, all)));
+        return vzip1q_u8(kept, sum);
+    };
+    return {fill(even, vuzp1q_u8(few, few)), fill(odd, vuzp2q_u8(few, few))};
 }
-LLMD_INLINE CodePairs load_high_codes(const uint8_t* p) {
+LLMD_INLINE LowBits next(LowBits bits) { return {vshrq_n_u8(bits.even, 1), vshrq_n_u8(bits.odd, 1)}; }
+
+// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
+    F16 scales[4];
+    for (int i = 0; i < 4; ++i) scales[i].bits = static_cast<uint16_t>(p[i] << 7 | i % 2 << 15);
+    return load(scales);
+}
+
+struct KvBook {
+    int8x16x2_t levels;
+};
+LLMD_INLINE KvBook load_kv_book() { return {{vld1q_s8(kBookBytes.at), vld1q_s8(kBookBytes.at + 16)}}; }
+LLMD_INLINE int8x16_t look_up(const KvBook& book, uint8x16_t halves, uint8x16_t bits) {
+    return vqtbl2q_s8(book.levels, vandq_u8(vsliq_n_u8(halves, bits, 4), vdupq_n_u8(31)));
+}
+LLMD_INLINE CodePairs look_up_low(const KvBook& book, const uint8_t* p, LowBits bits) {
     const uint8x16x2_t bytes = vld2q_u8(p);
-    return widen(vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[0], 4)),
-                 vreinterpretq_s8_u8(vshrq_n_u8(bytes.val[1], 4)));
+    return widen(look_up(book, bytes.val[0], bits.even), look_up(book, bytes.val[1], bits.odd));
+}
+LLMD_INLINE CodePairs look_up_high(const KvBook& book, const uint8_t* p, LowBits bits) {
+    const uint8x16x2_t bytes = vld2q_u8(p);
+    return widen(look_up(book, vshrq_n_u8(bytes.val[0], 4), bits.even),
+                 look_up(book, vshrq_n_u8(bytes.val[1], 4), bits.odd));
 }
 LLMD_INLINE Pair load_pair(const int16_t* p) {
     int32_t pair;

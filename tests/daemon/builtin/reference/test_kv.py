@@ -30,9 +30,9 @@ def test_keys_and_values_are_rounded_as_their_dtype_has_it(kv_dtype: KVDtype) ->
     pool = KVPool(GROUP, 4, kv_dtype)
     k, v = rows(2, 3), rows(2, 6)
     pool.write(0, TABLE, np.arange(2, dtype=np.int32), k, v)
-    kept = KV_FORMATS[kv_dtype]
+    kept, positions = KV_FORMATS[kv_dtype], np.arange(2)
     for found, x in zip(pool.read(0, TABLE, 0, 2), (k, v), strict=True):
-        assert np.array_equal(found, kept.decode(kept.encode(x), GROUP.head_dim))
+        assert np.array_equal(found, kept.decode(kept.encode(x, positions), GROUP.head_dim, positions))
 
 
 @pytest.mark.parametrize("kv_dtype", KV_DTYPES)

@@ -17,9 +17,10 @@ class KVPool:
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self._format = KV_FORMATS[kv_dtype]
         self._head_dim = group.head_dim
-        shape = (2, len(group.layers), num_blocks, BLOCK_LEN, group.kv_heads, group.head_dim)
+        block = np.zeros((BLOCK_LEN, group.kv_heads, group.head_dim), np.float32)
         self._arrays = tuple(
-            np.zeros_like(array) for array in self._format.encode(np.zeros(shape, np.float32))
+            np.zeros((2, len(group.layers), num_blocks, *array.shape), array.dtype)
+            for array in self._format.encode(block, np.arange(BLOCK_LEN))
         )
 
     def copy(self, source: int, target: int) -> None:
@@ -62,7 +63,7 @@ class KVPool:
         """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, rounded as the pool's dtype has it."""
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         for place, x in enumerate((k, v)):
-            for array, encoded in zip(self._arrays, self._format.encode(x), strict=True):
+            for array, encoded in zip(self._arrays, self._format.encode(x, positions), strict=True):
                 array[place, layer, block, slot] = encoded
 
     def read(
@@ -73,7 +74,7 @@ class KVPool:
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         keys, values = (
             self._format.decode(
-                tuple(array[place, layer, block, slot] for array in self._arrays), self._head_dim
+                tuple(array[place, layer, block, slot] for array in self._arrays), self._head_dim, positions
             )
             for place in range(2)
         )

@@ -1,5 +1,5 @@
-"""What each KV dtype makes of keys and values, and what it gives back. All arrays end in ``[…, head_dim]`` or in what
-stands for it.
+"""What each KV dtype makes of keys and values, and what it gives back. All arrays end in ``[…, tokens, heads, head_dim]`` or
+in what stands for it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.kv import KV_SCALE_GROUP, KVDtype
+from llmd.api.kv import KV_BOOK, KV_SCALE_GROUP, KVDtype
 from llmd.builtin.reference.rotation import rotate
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
+Positions = NDArray[np.integer]  # [tokens]
 Arrays = tuple[NDArray[np.generic], ...]
 Item = TypeVar("Item", bound=np.generic)
 
@@ -22,12 +23,12 @@ Item = TypeVar("Item", bound=np.generic)
 class KVFormat(Protocol):
     """Rounds each token and head alone."""
 
-    def encode(self, x: Float32) -> Arrays:
-        """``[…, head_dim]`` → what is kept."""
+    def encode(self, x: Float32, positions: Positions) -> Arrays:
+        """``[…, tokens, heads, head_dim]`` → what is kept."""
         ...
 
-    def decode(self, kept: Arrays, head_dim: int) -> Float64:
-        """What is kept → ``[…, head_dim]``."""
+    def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
+        """The reverse of `encode`."""
         ...
 
 
@@ -37,23 +38,23 @@ class FloatKV:
     def __init__(self, dtype: type[np.floating]) -> None:
         self._dtype = dtype
 
-    def encode(self, x: Float32) -> Arrays:
+    def encode(self, x: Float32, positions: Positions) -> Arrays:
         return (x.astype(self._dtype),)
 
-    def decode(self, kept: Arrays, head_dim: int) -> Float64:
+    def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
         return kept[0].astype(np.float64)
 
 
 class BFloatKV:
     """The upper 16 bits of float32, rounded to nearest even."""
 
-    def encode(self, x: Float32) -> Arrays:
+    def encode(self, x: Float32, positions: Positions) -> Arrays:
         bits = np.ascontiguousarray(x).view(np.uint32)
         rounded = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
         # Adding to the bits of a NaN could carry into its sign: it stays one by its highest bit of fraction.
         return (np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16),)
 
-    def decode(self, kept: Arrays, head_dim: int) -> Float64:
+    def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
         return (kept[0].astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
@@ -64,68 +65,114 @@ class Int8KV:
     where the scale is 0. An element is ``code * scale``.
     """
 
-    def encode(self, x: Float32) -> Arrays:
+    def encode(self, x: Float32, positions: Positions) -> Arrays:
         grouped = _grouped(x)
         scales = (np.abs(grouped).max(axis=-1, keepdims=True) / np.float32(127)).astype(np.float16)
-        codes = np.clip(_quotients(grouped, scales), -127, 127).astype(np.int8)
+        codes = np.clip(_quotients(grouped, scales.astype(np.float32)), -127, 127).astype(np.int8)
         return _ungrouped(codes, x.shape[-1]), scales[..., 0]
 
-    def decode(self, kept: Arrays, head_dim: int) -> Float64:
+    def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
         codes, scales = kept
         wide = _grouped(codes.astype(np.float64)) * scales.astype(np.float64)[..., None]
         return _ungrouped(wide, head_dim)
 
 
 class Int4KV:
-    """Codes in 0…15 of rotated heads, in groups of `KV_SCALE_GROUP` elements from a least one on.
+    """Codes of `KV_BOOK` for rotated heads, those of odd positions negated, in groups of `KV_SCALE_GROUP` elements.
 
-    Of a group from l to h, `_INSETS` ranges are tried, each narrower by ``(h - l) / 64`` at both ends: ``least = float16`` of
-    its lower end, ``scale = float16(range / 15)``, codes ``rint((x - least) * (1 / scale))``, all in float32 with ties to
-    even. The first with the least sum of squared errors is kept. An element of the rotated head is ``least + code * scale``.
+    Codes have 5 bits, and in each of `_QUADS` the lowest bits of codes have an even sum, so that the last of them is not kept:
+    codes are points of the lattice D4. A scale has 8 bits, those of a half-precision number below its sign. From the one
+    nearest to that with which the outermost levels reach all of a group, `_SCALES_TRIED` are tried, in ascending order. Elements
+    are rounded to ``rint(x * (64 / scale))``, in float32 with ties to even, those to the nearest level, the lower of two. Where
+    the sum of a quad's bits is odd, the first of its elements for which the nearest of the two levels beside costs least gets
+    that. The first scale with the least sum of squared errors is kept. An element of the rotated head is ``level / 64 * scale``.
+
+    Source of the lattice's rounding: Conway & Sloane 1982, "Fast Quantizing and Decoding Algorithms for Lattice Quantizers and
+    Codes".
     """
 
-    def encode(self, x: Float32) -> Arrays:
-        grouped = _grouped(rotate(x))
-        low, high = grouped.min(axis=-1, keepdims=True), grouped.max(axis=-1, keepdims=True)
-        tried = [_round_range(grouped, low, high, np.float32(i / 64)) for i in range(_INSETS)]
-        best = np.argmin(np.stack([errors for _, errors in tried]), axis=0)[None]
-        codes, scales, leasts = (
+    def encode(self, x: Float32, positions: Positions) -> Arrays:
+        grouped = _grouped(rotate(x) * _signs(positions))
+        above = grouped.max(axis=-1, keepdims=True) / np.float32(KV_BOOK[-1])
+        below = grouped.min(axis=-1, keepdims=True) / np.float32(KV_BOOK[0])
+        widest = (np.maximum(above, below) * np.float32(_UNIT)).astype(np.float16).view(np.uint16) & 0x7FFF
+        least = widest + 64 >> 7
+        tried = [_round_to_book(grouped, (least + i).astype(np.uint8)) for i in range(_SCALES_TRIED)]
+        best = np.argmin(np.stack([squares for *_, squares in tried]), axis=0)[None]
+        codes, scales = (
             np.take_along_axis(np.stack(arrays), best, axis=0)[0]
-            for arrays in zip(*(kept for kept, _ in tried), strict=True)
+            for arrays in zip(*(kept for *kept, _ in tried), strict=True)
         )
-        pairs = _ungrouped(codes, x.shape[-1] + x.shape[-1] % 2)
-        return pairs[..., 0::2] | pairs[..., 1::2] << 4, scales[..., 0], leasts[..., 0]
+        low = codes & 1
+        bits = np.concatenate((low[..., :16], low[..., 16::2]), axis=-1)
+        halves = _ungrouped(codes >> 1, x.shape[-1] + x.shape[-1] % 2)
+        return halves[..., 0::2] | halves[..., 1::2] << 4, np.packbits(bits, axis=-1), scales[..., 0]
 
-    def decode(self, kept: Arrays, head_dim: int) -> Float64:
-        pairs, scales, leasts = kept[0].astype(np.uint8), *kept[1:]
-        codes = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(*pairs.shape[:-1], -1)[..., :head_dim]
-        wide = _grouped(codes.astype(np.float64)) * scales.astype(np.float64)[..., None]
-        return rotate(_ungrouped(wide + leasts.astype(np.float64)[..., None], head_dim))
-
-
-_INSETS = 5
-
-
-def _round_range(
-    grouped: Float32, low: Float32, high: Float32, inset: np.float32
-) -> tuple[tuple[NDArray[np.uint8], NDArray[np.float16], NDArray[np.float16]], Float32]:
-    """Codes, scales and least elements of groups over a range of theirs, and their squared errors ``[…, groups, 1]``."""
-    cut = (high - low) * inset
-    leasts = (low + cut).astype(np.float16)
-    scales = ((high - low - 2 * cut) / np.float32(15)).astype(np.float16)
-    wide = leasts.astype(np.float32)
-    codes = np.clip(_quotients(grouped - wide, scales), 0, 15)
-    squares = (codes * scales.astype(np.float32) + wide - grouped) ** 2
-    while squares.shape[-1] > 1:
-        half = squares.shape[-1] // 2
-        squares = squares[..., :half] + squares[..., half:]
-    return (codes.astype(np.uint8), scales, leasts), squares
+    def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
+        pairs, packed, scales = (array.astype(np.uint8) for array in kept)
+        halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(*pairs.shape[:-1], -1)[..., :head_dim]
+        bits = np.unpackbits(packed, axis=-1)
+        low = np.empty((*bits.shape[:-1], KV_SCALE_GROUP), np.uint8)
+        low[..., :16], low[..., 16::2] = bits[..., :16], bits[..., 16:]
+        low[..., 17::2] = low[..., 16::2] ^ low[..., 0:16:2] ^ low[..., 1:16:2]  # even sums
+        levels = _BOOK[_grouped(halves) << 1 | low] / _UNIT
+        wide = _ungrouped(levels * _wide(scales).astype(np.float64)[..., None], head_dim)
+        return rotate(wide * _signs(positions))
 
 
-def _quotients(grouped: Float32, scales: NDArray[np.float16]) -> Float32:
+_SCALES_TRIED = 3
+_UNIT = 64
+_BOOK = np.array(KV_BOOK)
+_QUADS = np.array([[e, e + 1, e + 16, e + 17] for e in range(0, 16, 2)])
+_REACH = 255  # in units of levels: no element is further out
+
+
+def _signs(positions: Positions) -> Float32:
+    """``[…, tokens, 1, 1]``. Equal heads at an odd and an even position have unequal errors: levels are not symmetric."""
+    return (1 - 2 * (positions % 2)).astype(np.float32)[..., None, None]
+
+
+def _wide(scales: NDArray[np.uint8]) -> Float32:
+    return (scales.astype(np.uint16) << 7).view(np.float16).astype(np.float32)
+
+
+def _nearest() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
+    """For each of -`_REACH`…`_REACH`: its code, the nearer of those beside, the square of its error, and what the other adds."""
+    x = np.arange(-_REACH, _REACH + 1)
+    squares = (x[:, None] - _BOOK) ** 2
+    codes = squares.argmin(axis=1)
+    beside = np.pad(squares, ((0, 0), (1, 1)), constant_values=1 << 20)
+    up = beside[x + _REACH, codes + 2] < beside[x + _REACH, codes]
+    others = np.where(up, codes + 1, codes - 1)
+    least = squares[x + _REACH, codes]
+    detours = squares[x + _REACH, others] - least
+    return codes.astype(np.uint8), others.astype(np.uint8), least.astype(np.int32), detours.astype(np.int32)
+
+
+_CODES, _OTHERS, _SQUARES, _DETOURS = _nearest()
+
+
+def _round_to_book(
+    grouped: Float32, scales: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Float32]:
+    """Codes of groups, their scales ``[…, groups, 1]`` and squared errors alike."""
+    wide = _wide(scales)
+    # What is no number gets some code, and a scale that is none.
+    x = np.nan_to_num(np.clip(_quotients(grouped, wide / np.float32(_UNIT)), -_REACH, _REACH), nan=_REACH)
+    at = x.astype(np.intp) + _REACH
+    codes, detours = _CODES[at], _DETOURS[at][..., _QUADS]
+    odd = (codes[..., _QUADS] & 1).sum(axis=-1) % 2 == 1
+    changed = _QUADS[np.arange(len(_QUADS)), detours.argmin(axis=-1)]
+    others = np.take_along_axis(_OTHERS[at], changed, axis=-1)
+    kept = np.take_along_axis(codes, changed, axis=-1)
+    np.put_along_axis(codes, changed, np.where(odd, others, kept), axis=-1)
+    squares = _SQUARES[at].sum(axis=-1) + (detours.min(axis=-1) * odd).sum(axis=-1)
+    return codes, scales, squares[..., None].astype(np.float32) * wide * wide
+
+
+def _quotients(grouped: Float32, scales: Float32) -> Float32:
     """Elements divided by the scales ``[…, groups, 1]`` of their groups, rounded; zeros where a scale is 0."""
-    wide = scales.astype(np.float32)
-    inverse = np.divide(np.float32(1), wide, out=np.zeros_like(wide), where=wide > 0)
+    inverse = np.divide(np.float32(1), scales, out=np.zeros_like(scales), where=scales > 0)
     rounded: Float32 = np.rint(grouped * inverse)
     return rounded
 
