@@ -20,7 +20,7 @@ struct Unit {
     const Kernels& (*kernels)();
 };
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(LLMD_GENERIC_ALONE)
 // Tiles are a state of a thread that Linux keeps only for processes that ask for it.
 // Source: the kernel's Documentation/arch/x86/xstate.rst.
 bool tiles_granted() {
