@@ -98,14 +98,27 @@ struct RowPanel {
         const uint8_t* fine_scales = at + layout.coarse_bytes();
         const uint8_t* fine_minimums = fine_scales + layout.fine_scale_bytes(a);
         at = fine_scales + layout.fine_bytes(a);
-        group.start();
-        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
-            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
-        }
         const int32_t of_inputs = q_sum(unit, 2 * chunks);
-        totals.add_group(less_offset(add(group.half(0), group.half(1)), of_inputs), coarse,
-                         layout.format.bf16_scales, x.scales[a * x.rows], of_inputs);
+        const auto finish = [&](const Sums& sums) LLMD_LAMBDA {
+            totals.add_group(less_offset(sums, of_inputs), coarse, layout.format.bf16_scales,
+                             x.scales[a * x.rows], of_inputs);
+        };
+        if constexpr (kStepsOfSums && C::kStepUnits == 2 && C::kShortSteps) {
+            StepSums sums;
+            sums.start();
+            for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
+                sums.add(load_chunk<C::kBits, kRowAhead>(at).planes, fine_scales + c * kPanelRows / 2,
+                         fine_minimums + c * kPanelRows, x.unit(unit + 2 * c), q_sum(unit + 2 * c, 2));
+            }
+            finish(sums.sums());
+        } else {
+            group.start();
+            for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
+                decoding.load_steps_of(c, fine_scales, fine_minimums);
+                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
+            }
+            finish(add(group.half(0), group.half(1)));
+        }
         return at;
     }
 

@@ -206,4 +206,32 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return {v}; }
 };
 
+// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
+constexpr bool kStepsOfSums = true;
+struct StepSums {
+    __m512i total;
+
+    LLMD_INLINE_MEMBER void start() { total = _mm512_setzero_si512(); }
+    // 15 * 127 * 16 = 30480: half the codes, in the low halves of bytes, and the others fit in 16 bits each.
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+                                const int8_t* inputs, int32_t q_sum) {
+        const __m512i low_half = _mm512_set1_epi8(15);
+        Accumulator<Operand::kUnsigned> low, high;
+        low.start(0);
+        high.start(0);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            low.add({_mm512_and_si512(planes[i].v, low_half)}, load_quad(inputs + 8 * i));
+            high.add({_mm512_andnot_si512(low_half, planes[i].v)}, load_quad(inputs + 8 * i + 4));
+        }
+        // The upper half's codes are 16 times too large: shifted by 12 they lie in the upper 16 bits.
+        const __m512i pairs =
+            _mm512_ternarylogic_epi32(_mm512_slli_epi32(high.v, 12), low.v, _mm512_set1_epi32(0xffff), 0xf8);
+        const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
+        total = _mm512_dpwssd_epi32(total, pairs, load_steps<true>(steps, offsets).step);
+        total = _mm512_dpwssd_epi32(total, _mm512_cvtepu8_epi32(offset), _mm512_set1_epi32(q_sum));
+    }
+    LLMD_INLINE_MEMBER Sums sums() const { return {total}; }
+};
+
 }  // namespace llmd::LLMD_ISA

@@ -93,6 +93,7 @@ constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 0;
 constexpr int kTileAhead = 0;
 
+constexpr bool kStepsOfSums = false;
 enum class Operand { kSigned };
 constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
 

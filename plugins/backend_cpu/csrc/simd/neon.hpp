@@ -90,6 +90,7 @@ constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 
+constexpr bool kStepsOfSums = false;
 enum class Operand { kSigned };
 constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
 
