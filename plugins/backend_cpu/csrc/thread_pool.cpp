@@ -79,11 +79,19 @@ class alignas(kLine) Signal {
     std::atomic<uint32_t> sleepers_{0};
 };
 
+// How much of a thread's own part is taken.
+struct alignas(kLine) Part {
+    std::atomic<int64_t> taken{0};
+};
+
 struct Team {
+    explicit Team(int threads) : parts(static_cast<size_t>(threads)) {}
+
     Signal jobs;
     Signal releases;
     alignas(kLine) std::atomic<uint32_t> arrived{0};
     alignas(kLine) std::atomic<int64_t> next_item{0};
+    std::vector<Part> parts;
     std::atomic<bool> stopping{false};
     Clock::duration spin{};
 };
@@ -102,6 +110,7 @@ bool Worker::arrive() {
 void Worker::release() {
     team->arrived.store(0, std::memory_order_relaxed);
     team->next_item.store(0, std::memory_order_relaxed);
+    for (Part& part : team->parts) part.taken.store(0, std::memory_order_relaxed);
     team->releases.set(++released);
 }
 
@@ -118,10 +127,21 @@ void Worker::follow() {
 
 int64_t Worker::take(int64_t grain) { return team->next_item.fetch_add(grain, std::memory_order_relaxed); }
 
+Run Worker::take_near(int64_t items, int64_t grain) {
+    for (int i = 0; i < count; ++i) {
+        const int of = (id + i) % count;
+        const int64_t end = items * (of + 1) / count;
+        std::atomic<int64_t>& taken = team->parts[static_cast<size_t>(of)].taken;
+        const int64_t first = items * of / count + taken.fetch_add(grain, std::memory_order_relaxed);
+        if (first < end) return {first, std::min(first + grain, end)};
+    }
+    return {0, 0};
+}
+
 ThreadPool::ThreadPool(int threads, int spin_us, const std::vector<int>& processors)
     : size_(threads),
-      team_(std::make_unique<Team>()),
-      solo_(std::make_unique<Team>()),
+      team_(std::make_unique<Team>(threads)),
+      solo_(std::make_unique<Team>(1)),
       caller_{.team = team_.get(), .id = 0, .count = threads} {
     team_->spin = std::chrono::microseconds(spin_us);
     try {

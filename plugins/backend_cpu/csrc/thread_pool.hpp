@@ -16,6 +16,12 @@ namespace llmd {
 
 struct Team;
 
+// Items [first, last).
+struct Run {
+    int64_t first;
+    int64_t last;
+};
+
 // What a thread sees of the jobs it runs. All members are defined in thread_pool.cpp: units compiled for
 // different instruction sets may share no inline code.
 struct Worker {
@@ -38,6 +44,9 @@ struct Worker {
     void follow();
     // First of the next `grain` items that no thread of the job has taken since the last barrier.
     int64_t take(int64_t grain);
+    // The same of `items` in all, where neighbours lie together in memory: the next of the thread's own part,
+    // then of what others have left of theirs. None left: an empty run.
+    Run take_near(int64_t items, int64_t grain);
 };
 
 class ThreadPool {

@@ -103,7 +103,7 @@ struct RowPanel {
             totals.add_group(less_offset(sums, of_inputs), coarse, layout.format.bf16_scales,
                              x.scales[a * x.rows], of_inputs);
         };
-        if constexpr (kStepsOfSums && C::kStepUnits == 2 && C::kShortSteps) {
+        if constexpr (C::kStepUnits == 2 && C::kShortSteps) {
             StepSums sums;
             sums.start();
             for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {

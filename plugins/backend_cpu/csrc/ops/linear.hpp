@@ -1,8 +1,7 @@
 // linear: outs[i] = x weights[i]^T + biases[i], for weights of any format on one input
 //
-//   work   panels of 16 output rows, all weights of the op in one range; a thread takes runs of neighbouring
-//   panels,
-//          so that it reads one stream
+//   work   panels of 16 output rows, all weights of the op in one range; each thread begins with a part of
+//          its own, so that it reads one stream, and ends with what is left of others
 //   where  ops/linear_plain.hpp, ops/linear_integer.hpp
 
 #pragma once
@@ -35,15 +34,15 @@ template <class Integers>
 LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, Integers&& integers) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
-    constexpr int64_t kLongestRun = 8;  // a few hundred KB: threads that are held up leave the rest to others
-    const int64_t share = panels / (8 * worker.count) / kPanelTile * kPanelTile;
-    const int64_t run = share < kPanelTile ? kPanelTile : share < kLongestRun ? share : kLongestRun;
-    for (int64_t first; (first = worker.take(run)) < panels;) {
+    const int64_t tiles = pieces(panels, kPanelTile);
+    for (Run run; (run = worker.take_near(tiles, 1)).first < run.last;) {
+        const int64_t first = run.first * kPanelTile;
+        const int64_t last = run.last * kPanelTile;
         int64_t before = 0;
         for (int64_t i = 0; i < args.num_targets; ++i) {
             const int64_t count = panels_of(args.targets[i].weight);
             const int64_t from = first > before ? first - before : 0;
-            const int64_t to = first + run < before + count ? first + run - before : count;
+            const int64_t to = last < before + count ? last - before : count;
             if (from < to) linear_panels(args, args.targets[i], from, to, integers);
             before += count;
         }

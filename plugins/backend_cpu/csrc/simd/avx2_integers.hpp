@@ -70,7 +70,6 @@ struct Accumulator<Operand::kShort> {
 };
 
 // Sums of 32 codes of 4 bits, times a step: it takes the place of the ones that widen them.
-constexpr bool kStepsOfSums = true;
 struct StepSums {
     Sums total;
 

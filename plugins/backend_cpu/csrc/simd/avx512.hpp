@@ -207,7 +207,6 @@ struct Accumulator {
 };
 
 // Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-constexpr bool kStepsOfSums = true;
 struct StepSums {
     __m512i total;
 

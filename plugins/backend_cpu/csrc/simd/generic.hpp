@@ -93,7 +93,6 @@ constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 0;
 constexpr int kTileAhead = 0;
 
-constexpr bool kStepsOfSums = false;
 enum class Operand { kSigned };
 constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
 
@@ -205,6 +204,27 @@ struct Accumulator {
         }
     }
     LLMD_INLINE_MEMBER void close() {}
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
+
+// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
+struct StepSums {
+    Sums total;
+
+    LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+                                const int8_t* inputs, int32_t q_sum) {
+        Accumulator<Operand::kSigned> sums;
+        sums.start(0);
+        for (int i = 0; i < 4; ++i) {
+            sums.add(field<0, 15>(planes[i]), load_quad(inputs + 8 * i));
+            sums.add(field<4, 15>(planes[i]), load_quad(inputs + 8 * i + 4));
+        }
+        for (int r = 0; r < 16; ++r) {
+            const int step = steps[r / 2] >> 4 * (r % 2) & 15;
+            total.v[r] += sums.total.v[r] * step + (offsets[r] - 128) * q_sum;
+        }
+    }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 

@@ -90,7 +90,6 @@ constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 
-constexpr bool kStepsOfSums = false;
 enum class Operand { kSigned };
 constexpr Operand operand_of(int, bool) { return Operand::kSigned; }
 
@@ -205,6 +204,40 @@ struct Accumulator {
     }
     LLMD_INLINE_MEMBER void close() {}
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
+};
+
+// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
+struct StepSums {
+    Sums total;
+
+    LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+                                const int8_t* inputs, int32_t q_sum) {
+        Accumulator<Operand::kSigned> sums;
+        sums.start(0);
+        for (int i = 0; i < 4; ++i) {
+            sums.add(field<0, 15>(planes[i]), load_quad(inputs + 8 * i));
+            sums.add(field<4, 15>(planes[i]), load_quad(inputs + 8 * i + 4));
+        }
+        const Sums step = of_rows(load_row_steps<true>(steps));
+        const Sums offset = add_to_each(of_rows(vld1q_u8(offsets)), -128);
+        for (int i = 0; i < 4; ++i) {
+            total.v[i] = vmlaq_s32(total.v[i], sums.total.v[i], step.v[i]);
+            total.v[i] = vmlaq_n_s32(total.v[i], offset.v[i], q_sum);
+        }
+    }
+    LLMD_INLINE_MEMBER Sums sums() const { return total; }
+
+  private:
+    LLMD_INLINE_MEMBER static Sums of_rows(uint8x16_t rows) {
+        const int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(rows)));
+        const int16x8_t high = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(rows)));
+        return {{vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
+                 vmovl_s16(vget_high_s16(high))}};
+    }
+    LLMD_INLINE_MEMBER static Sums add_to_each(Sums a, int32_t x) {
+        return llmd::LLMD_ISA::add(a, set_sums(x));
+    }
 };
 
 }  // namespace llmd::LLMD_ISA
