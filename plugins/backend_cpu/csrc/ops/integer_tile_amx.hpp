@@ -1,7 +1,9 @@
 // linear, integers, several rows, in tiles of AMX: 16 rows by 16 outputs, of 64 inputs at a time.
 //
 //   tile   two panels by one or two of the inputs' tiles: four of sums, two of activations, two of records
-//   where  weights of one scale for each 64 inputs or a multiple, without minimums
+//          or one panel by one tile, and each group of inputs in a register of its own: where there are few
+//          rows, and where groups are short, so that scales are most of the work
+//   where  weights of one scale for each 32 inputs or a multiple, without minimums
 //   order  that of ops/integer_scales.hpp
 //   from   Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. The instructions are
 //          written out: the unit is compiled without them, and g++ before 13 configures its tiles wrongly.
@@ -18,7 +20,13 @@ constexpr int kSumTiles = 4;
 
 LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
     const bool one_level = format.in_int8 || (!format.two_levels() && !format.has_minimum);
-    return one_level && format.sum_group() % kLineInputs == 0;
+    return one_level && format.sum_group() % kChunkInputs == 0;
+}
+
+// What is multiplied at once of a group: all of it, as far as a tile holds so many inputs.
+LLMD_INLINE int64_t piece_units(int64_t group_units) {
+    constexpr int64_t kMost = kLineInputs / kUnitInputs;
+    return group_units < kMost ? group_units : kMost;
 }
 
 // Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its
@@ -30,13 +38,14 @@ struct alignas(64) TileShapes {
     uint16_t row_bytes[16] = {};
     uint8_t rows[16] = {};
 
-    TileShapes(int64_t first_rows, int64_t second_rows) {
+    TileShapes(int64_t first_rows, int64_t second_rows, int64_t inputs) {
         const int64_t of_register[8] = {first_rows, first_rows,  second_rows, second_rows,
-                                        first_rows, second_rows, kTileRows,   kTileRows};
+                                        first_rows, second_rows, inputs / 4,  inputs / 4};
         for (int i = 0; i < 8; ++i) {
             rows[i] = static_cast<uint8_t>(of_register[i] > 0 ? of_register[i] : 1);
             row_bytes[i] = kLineInputs;
         }
+        row_bytes[4] = row_bytes[5] = static_cast<uint16_t>(inputs);
     }
 };
 LLMD_INLINE void set_tiles(const TileShapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
@@ -93,13 +102,13 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
     }
 }
 
-// Products of each of up to four lines in a register of its own, none waits for another: [line][16][16].
-LLMD_INLINE void multiply_lines(const uint8_t* records, const InputTile& x, int64_t line, int64_t lines,
-                                int32_t* products) {
+// Products of up to four pieces, each of `inputs` inputs, in a register of its own: none waits for another.
+// [piece][16][16], from a unit of the activations on.
+LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t unit, int64_t inputs,
+                                 int64_t count, int32_t* products) {
     constexpr int64_t kStride = kLineInputs;
-    const int8_t* inputs = x.values + line * x.rows * kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
-        if (i >= lines) return;
+        if (i >= count) return;
         asm volatile(
             "tilezero %%tmm%c5\n\t"
             "tileloadd (%0, %2, 1), %%tmm4\n\t"
@@ -107,34 +116,65 @@ LLMD_INLINE void multiply_lines(const uint8_t* records, const InputTile& x, int6
             "tdpbssd %%tmm6, %%tmm4, %%tmm%c5\n\t"
             "tilestored %%tmm%c5, %c4(%3, %2, 1)"
             :
-            : "r"(inputs + i * x.rows * kLineInputs), "r"(records + i * kTileBytes), "r"(kStride),
-              "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
+            : "r"(x.unit(unit + i * inputs / kUnitInputs)), "r"(records + i * inputs * kPanelRows),
+              "r"(kStride), "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
             : "memory");
     };
     unroll<kSumTiles>(multiply);
 }
 
-// Up to 16 rows against a block of one panel of at most four lines. Totals are [rows][16].
-LLMD_INLINE void amx_few_rows(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
-                              float* totals) {
+// Up to 16 rows against a block of one panel, each sum of a group with its scales as it comes. Totals are 16
+// floats for each row, `stride` apart.
+LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
+                                 float* totals, int64_t stride) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
-    const int64_t lines = pieces(shape.units, kLineInputs / kUnitInputs);
-    const int64_t group_lines = shape.group_units / (kLineInputs / kUnitInputs);
-    multiply_lines(panel.records, x, shape.first_unit / (kLineInputs / kUnitInputs), lines, products);
-    for (int64_t line = 0, g = 0; line < lines; ++g) {
-        const Vec scale = load(panel.scales + g * kPanelRows);
-        const float* x_scales = x.scales + (shape.first_activation + g) * x.rows;
-        const int32_t* from = products + line * kTileRows * kPanelRows;
-        const int64_t end = line + group_lines < lines ? line + group_lines : lines;
-        for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
-            Sums sums = load_sums(from);
-            for (int64_t i = 1; i < end - line; ++i)
-                sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
-            float* total = totals + m * kPanelRows;
-            store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
+    const int64_t units = piece_units(shape.group_units);
+    const int64_t all = pieces(shape.units, units);
+    const int64_t of_group = shape.group_units / units;
+    for (int64_t piece = 0, g = 0; piece < all; piece += kSumTiles) {
+        const int64_t count = all - piece < kSumTiles ? all - piece : kSumTiles;
+        multiply_pieces(panel.records + piece * units * kUnitInputs * kPanelRows, x,
+                        shape.first_unit + piece * units, units * kUnitInputs, count, products);
+        for (int64_t first = 0; first < count; first += of_group, ++g) {
+            const Vec scale = load(panel.scales + g * kPanelRows);
+            const float* x_scales = x.scales + (shape.first_activation + g) * x.rows;
+            const int32_t* from = products + first * kTileRows * kPanelRows;
+            const int64_t others = (first + of_group < count ? of_group : count - first) - 1;
+            for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
+                Sums sums = load_sums(from);
+                for (int64_t i = 1; i <= others; ++i) {
+                    sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
+                }
+                float* total = totals + m * stride;
+                store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
+            }
         }
-        line = end;
     }
+}
+
+// 16 rows against a block of one panel, a scale for each piece: totals stay in registers.
+LLMD_INLINE void amx_whole_tile(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
+                                float* totals, int64_t stride) {
+    alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
+    const int64_t units = shape.group_units;
+    const int64_t all = pieces(shape.units, units);
+    Vec total[kTileRows];
+    unroll<kTileRows>([&](auto m) LLMD_LAMBDA { total[m] = load(totals + m * stride); });
+    for (int64_t first = 0; first < all; first += kSumTiles) {
+        const int64_t count = all - first < kSumTiles ? all - first : kSumTiles;
+        multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
+                        shape.first_unit + first * units, units * kUnitInputs, count, products);
+        for (int64_t i = 0; i < count; ++i) {
+            const Vec scale = load(panel.scales + (first + i) * kPanelRows);
+            const float* x_scales = x.scales + (shape.first_activation + first + i) * kTileRows;
+            const int32_t* from = products + i * kTileRows * kPanelRows;
+            unroll<kTileRows>([&](auto m) LLMD_LAMBDA {
+                const Sums sums = load_sums(from + m * kPanelRows);
+                total[m] = fma(to_float<0>(sums), scale * set1(x_scales[m]), total[m]);
+            });
+        }
+    }
+    unroll<kTileRows>([&](auto m) LLMD_LAMBDA { store(totals + m * stride, total[m]); });
 }
 
 // Rows of one or two tiles against a block of two panels. Totals are [rows][kPanelTile][16].
