@@ -18,8 +18,8 @@ setup:  ## make .venv, wheelhouse/ and .llama-cpp-samples/, with what they need 
 demo: setup  ## start a daemon, show its devices, ask it a question
 	@$(RUN) tools/demo.py
 
-test: setup  ## run every test
-	@$(RUN) -m pytest
+test: setup  ## run every test, on every core
+	@$(RUN) -m pytest --numprocesses auto --dist worksteal
 
 check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
 	@$(RUN) -m ruff format --check --quiet .

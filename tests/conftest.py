@@ -26,10 +26,20 @@ settings.load_profile("untimed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that build or install distributions get a longer limit."""
+    """Tests that build or install distributions get a longer limit; those with long limits come first.
+
+    Where processes share the tests, the last of them to end is then left with a short one.
+    """
     for item in items:
         if item.get_closest_marker("packaging") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(PACKAGING_TIMEOUT_S))
+    items.sort(key=limit_s, reverse=True)
+
+
+def limit_s(item: pytest.Item) -> float:
+    """How many seconds a test has, where that is not what every test has."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else 0.0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 PLUGIN = Path(__file__).parents[2] / "plugins" / "backend_cpu"
@@ -21,9 +23,8 @@ UNIT_FLAGS = {
 
 def compile_unit(compiler: str, isa: str, flags: Sequence[str]) -> Path:
     """The object of one instruction-set unit."""
-    return _compile(
-        _folder(compiler, flags), compiler, Path("arch") / f"{isa}.cpp", (*flags, *UNIT_FLAGS[isa])
-    )
+    with _alone_in(_folder(compiler, flags)) as folder:
+        return _unit(folder, compiler, isa, flags)
 
 
 def build_runner(compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Path:
@@ -31,18 +32,33 @@ def build_runner(compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Pa
 
     What was built from the same sources with the same flags is taken from ``build/``.
     """
-    folder = _folder(compiler, flags)
-    runner = folder / f"replay-{'-'.join(isas)}"
-    if runner.exists():
-        return runner
+    with _alone_in(_folder(compiler, flags)) as folder:
+        runner = folder / f"replay-{'-'.join(isas)}"
+        return runner if runner.exists() else _build(runner, compiler, isas, flags)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[Path]:
+    """Keep other processes that run tests from building the same."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+def _build(runner: Path, compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Path:
+    folder = runner.parent
     core = [path.relative_to(CSRC) for path in CSRC.glob("*.cpp") if not path.stem.endswith("bindings")]
     sources = [*core, *(path.relative_to(CSRC) for path in CSRC.glob("test/*.cpp"))]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        units = pool.map(lambda isa: compile_unit(compiler, isa, flags), isas)
+        units = pool.map(lambda isa: _unit(folder, compiler, isa, flags), isas)
         objects = [*pool.map(lambda source: _compile(folder, compiler, source, flags), sources), *units]
     unfinished = runner.with_suffix(".new")
     _run([compiler, *flags, "-pthread", *map(str, objects), "-o", str(unfinished)])
     return unfinished.rename(runner)
+
+
+def _unit(folder: Path, compiler: str, isa: str, flags: Sequence[str]) -> Path:
+    return _compile(folder, compiler, Path("arch") / f"{isa}.cpp", (*flags, *UNIT_FLAGS[isa]))
 
 
 def _folder(compiler: str, flags: Sequence[str]) -> Path:
