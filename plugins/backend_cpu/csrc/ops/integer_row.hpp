@@ -99,26 +99,13 @@ struct RowPanel {
         const uint8_t* fine_minimums = fine_scales + layout.fine_scale_bytes(a);
         at = fine_scales + layout.fine_bytes(a);
         const int32_t of_inputs = q_sum(unit, 2 * chunks);
-        const auto finish = [&](const Sums& sums) LLMD_LAMBDA {
-            totals.add_group(less_offset(sums, of_inputs), coarse, layout.format.bf16_scales,
-                             x.scales[a * x.rows], of_inputs);
-        };
-        if constexpr (C::kStepUnits == 2 && C::kShortSteps) {
-            StepSums sums;
-            sums.start();
-            for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-                sums.add(load_chunk<C::kBits, kRowAhead>(at).planes, fine_scales + c * kPanelRows / 2,
-                         fine_minimums + c * kPanelRows, x.unit(unit + 2 * c), q_sum(unit + 2 * c, 2));
-            }
-            finish(sums.sums());
-        } else {
-            group.start();
-            for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-                decoding.load_steps_of(c, fine_scales, fine_minimums);
-                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
-            }
-            finish(add(group.half(0), group.half(1)));
+        group.start();
+        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
+            decoding.load_steps_of(c, fine_scales, fine_minimums);
+            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
         }
+        const Sums sums = less_offset(add(group.half(0), group.half(1)), of_inputs);
+        totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a * x.rows], of_inputs);
         return at;
     }
 
@@ -171,6 +158,63 @@ void integer_row(const uint8_t* at, const PanelLayout& layout, const InputTile& 
     float totals[kPanelRows];
     unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, panel.totals.total[v]); });
     finish_panel(to, 0, 0, totals);
+}
+
+// Up to kStepRows rows against one panel of 4-bit codes with steps, which multiply the sums of 32 codes.
+template <int kRows>
+void step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
+    constexpr int kBits = 4;
+    const int64_t units = layout.format.activation_group() / kUnitInputs;
+    const auto q_sum = [&](auto m, int64_t unit, int64_t count) LLMD_LAMBDA {
+        return x.running[(unit + count) * x.rows + m] - x.running[unit * x.rows + m];
+    };
+    Vec totals[kRows * kPanelVecs];
+    unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals[i] = set1(0.0F); });
+    for (int64_t a = 0; a < layout.activation_groups(); ++a) {
+        const uint8_t* coarse = at;
+        const uint8_t* steps = at + layout.coarse_bytes();
+        const uint8_t* minimums = steps + layout.fine_scale_bytes(a);
+        const int64_t chunks = layout.chunks(a);
+        at = steps + layout.fine_bytes(a);
+        StepSums sums[kRows];
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m].start(); });
+        for (int64_t c = 0; c < chunks; ++c, at += 64 * kBits) {
+            const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at);
+            const int64_t unit = a * units + 2 * c;
+            const int8_t* inputs = x.unit(unit);
+            unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, q_sum(m, unit, 2));
+            });
+            steps += kPanelRows / 2;
+            minimums += kPanelRows;
+        }
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            const int32_t offset = kBiasOfSigned * q_sum(m, a * units, 2 * chunks);
+            const Sums sum = add(sums[m].sums(), set_sums(-offset));
+            const Vec x_scale = set1(x.scales[a * x.rows + m]);
+            unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
+                Vec& total = totals[m * kPanelVecs + v];
+                total = fma(to_float<v>(sum), load_coarse(coarse, v, false) * x_scale, total);
+            });
+        });
+    }
+    unroll<kRows>([&](auto m) LLMD_LAMBDA {
+        float values[kPanelRows];
+        unroll<kPanelVecs>([&](auto v)
+                               LLMD_LAMBDA { store(values + v * Vec::kLanes, totals[m * kPanelVecs + v]); });
+        finish_panel(to, m, 0, values);
+    });
+}
+
+// The kernel for a number of rows; null where they are too many, or the codes are no such.
+using RowKernel = void (*)(const uint8_t*, const PanelLayout&, const InputTile&, const TileOut&);
+template <int kRows = kStepRows>
+LLMD_INLINE RowKernel step_kernel(const IntegerFormat& format, int64_t rows) {
+    if (!format.short_steps() || rows > kRows) return nullptr;
+    if constexpr (kRows > 1) {
+        if (rows < kRows) return step_kernel<kRows - 1>(format, rows);
+    }
+    return step_rows<kRows>;
 }
 
 }  // namespace llmd::LLMD_ISA

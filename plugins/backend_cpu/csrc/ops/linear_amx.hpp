@@ -91,11 +91,14 @@ void amx_panel(const IntegerPanels& of, int64_t p) {
 
 void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
-    if (args.rows == 1 || !amx_suits(of.layout.format)) return integer_panels(args, target, first, last);
+    const IntegerFormat& format = of.layout.format;
+    if (args.rows == 1 || !amx_suits(format) || step_kernel(format, args.rows) != nullptr) {
+        return integer_panels(args, target, first, last);
+    }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
         if (args.rows <= kTileRows) {
-            const int64_t group_units = of.layout.format.sum_group() / kUnitInputs;
+            const int64_t group_units = format.sum_group() / kUnitInputs;
             set_tiles({args.rows, args.rows, piece_units(group_units) * kUnitInputs});
             for (int64_t p = first; p < last; ++p) amx_panel<C>(of, p);
             return;

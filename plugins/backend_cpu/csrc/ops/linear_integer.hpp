@@ -109,6 +109,10 @@ LLMD_INLINE void tile_block(const IntegerPanels& of, const PanelBlock* panels, c
 // Panels [first, last) of one weight.
 void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
+    if (const RowKernel kernel = step_kernel(of.layout.format, args.rows)) {
+        for (int64_t p = first; p < last; ++p) kernel(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
+        return;
+    }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
         if (args.rows == 1) {

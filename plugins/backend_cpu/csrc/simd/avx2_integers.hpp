@@ -12,6 +12,7 @@
 namespace llmd::LLMD_ISA {
 
 constexpr int kBiasOfSigned = 0;
+constexpr int kStepRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 1024;

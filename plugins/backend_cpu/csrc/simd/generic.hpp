@@ -88,6 +88,7 @@ constexpr int kFloatTile = 8;
 
 // Integers: a record is 16 output rows by 4 inputs.
 constexpr int kBiasOfSigned = 0;
+constexpr int kStepRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 0;

@@ -85,6 +85,7 @@ constexpr int kFloatTile = 24;
 
 // Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands have a sign.
 constexpr int kBiasOfSigned = 0;
+constexpr int kStepRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowAhead = 1024;
