@@ -13,7 +13,7 @@ from llmd.api import ActivationDtype, Architecture, Format, KVDtype
 from llmd.api.messages import Load, SamplingParams, StageSpec, StopParams, Submit
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice, load_model
-from tests.golden.expected import Expected
+from tests.golden.expected import Expected, nmse
 from tests.golden.models.tiny import NUM_GREEDY, TinyModel
 
 Architectures = Mapping[str, Architecture]
@@ -55,6 +55,11 @@ def expected_rows(core: EngineCore, case: TinyModel, expected: Expected) -> NDAr
     """The engine's logits where the expectation has some."""
     ids = np.array([*case.prompt, *expected.tokens.tolist()], np.int32)
     return core.forward(ids)[expected.positions]
+
+
+def logits_error(core: EngineCore, case: TinyModel, expected: Expected) -> float:
+    """How far the engine's logits are from those that are expected, as `nmse` has it."""
+    return nmse(expected_rows(core, case, expected), expected.logits)
 
 
 def greedy_tokens(core: EngineCore, case: TinyModel) -> list[int]:

@@ -14,7 +14,7 @@ from gguf import GGMLQuantizationType as Type
 from llmd.api.errors import UnsupportedModelError
 from llmd.engine.loading import OpenDevice
 from tests.golden.converted import converted, different, stored_tensors
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.meta_layout import write_meta, write_mistral
@@ -81,7 +81,7 @@ def test_a_gguf_file_answers_as_transformers(
     expected = read_expected(case.name)
     converted(checkpoint(case), tmp_path / "m.gguf", architectures)
     with engine(case, tmp_path / "m.gguf", architectures, open_device, device=device) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 
 
@@ -144,7 +144,7 @@ def test_metas_layout_is_converted(
     expected = read_expected(name)
     converted(write(case, tmp_path / "meta"), tmp_path / target, architectures)
     with engine(case, tmp_path / target, architectures, open_device, device="reference") as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,6 @@ def test_a_model_that_sees_becomes_a_gguf_file_of_its_text_part_alone(
     assert any("are left out" in notice for notice in report.notices)
     expected = read_expected(case.name)
     with engine(case, tmp_path / "m.gguf", architectures, open_device, device="reference") as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
     with pytest.raises(UnsupportedModelError, match="also sees or hears"):
         converted(source, tmp_path / "directory", architectures)

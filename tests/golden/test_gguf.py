@@ -15,7 +15,7 @@ from llmd.api.messages import Load
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.loading import OpenDevice, load_model
 from tests.golden.checkpoint import write_safetensors
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
 from tests.golden.expected import nmse, read_expected, read_pooled
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import CASES, tiny_model
@@ -53,7 +53,7 @@ def test_answers_are_those_of_transformers(
     expected = read_expected(case.name)
     path = write_gguf(case, tmp_path / "m.gguf")
     with engine(case, path, architectures, open_device, device=device) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
     with engine(case, path, architectures, open_device, device=device) as core:
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 

@@ -10,8 +10,8 @@ import pytest
 
 from llmd.api import KVDtype
 from llmd.engine.loading import OpenDevice
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 
@@ -35,7 +35,7 @@ def test_logits_are_those_of_transformers(
 ) -> None:
     expected = read_expected(case.name)
     with engine(case, checkpoint(case), architectures, open_device, device=device, kv_dtype=kv_dtype) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUNDS[kv_dtype]
+        assert logits_error(core, case, expected) <= BOUNDS[kv_dtype]
 
 
 @each_device

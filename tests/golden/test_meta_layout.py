@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from llmd.engine.loading import OpenDevice
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.meta_layout import write_meta, write_mistral
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
@@ -43,6 +43,6 @@ def test_answers_in_metas_layout_are_those_of_transformers(
     expected = read_expected(name)
     directory = write(case, tmp_path / "model")
     with engine(case, directory, architectures, open_device, device=device) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
     with engine(case, directory, architectures, open_device, device=device) as core:
         assert greedy_tokens(core, case) == expected.tokens.tolist()

@@ -13,8 +13,8 @@ import pytest
 
 from llmd.engine.loading import OpenDevice
 from llmd.models.open_model import open_model
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import (
@@ -79,7 +79,7 @@ def test_text_is_answered_as_by_the_text_model(
     expected = read_expected(name)
     directory = write(case, tmp_path / "model")
     with engine(case, directory, architectures, open_device, device=device) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
     with engine(case, directory, architectures, open_device, device=device) as core:
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from llmd.engine.loading import OpenDevice
-from tests.golden.engines import Architectures, engine, expected_rows
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
 from tests.golden.models.tiny import TinyModel
@@ -120,4 +120,4 @@ def test_one_mistake_breaks_the_bound(
     expected = read_expected(case.name)
     wrong = mutation.architectures(architectures)
     with engine(case, checkpoint(case), wrong, open_device, device="reference") as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) > BOUND
+        assert logits_error(core, case, expected) > BOUND

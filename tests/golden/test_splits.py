@@ -10,8 +10,8 @@ import pytest
 
 from llmd.api.messages import StageSpec
 from llmd.engine.loading import OpenDevice
-from tests.golden.engines import Architectures, engine, expected_rows
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 
@@ -56,4 +56,4 @@ def test_a_mixed_split_stays_within_the_golden_bound(
     expected = read_expected(case.name)
     stages = halves(case, *order)
     with engine(case, checkpoint(case), architectures, open_device, stages=stages) as core:
-        assert nmse(expected_rows(core, case, expected), expected.logits) <= BOUND
+        assert logits_error(core, case, expected) <= BOUND
