@@ -16,6 +16,7 @@ FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I."
 UNIT_FLAGS = {
     "generic": (),
     "avx2": ("-mavx2", "-mfma", "-mf16c"),
+    "avx_vnni": ("-mavx2", "-mfma", "-mf16c", "-mavxvnni"),
     "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni"),
     "neon": ("-march=armv8.2-a+dotprod",),
 }  # fmt: skip

@@ -55,10 +55,10 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @ON_X86
 def test_units_of_x86_pass_under_sanitizers(cases: list[Path]) -> None:
-    runner = build_runner("g++", ("generic", "avx2", "avx512"), SANITIZERS)
+    runner = build_runner("g++", ("generic", "avx2", "avx_vnni", "avx512"), SANITIZERS)
     replayed = replay([str(runner)], cases)
     assert "generic" in replayed
-    assert set(replayed) <= {"generic", "avx2", "avx512", "amx"}
+    assert set(replayed) <= {"generic", "avx2", "avx_vnni", "avx512", "amx"}
 
 
 def test_threads_of_a_step_race_for_nothing(cases: list[Path]) -> None:
@@ -79,7 +79,7 @@ def test_a_machine_without_dot_products_gets_the_generic_unit(cases: list[Path])
 
 
 @ON_X86
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx_vnni", "avx512"])
 def test_units_share_no_code_with_each_other(isa: str) -> None:
     # The linker keeps one copy of a shared inline function: were it the AVX-512 one, older machines would crash.
     unit = compile_unit("g++", isa, ("-O1",))  # inlines less than the build does: more is left to look at

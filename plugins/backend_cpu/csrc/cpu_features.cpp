@@ -44,12 +44,14 @@ std::vector<Unit> units() {
     __builtin_cpu_init();
     const bool avx2 =
         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    const bool avx_vnni = avx2 && __builtin_cpu_supports("avxvnni");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vnni");
     static const bool amx = avx512 && tiles_granted();
     found.push_back({"amx", amx, amx_kernels});
     found.push_back({"avx512", avx512, avx512_kernels});
+    found.push_back({"avx_vnni", avx_vnni, avx_vnni_kernels});
     found.push_back({"avx2", avx2, avx2_kernels});
 #elif defined(__aarch64__)
     found.push_back({"neon", (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0, neon_kernels});

@@ -247,6 +247,7 @@ struct Kernels {
 const Kernels& generic_kernels();
 #if defined(__x86_64__)
 const Kernels& avx2_kernels();
+const Kernels& avx_vnni_kernels();
 const Kernels& avx512_kernels();
 const Kernels& amx_kernels();
 #elif defined(__aarch64__)

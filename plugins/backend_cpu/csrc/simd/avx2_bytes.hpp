@@ -44,10 +44,6 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     const Bytes more = field<kShift, kMask>(a);
     return {_mm256_or_si256(base.low, more.low), _mm256_or_si256(base.high, more.high)};
 }
-LLMD_INLINE Bytes flip_signs(Bytes a) {
-    const __m256i sign = _mm256_set1_epi8(-128);
-    return {_mm256_xor_si256(a.low, sign), _mm256_xor_si256(a.high, sign)};
-}
 LLMD_INLINE __m256i load_table(const int8_t* values) {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
 }
@@ -55,8 +51,10 @@ LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     return {_mm256_shuffle_epi8(book.table, a.low), _mm256_shuffle_epi8(book.table, a.high)};
 }
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
-// sign.
+// As products want them: packed codes of a byte have 128 more than the value.
+LLMD_INLINE Bytes from_byte_codes(Bytes a);
+
+// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps.
 struct Steps {
     Bytes step, offset;
 };
@@ -72,12 +70,12 @@ LLMD_INLINE __m256i own_of_pair(__m256i pairs) {
 template <bool kShort>
 LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
     const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
-    const Bytes with_sign = flip_signs(spread(offset, kRowEverywhere));
+    const Bytes added = from_byte_codes(spread(offset, kRowEverywhere));
     if constexpr (kShort) {
         const Bytes pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
-        return {{own_of_pair(pairs.low), own_of_pair(pairs.high)}, with_sign};
+        return {{own_of_pair(pairs.low), own_of_pair(pairs.high)}, added};
     } else {
-        return {spread(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)), kRowInWords), with_sign};
+        return {spread(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)), kRowInWords), added};
     }
 }
 // Products are below 256: none of a pair reaches its neighbour.

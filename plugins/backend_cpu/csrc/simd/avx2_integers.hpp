@@ -24,7 +24,10 @@ constexpr Operand operand_of(int bits, bool book) {
     return bits <= 5 ? Operand::kShort : Operand::kUnsigned;
 }
 
-LLMD_INLINE Bytes from_byte_codes(Bytes a) { return flip_signs(a); }
+LLMD_INLINE Bytes from_byte_codes(Bytes a) {
+    const __m256i sign = _mm256_set1_epi8(-128);
+    return {_mm256_xor_si256(a.low, sign), _mm256_xor_si256(a.high, sign)};
+}
 LLMD_INLINE Book load_book(const int8_t* values) { return {load_table(values)}; }
 
 LLMD_INLINE __m256i widen_pairs(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
