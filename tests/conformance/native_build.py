@@ -19,6 +19,7 @@ UNIT_FLAGS = {
     "avx_vnni": ("-mavx2", "-mfma", "-mf16c", "-mavxvnni"),
     "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni"),
     "neon": ("-march=armv8.2-a+dotprod",),
+    "neon_i8mm": ("-march=armv8.2-a+dotprod+i8mm",),
 }  # fmt: skip
 
 

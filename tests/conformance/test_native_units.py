@@ -67,15 +67,18 @@ def test_threads_of_a_step_race_for_nothing(cases: list[Path]) -> None:
 
 
 @EMULATED
-def test_neon_unit_passes_on_an_emulated_machine(cases: list[Path]) -> None:
-    runner = build_runner(CROSS, ("generic", "neon"), ("-O2", "-static"))
-    assert replay(["qemu-aarch64", "-cpu", "max", str(runner)], cases) == ["neon", "generic"]
+def test_neon_units_pass_on_an_emulated_machine(cases: list[Path]) -> None:
+    assert replay_emulated("max", cases) == ["neon_i8mm", "neon", "generic"]
 
 
 @EMULATED
-def test_a_machine_without_dot_products_gets_the_generic_unit(cases: list[Path]) -> None:
-    runner = build_runner(CROSS, ("generic", "neon"), ("-O2", "-static"))
-    assert replay(["qemu-aarch64", "-cpu", "cortex-a72", str(runner)], cases[::10]) == ["generic"]
+@pytest.mark.parametrize(
+    ("cpu", "units"), [("neoverse-n1", ["neon", "generic"]), ("cortex-a72", ["generic"])]
+)
+def test_a_machine_gets_no_unit_with_instructions_it_lacks(
+    cases: list[Path], cpu: str, units: list[str]
+) -> None:
+    assert replay_emulated(cpu, cases[::10]) == units
 
 
 @ON_X86
@@ -87,6 +90,12 @@ def test_units_share_no_code_with_each_other(isa: str) -> None:
     shared = [line[19:] for line in symbols.splitlines() if line[17:18] in {"W", "V", "u"}]
     assert shared, "templates of the unit"
     assert [name for name in shared if f"llmd::{isa}::" not in name.split("(")[0]] == []
+
+
+def replay_emulated(cpu: str, cases: Sequence[Path]) -> list[str]:
+    """The units that replayed the cases on an emulated machine."""
+    runner = build_runner(CROSS, ("generic", "neon", "neon_i8mm"), ("-O2", "-static"))
+    return replay(["qemu-aarch64", "-cpu", cpu, str(runner)], cases)
 
 
 def replay(command: Sequence[str], cases: Sequence[Path]) -> list[str]:

@@ -54,7 +54,11 @@ std::vector<Unit> units() {
     found.push_back({"avx_vnni", avx_vnni, avx_vnni_kernels});
     found.push_back({"avx2", avx2, avx2_kernels});
 #elif defined(__aarch64__)
-    found.push_back({"neon", (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0, neon_kernels});
+    // Headers of older systems lack its name. Source: the kernel's Documentation/arch/arm64/elf_hwcaps.rst.
+    constexpr unsigned long kI8mm = 1UL << 13;
+    const bool neon = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    found.push_back({"neon_i8mm", neon && (getauxval(AT_HWCAP2) & kI8mm) != 0, neon_i8mm_kernels});
+    found.push_back({"neon", neon, neon_kernels});
 #endif
     found.push_back({"generic", true, generic_kernels});
     return found;

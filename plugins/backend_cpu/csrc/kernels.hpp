@@ -252,6 +252,7 @@ const Kernels& avx512_kernels();
 const Kernels& amx_kernels();
 #elif defined(__aarch64__)
 const Kernels& neon_kernels();
+const Kernels& neon_i8mm_kernels();
 #endif
 
 }  // namespace llmd

@@ -42,6 +42,39 @@ LLMD_INLINE void widen_fine(const uint8_t* from, int64_t groups, float* to) {
     }
 }
 
+// How a tile meets a block: records as they are, by 4 inputs of a row. A unit whose products take more than
+// that has its own.
+template <Operand kOperand>
+struct TileProducts {
+    // Two records that follow each other.
+    LLMD_INLINE_MEMBER static void store(uint8_t* to, Bytes first, Bytes second) {
+        store_bytes(to, first);
+        store_bytes(to + 64, second);
+    }
+    // Integer sums over units [unit, end) of a block.
+    template <int kRows>
+    LLMD_INLINE_MEMBER static void add_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit,
+                                             int64_t unit, int64_t end,
+                                             Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
+        constexpr int kUnitQuads = static_cast<int>(kUnitInputs) / 4;
+        for (; unit < end; ++unit) {
+            const int8_t* inputs = x.unit(first_unit + unit);
+            unroll<kUnitQuads>([&](auto q) LLMD_LAMBDA {
+                Bytes records[kPanelTile];
+                unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
+                    records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
+                });
+                unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                    const Quad quad = load_quad(inputs + m * kLineInputs + 4 * q);
+                    unroll<kPanelTile>([&](auto p)
+                                           LLMD_LAMBDA { sums[m * kPanelTile + p].add(records[p], quad); });
+                });
+            });
+            unroll<kRows * kPanelTile>([&](auto i) LLMD_LAMBDA { sums[i].close(); });
+        }
+    }
+};
+
 // Activation groups [first, last) of a panel, from `at` on. Returns what follows them. Records are without
 // the offset where kPlain, else with it.
 template <class C, bool kPlain = false>
@@ -73,10 +106,15 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
             decoding.load_steps_of(c, fine_scales, fine_minimums);
             const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
-            unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-                Bytes decoded = record_of<C, q>(chunk, decoding);
-                if constexpr (kPlain) decoded = subtract(decoded, C::offset(format));
-                store_bytes(record + 64 * q, decoded);
+            const auto decoded = [&](auto q) LLMD_LAMBDA {
+                const Bytes bytes = record_of<C, q>(chunk, decoding);
+                if constexpr (kPlain) return subtract(bytes, C::offset(format));
+                return bytes;
+            };
+            unroll<kChunkQuads / 2>([&](auto i) LLMD_LAMBDA {
+                const Bytes first = decoded(Index<2 * i>{});
+                const Bytes second = decoded(Index<2 * i + 1>{});
+                TileProducts<C::kOperand>::store(record + 128 * i, first, second);
             });
             record += 64 * kChunkQuads;
         }
@@ -145,28 +183,6 @@ LLMD_INLINE void each_output(F&& f) {
     unroll<kRows * kVecs>([&](auto i) LLMD_LAMBDA {
         f(Index<i / kVecs>{}, Index<i % kVecs>{}, Index<i % kVecs / kPanelVecs>{}, Index<i % kPanelVecs>{});
     });
-}
-
-// Integer sums over units [unit, end) of a block.
-template <int kRows, Operand kOperand>
-LLMD_INLINE void sum_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit, int64_t unit,
-                           int64_t end, Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
-    constexpr int kUnitQuads = static_cast<int>(kUnitInputs) / 4;
-    for (; unit < end; ++unit) {
-        const int8_t* inputs = x.unit(first_unit + unit);
-        unroll<kUnitQuads>([&](auto q) LLMD_LAMBDA {
-            Bytes records[kPanelTile];
-            unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
-                records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
-            });
-            unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                const Quad quad = load_quad(inputs + m * kLineInputs + 4 * q);
-                unroll<kPanelTile>([&](auto p)
-                                       LLMD_LAMBDA { sums[m * kPanelTile + p].add(records[p], quad); });
-            });
-        });
-        unroll<kRows * kPanelTile>([&](auto i) LLMD_LAMBDA { sums[i].close(); });
-    }
 }
 
 template <int kRows>
@@ -243,7 +259,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
             Accumulator<kOperand> sums[kSums];
             unroll<kSums>([&](auto i)
                               LLMD_LAMBDA { sums[i].start(terms.first[group * kRows + i / kPanelTile]); });
-            sum_units<kRows, kOperand>(panels, x, shape.first_unit, unit, end, sums);
+            TileProducts<kOperand>::template add_units<kRows>(panels, x, shape.first_unit, unit, end, sums);
             add_group<S, kRows>(panels, group, x_scales, terms.minimum, sums, sum);
             ++group;
         });
