@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
@@ -18,7 +19,7 @@ from guide.tokens import Encoder
 from guide.topics import load
 from guide.turns import Conversation, Turn
 from llmd.api.program import Program
-from llmd.api.tensors import Format, TensorRef, Weight
+from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.builtin.guide import guide_directory
 from llmd.engine.composition import make_host
 from llmd.models.formats.dequantization import dequantize
@@ -27,6 +28,7 @@ from llmd.models.open_model import OpenModel, open_model
 from llmd.models.plain_formats import to_float32
 from llmd.models.weight_formats import QUANTIZED_OPS, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
+from llmd_backend_cpu.device import describe
 
 Logits = NDArray[np.float32]
 """Of scored places: ``[places, vocab]``."""
@@ -141,7 +143,8 @@ def opened(directory: Path) -> Iterator[OpenModel]:
 def factors(model: OpenModel, quant: Format) -> list[Weight]:
     """What linear operations and the head multiply by, each matrix once."""
     plan = model.plan
-    formats = format_policy(model.checkpoint, ("f32", "f16", "bf16", quant), quant)
+    device = msgspec.structs.replace(describe(), formats=(*PLAIN_FORMATS, quant))
+    formats = format_policy(model.checkpoint, device, quant)
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
     used = {
         index

@@ -30,7 +30,7 @@ from tests.golden.test_scores import numbers
 DEVICES = ("cpu", "reference")
 BOUND = 1e-9
 BOUND_OF_BLOCKS = 1e-3
-"""For activations that are rounded to int8, and a table of embeddings that is rounded to f16."""
+"""For activations that are rounded to int8."""
 WITHOUT_GGUF = ("llama-dynamic-rope-within", "llama-dynamic-rope-beyond")
 """llama.cpp knows no dynamic scaling."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -37,7 +37,6 @@ class Operands {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.format != Format::kInteger, "an embedding table is in a plain format");
     require(table.cols == of.output_width(0), "the embedding's width is that of its output");
     return {&table, nullptr, 0, scale, of.output(0)};
 }

@@ -9,14 +9,17 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Program, Selection, StageLimits, Step, Ticket, Weight
+from llmd.api import Program, Refusal, Selection, StageLimits, Step, Ticket, Weight
 from llmd.api.checks import (
     check_hidden,
     check_selection,
     check_step,
+    misplaced_integers,
     missing_activations,
     missing_ops,
+    refusals,
 )
+from llmd.api.ops import FACTOR_OPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
@@ -180,3 +183,32 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
         "with weights in q4 the device computes with int8",
     )
     assert missing_activations(ReferenceDevice().info, integers) == []
+
+
+@pytest.fixture
+def integers() -> Program:
+    """A program all of whose weights are in an integer format."""
+    plan = TinyModel(layers=1).plan()
+    return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "q4")
+
+
+def test_integers_are_refused_where_an_op_reads_plain_numbers(integers: Program) -> None:
+    info = ReferenceDevice().info
+    vectors = {weight.ref.name for weight in integers.weights if len(weight.ref.shape) == 1}
+    found = misplaced_integers(info, integers)
+    assert {refusal.what for refusal in found} == {f"format q4 of {name}" for name in vectors}
+    without_tables = msgspec.structs.replace(info, integer_ops=FACTOR_OPS)
+    (table,) = set(misplaced_integers(without_tables, integers)) - set(found)
+    assert table == Refusal("format q4 of embed", "embed reads it as plain numbers")
+
+
+def test_all_refusals_are_told_at_once(program: Program, integers: Program) -> None:
+    device = ReferenceDevice()
+    assert refusals(device, program) == []
+    device.info = msgspec.structs.replace(device.info, ops=(), activations=("f32",), formats=("f32",))
+    assert {one.what for one in refusals(device, integers)} >= {
+        "op embed",
+        "activations as int8",
+        "format q4 of norm",
+        "format q4",
+    }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
 
 from llmd.api import (
     ConfigError,
@@ -21,13 +22,15 @@ from llmd.api import (
     UnsupportedModelError,
 )
 from llmd.api.machine import num_processors
-from llmd.api.messages import Load, Loading, StageSpec
+from llmd.api.messages import Load, Loaded, Loading, StageSpec
+from llmd.api.ops import FACTOR_OPS
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.engine.loading import LoadedModel, check_stages, load_model, part_range
 from llmd.registry.packings import Packings
 from llmd.testing.plans import TinyModel
 from tests.golden.checkpoint import write_checkpoint
+from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
 
 CASE = tiny_model("tinyllama")
@@ -98,6 +101,26 @@ def test_a_format_that_the_device_lacks_is_converted_and_said(load: MakeModel) -
     loaded = load(device).loaded
     assert loaded.formats == ("bf16",)
     assert any("converted to bf16" in notice for notice in loaded.notices)
+
+
+def test_a_table_of_blocks_is_the_head_too_where_the_device_looks_rows_up_in_blocks(tmp_path: Path) -> None:
+    case = tiny_model("llama3-gqa-tied")
+    message = Load(
+        str(write_gguf(case, tmp_path / "m.gguf", GGMLQuantizationType.Q8_0)), slots=1, context_len=64
+    )
+    device = ReferenceDevice()
+
+    def loaded() -> Loaded:
+        with closing(load_model(message, ARCHITECTURES, lambda _name: device, lambda _: None)) as model:
+            return model.loaded
+
+    packed = loaded()
+    device.info = msgspec.structs.replace(device.info, integer_ops=FACTOR_OPS)
+    widened = loaded()
+    assert packed.formats == ("f32", "q8_0")
+    assert widened.formats == ("f16", "f32", "q8_0")
+    table = 2 * case.config["vocab_size"] * case.config["hidden_size"]
+    assert widened.stages[0].weight_bytes - packed.stages[0].weight_bytes == table
 
 
 def test_progress_is_reported_for_each_stage(directory: Path) -> None:

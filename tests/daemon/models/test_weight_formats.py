@@ -7,7 +7,8 @@ import gguf
 import numpy as np
 import pytest
 
-from llmd.api import OWN_FORMATS, ConfigError, PluginError, TensorRef, Weight
+from llmd.api import OWN_FORMATS, ConfigError, DeviceInfo, PluginError, TensorRef, Weight
+from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.formats.quantization import quantize
 from llmd.models.model_source import find_source
@@ -23,6 +24,11 @@ from tests.golden.checkpoint import Tensors, write_safetensors
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
 
+
+def device(*formats: str, integer_ops: tuple[str, ...] = FACTOR_OPS) -> DeviceInfo:
+    return DeviceInfo("made", "toy", 1, 1, formats, ("f32",), (), integer_ops=integer_ops)
+
+
 ALL = ("f32", "f16", "bf16", "q8")
 MATRIX = TensorRef("matrix", (4, 4))
 VECTOR = TensorRef("vector", (4,))
@@ -37,7 +43,7 @@ def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
 
 
 def test_weights_stay_as_they_are_stored(checkpoint: Checkpoint) -> None:
-    format_of = format_policy(checkpoint, ALL, None)
+    format_of = format_policy(checkpoint, device(*ALL), None)
     assert format_of("linear", MATRIX) == "bf16"
     assert format_of("norm", VECTOR) == "f32"
 
@@ -55,11 +61,16 @@ def test_weights_stay_as_they_are_stored(checkpoint: Checkpoint) -> None:
 def test_only_matrices_that_are_multiplied_are_quantised(
     checkpoint: Checkpoint, op_kind: str, ref: TensorRef, expected: str
 ) -> None:
-    assert format_policy(checkpoint, ALL, "q8")(op_kind, ref) == expected
+    assert format_policy(checkpoint, device(*ALL), "q8")(op_kind, ref) == expected
+
+
+def test_a_table_of_a_plain_model_is_never_quantised(checkpoint: Checkpoint) -> None:
+    looks_up = device(*ALL, integer_ops=(*FACTOR_OPS, *TABLE_OPS))
+    assert format_policy(checkpoint, looks_up, "q8")("embed", MATRIX) == "bf16"
 
 
 def test_a_format_that_the_device_lacks_is_replaced_and_said(checkpoint: Checkpoint) -> None:
-    assert format_policy(checkpoint, ("f32", "f16"), "q8")("linear", MATRIX) == "f32"
+    assert format_policy(checkpoint, device("f32", "f16"), "q8")("linear", MATRIX) == "f32"
     notices = conversion_notices(checkpoint, ("f32", "f16"), "q8", device="slow")
     assert len(notices) == 2
     assert "slow does not compute with q8" in notices[0]
@@ -86,7 +97,7 @@ def test_a_matrix_gets_the_nearest_of_our_formats_that_suits_it(
 
 
 def test_a_quantised_format_that_the_device_lacks_is_replaced_and_said(checkpoint: Checkpoint) -> None:
-    assert format_policy(checkpoint, ALL, "q4")("linear", MATRIX) == "q8"
+    assert format_policy(checkpoint, device(*ALL), "q4")("linear", MATRIX) == "q8"
     (notice,) = conversion_notices(checkpoint, ALL, "q4", device="cpu")
     assert notice == "device cpu does not compute with q4: weights are quantised to q8"
 
@@ -119,14 +130,20 @@ def quantized(tmp_path: Path) -> Iterator[Checkpoint]:
 BLOCKS = TensorRef("token_embd.weight", (131, 64))
 
 
-def test_stored_integers_stay_where_they_are_multiplied(quantized: Checkpoint) -> None:
-    format_of = format_policy(quantized, (*ALL, "q8_0"), None)
-    assert [format_of(kind, BLOCKS) for kind in ("head", "linear", "embed")] == ["q8_0", "q8_0", "f16"]
+@pytest.mark.parametrize(
+    ("integer_ops", "expected"),
+    [(FACTOR_OPS, ["q8_0", "q8_0", "f16", "f16"]), (("head", "embed"), ["q8_0", "f16", "q8_0", "f16"])],
+)
+def test_stored_integers_stay_for_the_ops_that_the_device_gives_them_to(
+    quantized: Checkpoint, integer_ops: tuple[str, ...], expected: list[str]
+) -> None:
+    format_of = format_policy(quantized, device(*ALL, "q8_0", integer_ops=integer_ops), None)
+    assert [format_of(kind, BLOCKS) for kind in ("head", "linear", "embed", "embed_position")] == expected
     assert conversion_notices(quantized, (*ALL, "q8_0"), None, device="cpu") == ()
 
 
 def test_stored_integers_become_numbers_on_a_device_that_lacks_them(quantized: Checkpoint) -> None:
-    assert format_policy(quantized, ALL, None)("head", BLOCKS) == "f16"
+    assert format_policy(quantized, device(*ALL), None)("head", BLOCKS) == "f16"
     (notice,) = conversion_notices(quantized, ALL, None, device="slow")
     assert notice == "device slow does not compute with q8_0: weights are converted to f16"
 
@@ -136,19 +153,19 @@ def test_a_format_that_is_none_of_ours_is_refused_with_those_that_are(
     checkpoint: Checkpoint, name: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"--quant {name}: weights are not quantised to that") as caught:
-        format_policy(checkpoint, ALL, name)
+        format_policy(checkpoint, device(*ALL), name)
     assert "q8_g32" in caught.value.hint
 
 
 def test_what_is_quantised_is_not_quantised_again(quantized: Checkpoint) -> None:
     with pytest.raises(ConfigError, match=r"m.gguf are stored quantised already, as q8_0") as caught:
-        format_policy(quantized, (*ALL, "q8_0"), "q8")
+        format_policy(quantized, device(*ALL, "q8_0"), "q8")
     assert caught.value.hint
 
 
 def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:
     with pytest.raises(PluginError, match="none of which is plain"):
-        format_policy(checkpoint, ("q8",), None)
+        format_policy(checkpoint, device("q8"), None)
 
 
 @pytest.mark.parametrize("row_len", [128, 96, 40])

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import GroupScales, Refusal, StepResult, Ticket, Weight, WeightData
+from llmd.api import INTEGER_FORMATS, GroupScales, Refusal, StepResult, Ticket, Weight, WeightData
+from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.builtin.reference.stage import ReferenceStage
@@ -159,3 +160,10 @@ def test_a_device_must_pass_the_integer_formats_and_activations_that_it_claims_a
     chosen = {(case.format, case.activations) for case in cases_for(info)}
     assert chosen == {("f32", "int8"), ("f16", "int8"), ("bf16", "int8"), ("q4", "int8")}
     assert len(cases_for(ReferenceDevice().info)) == len(all_cases())
+
+
+def test_a_device_that_reads_tables_as_plain_numbers_need_not_look_up_integers() -> None:
+    info = msgspec.structs.replace(ReferenceDevice().info, integer_ops=FACTOR_OPS)
+    left_out = set(all_cases()) - set(cases_for(info))
+    assert {case.integer_ops for case in left_out} == {TABLE_OPS, (*FACTOR_OPS, *TABLE_OPS)}
+    assert {case.format for case in left_out} == set(INTEGER_FORMATS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format
+from llmd.models.lowering import lower
 from llmd.testing.format_cases import format_cases
 
 
@@ -19,6 +20,24 @@ def test_our_formats_have_rows_with_short_last_groups_and_without(name: Format) 
     size = INTEGER_FORMATS[name].group_size or 1
     assert any(length % 32 for length in lengths)
     assert any(length % size == 0 for length in lengths)
+
+
+def test_every_integer_format_has_a_case_of_a_table() -> None:
+    tables = {case.name: case for case in format_cases() if case.name.startswith("embed/")}
+    assert set(tables) == {f"embed/{name}" for name in INTEGER_FORMATS}
+    for case in tables.values():
+        (ref,) = case.plan.tensor_refs()
+        assert case.format_of("embed", ref) == case.format
+
+
+def test_a_table_that_is_the_head_too_is_one_weight() -> None:
+    tied = [case for case in format_cases() if case.name.endswith("-tied")]
+    assert len(tied) == 2
+    for case in tied:
+        program = lower(case.plan, 0, len(case.plan.parts), format_of=case.format_of)
+        first, last = program.instructions[0].ops[0], program.instructions[-1].ops[0]
+        assert (first.op.kind, last.op.kind) == ("embed", "head")
+        assert first.weights[0] == last.weights[0]
 
 
 def test_whole_programs_run_a_format_of_every_kind() -> None:

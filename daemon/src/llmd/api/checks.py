@@ -7,10 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.device import DeviceInfo, Refusal, StageLimits
+from llmd.api.device import Device, DeviceInfo, Refusal, StageLimits
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
+
+
+def refusals(device: Device, program: Program) -> list[Refusal]:
+    """All that keeps the device from running the program: what its description says, and what it says itself."""
+    info = device.info
+    told = (
+        *missing_ops(info, program),
+        *missing_activations(info, program),
+        *misplaced_integers(info, program),
+    )
+    return [*told, *device.check(program)]
 
 
 def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
@@ -26,6 +37,19 @@ def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
         return []
     reason = f"with weights in {', '.join(integers)} the device computes with {', '.join(info.activations)}"
     return [Refusal(f"activations as {program.activations}", reason)]
+
+
+def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
+    """A refusal for each weight in an integer format that the device would have to read as plain numbers."""
+    refused = []
+    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+        for place, index in enumerate(slotted.weights):
+            is_matrix = slotted.op.kind in info.integer_ops and place % 2 == 0  # biases have odd places
+            if index is not None and not is_matrix and program.weights[index].format in INTEGER_FORMATS:
+                weight = program.weights[index]
+                what = f"format {weight.format} of {weight.ref.name}"
+                refused.append(Refusal(what, f"{slotted.op.kind} reads it as plain numbers"))
+    return refused
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.kv import KVDtype
+from llmd.api.ops import FACTOR_OPS
 from llmd.api.program import ActivationDtype, Pattern, Program
 from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
@@ -34,6 +35,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     ``kv_layout`` names how keys and values are computed and laid out: a block's bytes may be moved between stages of equal
     programs and KV dtypes on devices that say the same, in other processes, too. (optional) Empty: `Stage.read_blocks`
     and `Stage.write_blocks` are not there. ``activations``: how rows may be held that integer formats multiply.
+    ``integer_ops``: kinds of ops whose matrices may be in an integer format; all other weights of a program are plain.
     """
 
     name: str
@@ -50,6 +52,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     reason: str = ""
     kv_layout: str = ""
     activations: tuple[ActivationDtype, ...] = ("int8",)
+    integer_ops: tuple[str, ...] = FACTOR_OPS
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -262,3 +262,9 @@ Op = (
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 """Every op kind; the index of a kind is its code in `llmd.api.encoding`."""
+
+FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind)
+"""Ops that multiply by matrices: a step reads the whole of each."""
+
+TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)
+"""Ops that look up rows of a matrix."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.checks import missing_activations, missing_ops
+from llmd.api.checks import refusals
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
 from llmd.api.group_fit import FitsGroups
@@ -253,7 +253,7 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 
 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Program:
-    formats = format_policy(model.checkpoint, device.info.formats, load.quant)
+    formats = format_policy(model.checkpoint, device.info, load.quant)
     first, last = part_range(model.plan, spec)
     program = lower(
         model.plan,
@@ -263,12 +263,7 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
         patterns=device.info.patterns,
         activations=load.activations,
     )
-    refusals = [
-        *missing_ops(device.info, program),
-        *missing_activations(device.info, program),
-        *device.check(program),
-    ]
-    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals]
+    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:
         reasons.append(f"KV as {load.kv_dtype}: it keeps {', '.join(device.info.kv_dtypes)}")
     if reasons:

@@ -70,7 +70,7 @@ def memory_need(
 
 
 def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) -> Program:
-    formats = format_policy(model.checkpoint, info.formats, load.quant)
+    formats = format_policy(model.checkpoint, info, load.quant)
     first, last = part_range(model.plan, spec)
     return lower(model.plan, first, last, format_of=formats, patterns=info.patterns)
 

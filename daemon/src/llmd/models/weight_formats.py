@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError, PluginError
 from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
+from llmd.api.ops import FACTOR_OPS
 from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 
-QUANTIZED_OPS = frozenset({"linear", "head"})
+QUANTIZED_OPS = frozenset(FACTOR_OPS)
 """Ops whose matrices are quantised: they are read whole each step. An embedding is read row by row."""
 
 NEAREST: Mapping[Format, tuple[Format, ...]] = {
@@ -24,13 +26,13 @@ NEAREST: Mapping[Format, tuple[Format, ...]] = {
 
 
 def format_policy(
-    checkpoint: Checkpoint, device_formats: Sequence[Format], quant: Format | None
+    checkpoint: Checkpoint, device: DeviceInfo, quant: Format | None
 ) -> Callable[[str, TensorRef], Format]:
     """A function ``(op kind, tensor) → format`` for lowering.
 
-    Matrices of linear and head ops become ``quant``, or what `quantized_format` has for it, and stay integers where they are
-    stored so and the device has that format; all other weights stay in their stored format, or in the nearest plain one of
-    the device.
+    Matrices of linear and head ops become ``quant``, or what `quantized_format` has for it. Matrices that are stored as
+    integers stay so where the device has their format, for ops of that kind. All other weights stay in their stored
+    format, or in the nearest plain one of the device.
 
     Raises:
         ConfigError: ``quant`` is none of our formats, or weights are to be quantised that are stored quantised.
@@ -38,15 +40,16 @@ def format_policy(
     """
     _check_quant(quant)
     _refuse_quantizing_again(checkpoint, quant)
-    nearest = {stored: nearest_format(stored, device_formats) for stored in NEAREST}
+    nearest = {stored: nearest_format(stored, device.formats) for stored in NEAREST}
 
     def format_of(op_kind: str, ref: TensorRef) -> Format:
         stored = checkpoint.tensors[ref.name].format
         assert stored is not None, "check_plan refuses other dtypes"
-        if op_kind not in QUANTIZED_OPS or len(ref.shape) != 2:
+        if len(ref.shape) != 2:
             return nearest[stored]
-        quantized = None if quant is None else quantized_format(quant, device_formats, ref.shape[1])
-        return quantized or (stored if stored in device_formats else nearest[stored])
+        if quant is not None and op_kind in QUANTIZED_OPS:
+            return quantized_format(quant, device.formats, ref.shape[1]) or nearest[stored]
+        return stored if stored in device.formats and op_kind in device.integer_ops else nearest[stored]
 
     return format_of
 

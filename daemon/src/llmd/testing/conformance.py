@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from llmd.api import INTEGER_FORMATS, Device, DeviceInfo
-from llmd.api.checks import missing_activations, missing_ops
+from llmd.api.checks import refusals
 from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.format_cases import format_cases
@@ -49,12 +49,12 @@ def all_cases() -> tuple[Workload, ...]:
 
 def cases_for(info: DeviceInfo) -> tuple[Workload, ...]:
     """Return the workloads that a device must pass: all but those of integer formats that it does not claim to have."""
-    return tuple(
-        case
-        for case in all_cases()
-        if case.format not in INTEGER_FORMATS
-        or (case.format in info.formats and case.activations in info.activations)
-    )
+
+    def is_claimed(case: Workload) -> bool:
+        multiplies = case.format in info.formats and case.activations in info.activations
+        return multiplies and set(case.integer_ops) <= set(info.integer_ops)
+
+    return tuple(case for case in all_cases() if case.format not in INTEGER_FORMATS or is_claimed(case))
 
 
 def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> Iterator[CaseResult]:
@@ -122,12 +122,7 @@ def _unsupported(device: Device, workload: Workload) -> str:
     if workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device keeps no KV as {workload.kv_dtype}"
     program = lower_range(device, workload, workload.first_part, workload.last_part)
-    refusals = [
-        *missing_ops(device.info, program),
-        *missing_activations(device.info, program),
-        *device.check(program),
-    ]
-    return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals)
+    return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program))
 
 
 def _compare_candidates(outcome: Outcome, workload: Workload) -> str:

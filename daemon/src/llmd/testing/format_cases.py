@@ -1,4 +1,4 @@
-"""Workloads for each integer format: several shapes of matrices, a head, activations as they are, and whole programs."""
+"""Workloads for each integer format: several shapes of matrices, a head, tables, activations as they are, and whole programs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api import HIDDEN, INTEGER_FORMATS, OWN_FORMATS, Add, Format, Head, Linear, Op, TensorRef
-from llmd.testing.op_cases import head_case, part_case
+from llmd.api import (
+    HIDDEN,
+    INTEGER_FORMATS,
+    OWN_FORMATS,
+    Add,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    Format,
+    Head,
+    Linear,
+    Op,
+    TensorRef,
+)
+from llmd.api.ops import FACTOR_OPS, TABLE_OPS
+from llmd.testing.op_cases import embed_case, head_case, part_case
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
 
 _VOCAB = 131
+_CONTEXT = 256
 _IN_PROGRAMS: tuple[Format, ...] = ("q8_row", "q4", "q3_g32_sym", "q2_g128", "q4_0", "q6_k", "mxfp4")
+_TIED: tuple[Format, ...] = ("q8_0", "q6_k")
 _WHOLE_BLOCKS = TinyModel(layers=2, hidden=256, head_dim=64, ffn=512)
 
 
@@ -27,12 +43,26 @@ def format_cases() -> Iterator[Workload]:
         yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)
+        yield embed_case(f"embed/{name}", _embed(narrow), name, width=narrow)
+    yield from _other_table_cases()
     yield from _program_cases()
 
 
 def _has_short_groups(name: Format) -> bool:
     """Whether rows of the format may have any length: those of one level that no file cuts into blocks."""
     return name in OWN_FORMATS and not INTEGER_FORMATS[name].coarse_size
+
+
+def _embed(width: int) -> Embed:
+    return Embed(HIDDEN, TensorRef("table", (_VOCAB, width)), scale=2.5)
+
+
+def _other_table_cases() -> Iterator[Workload]:
+    """Tables of positions, which begin within theirs, and of token types."""
+    positions = TensorRef("positions", (_CONTEXT + 2, 256), rows=(2, _CONTEXT + 2))
+    types = TensorRef("types", (2, 256))
+    for op in (EmbedPosition(HIDDEN, positions), EmbedTokenType(HIDDEN, types)):
+        yield embed_case(f"{op.kind}/q6_k", op, "q6_k", width=256)
 
 
 def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:
@@ -54,11 +84,22 @@ def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:
 def _program_cases() -> Iterator[Workload]:
     """Whole small models: an activation may round the other way, and what follows sees it."""
     for name in _IN_PROGRAMS:
-        plan = (TinyModel() if _has_short_groups(name) else _WHOLE_BLOCKS).plan()
-        tokens = (tuple(range(3, 40)), (7,), tuple(range(60, 80)))
-        case = Workload(f"program/{name}", plan, 0, len(plan.parts), tokens, name, max_nmse=1e-4)
+        case = _program_case(f"program/{name}", _model(name), name)
         yield case
         if name in {"q4", "q3_g32_sym"}:
             yield msgspec.structs.replace(
                 case, name=f"program/{name}-activations-f32", activations="f32", max_nmse=1e-9
             )
+    for name in _TIED:
+        tied = _program_case(f"program/{name}-tied", msgspec.structs.replace(_model(name), tied=True), name)
+        yield msgspec.structs.replace(tied, integer_ops=(*FACTOR_OPS, *TABLE_OPS))
+
+
+def _model(name: Format) -> TinyModel:
+    return TinyModel() if _has_short_groups(name) else _WHOLE_BLOCKS
+
+
+def _program_case(label: str, model: TinyModel, name: Format) -> Workload:
+    plan = model.plan()
+    tokens = (tuple(range(3, 40)), (7,), tuple(range(60, 80)))
+    return Workload(label, plan, 0, len(plan.parts), tokens, name, max_nmse=1e-4)

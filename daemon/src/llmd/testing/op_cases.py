@@ -30,6 +30,7 @@ from llmd.api import (
     TensorRef,
 )
 from llmd.api.encoding import ACTIVATIONS
+from llmd.api.ops import TABLE_OPS
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
@@ -52,13 +53,13 @@ def op_cases() -> Iterator[Workload]:
 def _embed_and_norm() -> Iterator[Workload]:
     for fmt in ("f32", "f16", "bf16"):
         table = TensorRef("table", (_VOCAB, _WIDTH))
-        yield _embed_case(f"embed/{fmt}", Embed(HIDDEN, table, scale=2.5), fmt)
+        yield embed_case(f"embed/{fmt}", Embed(HIDDEN, table, scale=2.5), fmt)
         ranged = TensorRef("positions", (_CONTEXT + 2, _WIDTH), rows=(2, _CONTEXT + 2))
-        yield _embed_case(f"embed_position/{fmt}", EmbedPosition(HIDDEN, ranged), fmt)
+        yield embed_case(f"embed_position/{fmt}", EmbedPosition(HIDDEN, ranged), fmt)
         types = EmbedTokenType(HIDDEN, TensorRef("types", (2, _WIDTH)))
-        yield _embed_case(f"embed_token_type/{fmt}", types, fmt)
+        yield embed_case(f"embed_token_type/{fmt}", types, fmt)
         mixed = msgspec.structs.replace(
-            _embed_case(f"embed_token_type/{fmt}-mixed", types, fmt), token_types=True
+            embed_case(f"embed_token_type/{fmt}-mixed", types, fmt), token_types=True
         )
         yield mixed
     gain, bias = _vector("gain"), _vector("bias")
@@ -169,9 +170,12 @@ def head_case(
     return Workload(name, plan, 1, 2, _tokens(), fmt, edits=edits, masks=masks, max_nmse=1e-9)
 
 
-def _embed_case(name: str, op: Embed | EmbedPosition | EmbedTokenType, fmt: str) -> Workload:
-    plan = _plan((Part("embed", "embed", None, (op,)), Part("other", "ffn", 0, ())), ())
-    return Workload(name, plan, 0, 1, _tokens(), fmt)
+def embed_case(
+    name: str, op: Embed | EmbedPosition | EmbedTokenType, fmt: str, *, width: int = _WIDTH
+) -> Workload:
+    """Return a case of a look-up alone, in a table of rows of ``width``."""
+    plan = _plan((Part("embed", "embed", None, (op,)), Part("other", "ffn", 0, ())), (), width)
+    return Workload(name, plan, 0, 1, _tokens(), fmt, integer_ops=TABLE_OPS)
 
 
 def part_case(

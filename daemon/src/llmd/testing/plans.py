@@ -26,7 +26,7 @@ class TinyModel(msgspec.Struct, frozen=True):
     """Sizes of the small model. Layers alternate between a window (odd layers) and full attention.
 
     The sizes are odd on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is no multiple
-    of any vector, a partial rotation.
+    of any vector, a partial rotation. ``tied``: the head is the table of embeddings.
     """
 
     layers: int = 4
@@ -41,6 +41,7 @@ class TinyModel(msgspec.Struct, frozen=True):
     context_len: int = 256
     softcap: float | None = 30.0
     bias: bool = True
+    tied: bool = False
 
     def plan(self) -> ModelPlan:
         """Return the model as a plan of two KV groups (one, where there is no window)."""
@@ -67,9 +68,10 @@ class TinyModel(msgspec.Struct, frozen=True):
         return Part("embed", "embed", None, (Embed(HIDDEN, self._tensor("embed", self.vocab), scale=1.5),))
 
     def _head(self) -> Part:
+        weight = self._tensor("embed" if self.tied else "head", self.vocab)
         ops = (
             Norm(HIDDEN, "normed", TensorRef("norm", (self.hidden,)), eps=1e-5),
-            Head("normed", self._tensor("head", self.vocab), scale=0.5, softcap=self.softcap),
+            Head("normed", weight, scale=0.5, softcap=self.softcap),
         )
         return Part("head", "head", None, ops)
 

@@ -33,6 +33,7 @@ from llmd.api import (
     TensorRef,
     Ticket,
 )
+from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
 from llmd.testing.sources import RandomSource
 
@@ -46,6 +47,7 @@ class Workload(msgspec.Struct, frozen=True):
     ``tokens[s]`` are the token ids of sequence ``s``; where the parts do not begin with the embedding, hidden
     states drawn from (sequence, position) enter instead. ``edits`` gives every output row edits, a target and raw
     tops, ``masks`` a grammar mask, so that all of a selection is exercised. ``token_types`` makes every third row of type 1.
+    ``integer_ops`` are the kinds of ops whose matrices have ``format`` where that is an integer format.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Workload(msgspec.Struct, frozen=True):
     edits: bool = False
     masks: bool = False
     token_types: bool = False
+    integer_ops: tuple[str, ...] = FACTOR_OPS
     max_nmse: float = 1e-10
 
     @property
@@ -74,7 +77,7 @@ class Workload(msgspec.Struct, frozen=True):
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Quantised and 16-bit formats are for matrices; vectors stay f32."""
         if self.format in INTEGER_FORMATS:
-            return self.format if kind in {"linear", "head"} and len(ref.shape) == 2 else "f32"
+            return self.format if kind in self.integer_ops and len(ref.shape) == 2 else "f32"
         return self.format if len(ref.shape) == 2 else "f32"
 
 

@@ -1,10 +1,13 @@
 // embed: out[r] = table[ids[r]] * scale      embed_position, embed_token_type: ids are positions or types
 //
-//   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped     out  [rows, width]  f32
+//   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped; or packed integers
+//   out    [rows, width]  f32
 //   work   one row of the step at a time
 //   check  exact but for one rounding   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
+
+#include "ops/unpack.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -21,6 +24,12 @@ void embed_rows(const EmbedArgs& args, Worker& worker) {
     }
 }
 
+void embed_packed(const EmbedArgs& args, Worker& worker) {
+    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+        unpack_row(*args.table, args.ids[r], args.scale, args.out + r * args.table->cols);
+    }
+}
+
 void embed(const EmbedArgs& args, Worker& worker) {
     switch (args.table->format) {
         case Format::kF32:
@@ -30,7 +39,7 @@ void embed(const EmbedArgs& args, Worker& worker) {
         case Format::kBF16:
             return embed_rows<BF16>(args, worker);
         case Format::kInteger:
-            return;  // Parts refuses it
+            return embed_packed(args, worker);
     }
 }
 

@@ -17,7 +17,7 @@ from llmd.api import (
 )
 from llmd.api.errors import DeviceError
 from llmd.api.machine import available_bytes, cpu_name
-from llmd.api.ops import OP_KINDS
+from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
 from llmd_backend_cpu.group_fit import NativeFitter
@@ -39,6 +39,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
+        integer_ops=(*FACTOR_OPS, *TABLE_OPS),
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
     )
@@ -62,7 +63,11 @@ class CpuDevice:
         log.info("cpu_opened isa=%s threads=%d processors=%s", isa, placed.threads, where)
 
     def check(self, program: Program) -> list[Refusal]:
-        return [*_check_formats(program), *_check_embeddings(program)]
+        unknown = {weight.format for weight in program.weights} - set(_FORMATS)
+        return [
+            Refusal(f"format {name}", f"the CPU backend has {', '.join(_FORMATS)}")
+            for name in sorted(unknown)
+        ]
 
     def benchmark(self, budget_s: float) -> DeviceProfile:
         read = read_rate(self._native, budget_s / 3)
@@ -88,27 +93,3 @@ def _start_threads(isa: str, placed: placement.Placement) -> _ext.Device:
             f"the system does not start {placed.threads} threads: {error}",
             hint="ask for fewer with --threads",
         ) from error
-
-
-def _check_formats(program: Program) -> list[Refusal]:
-    unknown = {weight.format for weight in program.weights} - set(_FORMATS)
-    return [
-        Refusal(f"format {name}", f"the CPU backend has {', '.join(_FORMATS)}") for name in sorted(unknown)
-    ]
-
-
-def _check_embeddings(program: Program) -> list[Refusal]:
-    """Only what is multiplied by can be of integers: an embedding table is looked up, a norm's weight is a vector."""
-    refusals = []
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
-        for place, index in enumerate(slotted.weights):
-            factor = slotted.op.kind in {"linear", "head"} and place % 2 == 0
-            if index is not None and not factor and program.weights[index].format in INTEGER_FORMATS:
-                weight = program.weights[index]
-                refusals.append(
-                    Refusal(
-                        f"format {weight.format} of {weight.ref.name}",
-                        f"{slotted.op.kind} reads it as plain numbers",
-                    )
-                )
-    return refusals

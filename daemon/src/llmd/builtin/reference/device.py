@@ -12,7 +12,7 @@ from llmd.api.errors import MemoryBudgetError
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
-from llmd.api.ops import OP_KINDS
+from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd.api.program import ACTIVATION_DTYPES, Program
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
@@ -38,6 +38,7 @@ def describe() -> DeviceInfo:
         description=f"NumPy {np.__version__}, float64, one row at a time",
         kv_layout=f"reference, NumPy {np.__version__}",
         activations=ACTIVATION_DTYPES,
+        integer_ops=(*FACTOR_OPS, *TABLE_OPS),
     )
 
 
@@ -114,7 +115,7 @@ def _uses(program: Program) -> set[tuple[int, bool]]:
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
             if index is not None:
-                uses.add((index, slotted.op.kind in ("linear", "head") and place % 2 == 0))
+                uses.add((index, slotted.op.kind in FACTOR_OPS and place % 2 == 0))
     return uses
 
 
