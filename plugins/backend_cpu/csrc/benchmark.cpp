@@ -28,7 +28,7 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-constexpr InputLayout kInputs{kCols, kQ8.activation_group()};  // q4 has fewer groups
+constexpr InputLayout kInputs{kCols, kQ8.activation_group(), kQ8.input_terms()};  // q4 has fewer groups
 
 struct Bench {
     ThreadPool& pool;
@@ -100,8 +100,10 @@ struct Bench {
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
             if (job.target.weight.format == Format::kInteger) {
-                const int64_t group = job.target.weight.integer.activation_group();
-                job.kernels.quantize({job.args.x, job.args.rows, kCols, group, job.args.quantized}, worker);
+                const IntegerFormat& format = job.target.weight.integer;
+                job.kernels.quantize({job.args.x, job.args.rows, kCols, format.activation_group(),
+                                      format.input_terms(), job.args.quantized},
+                                     worker);
                 worker.barrier();
             }
             job.kernels.linear(job.args, worker);

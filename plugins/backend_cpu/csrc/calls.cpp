@@ -65,23 +65,27 @@ Call bind_norm(const Operands& of) {
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
-// Inputs that share a scale of the activations that a weight is multiplied by; 0: none, they stay float32.
-int64_t activation_group(const Matrix& weight) {
-    return weight.format == Format::kInteger ? weight.integer.activation_group() : 0;
+// How the activations are rounded that a weight is multiplied by. Groups of 0: they stay float32.
+QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
+    const bool rounded = weight.format == Format::kInteger;
+    return {x,
+            0,
+            weight.cols,
+            rounded ? weight.integer.activation_group() : 0,
+            weight.integer.input_terms(),
+            to.quantized};
 }
 
-QuantizeArgs bind_quantize(const float* x, int64_t cols, int64_t group_size, const Bindings& to) {
-    return {x, 0, cols, group_size, to.quantized};
-}
-
-// The pass of an op for weights of an activation group.
-LinearPass& pass_of(LinearCall& call, int64_t group, const Operands& of, const Bindings& to) {
+// The pass of an op for weights that round activations as this one.
+LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
+    const QuantizeArgs quantize = bind_quantize(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
-        if (pass.quantize.group_size == group) return pass;
+        if (pass.quantize.group_size == quantize.group_size && pass.quantize.terms == quantize.terms)
+            return pass;
     }
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
-    pass.quantize = bind_quantize(of.input(0), of.input_width(0), group, to);
+    pass.quantize = quantize;
     pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, to.quantized};
     return call.passes.emplace_back(std::move(pass));
 }
@@ -92,7 +96,7 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
         const Matrix& weight = of.matrix(2 * i);
         require(weight.cols == of.input_width(0), "a linear op's weights have the width of its input");
         require(weight.rows == of.output_width(i), "a linear op's outputs have the width of its weights");
-        LinearPass& pass = pass_of(call, activation_group(weight), of, to);
+        LinearPass& pass = pass_of(call, weight, of, to);
         pass.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
         pass.args.targets = pass.targets->data();
         pass.args.num_targets = static_cast<int64_t>(pass.targets->size());
@@ -197,7 +201,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
-    call.quantize = bind_quantize(to.gathered, weight.cols, activation_group(weight), to);
+    call.quantize = bind_quantize(to.gathered, weight, to);
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
 }

@@ -17,6 +17,8 @@ constexpr int64_t kUnitInputs = 16;        // the shortest group; sums of activa
 constexpr int64_t kLineInputs = 64;        // activations of a row that lie together
 constexpr int64_t kInputRows = 16;         // rows whose activations lie together
 constexpr int64_t kMostGroupInputs = 256;  // that may share a scale of the activations
+constexpr int64_t kOutliers = 4;           // of a row in a group, where a format has some
+constexpr int kOutlierShift = 3;           // their residuals are counted in eights
 
 // weight = scale * (book[code] or code - zero) + minimum, as llmd.api.IntegerFormat has it.
 struct IntegerFormat {
@@ -30,6 +32,10 @@ struct IntegerFormat {
     int8_t book[16] = {};  // what codes stand for where they are no numbers
     // A weight is its coarse scale times fine scale * code - fine minimum, which is an int8.
     bool in_int8 = false;
+    // So many weights of a group have residuals besides their codes; 0 or kOutliers.
+    int32_t outliers = 0;
+    // Activations are rounded to int9.
+    bool wide_activations = false;
 
     bool operator==(const IntegerFormat&) const = default;
 
@@ -40,6 +46,8 @@ struct IntegerFormat {
     LLMD_SHARED constexpr bool two_levels() const { return coarse_size > 0; }
     // Inputs whose products are added as integers, before a scale meets them.
     LLMD_SHARED constexpr int64_t sum_group() const { return in_int8 ? coarse_size : group_size; }
+    // Numbers of int8 that make an activation: those of int9 are sums of two.
+    LLMD_SHARED constexpr int64_t input_terms() const { return wide_activations ? 2 : 1; }
     // Fine scales of codes of 4 bits take 4 bits: the format has none above 15.
     LLMD_SHARED constexpr bool short_steps() const { return in_int8 && bits == 4; }
 };
@@ -84,9 +92,10 @@ struct PanelLayout {
     LLMD_SHARED constexpr int64_t fine_bytes(int64_t a) const {
         return fine_scale_bytes(a) + (format.two_levels() && format.has_minimum ? groups(a) * kPanelRows : 0);
     }
+    LLMD_SHARED constexpr int64_t outlier_bytes() const { return 2 * kPanelRows * format.outliers; }
     LLMD_SHARED constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
     LLMD_SHARED constexpr int64_t group_bytes(int64_t a) const {
-        return coarse_bytes() + fine_bytes(a) + chunks(a) * chunk_bytes();
+        return coarse_bytes() + fine_bytes(a) + outlier_bytes() + chunks(a) * chunk_bytes();
     }
     LLMD_SHARED constexpr int64_t panel_bytes() const {
         const int64_t last = activation_groups() - 1;
@@ -98,10 +107,11 @@ struct PanelLayout {
 struct InputLayout {
     int64_t cols;
     int64_t group_size;
+    int64_t terms;
 
     LLMD_SHARED constexpr int64_t groups() const { return pieces(cols, group_size); }
     LLMD_SHARED constexpr int64_t lines() const { return pieces(cols, kLineInputs); }
-    LLMD_SHARED constexpr int64_t values() const { return lines() * kLineInputs; }
+    LLMD_SHARED constexpr int64_t values() const { return terms * lines() * kLineInputs; }
     LLMD_SHARED constexpr int64_t running() const { return lines() * (kLineInputs / kUnitInputs) + 1; }
 };
 

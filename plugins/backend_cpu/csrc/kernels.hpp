@@ -44,6 +44,9 @@ struct IntegerMatrix {
     const uint8_t* codes;  // [rows, cols]
     GroupScales scales;
     GroupScales minimums;  // coarse null: none
+    // [rows, groups, outliers], null where the format has none
+    const uint8_t* outlier_columns = nullptr;
+    const int8_t* outlier_residuals = nullptr;
 };
 
 struct EmbedArgs {
@@ -73,12 +76,13 @@ struct QuantizedRows {
     int32_t* running;
 };
 
-// Dynamic quantisation of [rows, cols] in groups, as integer weights need it.
+// Dynamic quantisation of [rows, cols] in groups, as integer weights need it: to sums of `terms` int8 each.
 struct QuantizeArgs {
     const float* x;
     int64_t rows;
     int64_t cols;
     int64_t group_size;
+    int64_t terms;
     QuantizedRows out;
 };
 

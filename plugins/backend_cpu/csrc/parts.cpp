@@ -35,6 +35,9 @@ void check_format(const IntegerFormat& format) {
     const int64_t shared = format.activation_group();
     require(size > 0 && size % kUnitInputs == 0 && shared % size == 0,
             "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
+    require(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 && size == kMostGroupInputs &&
+                                     !format.two_levels()),
+            "with " + std::to_string(format.outliers) + " outliers");
     require(shared % kChunkInputs == 0 && shared <= kMostGroupInputs,
             "with a scale for each " + std::to_string(shared) + " inputs");
 }
@@ -50,6 +53,20 @@ void check_scales(const IntegerMatrix& matrix, const GroupScales& scales) {
     const bool fits = std::all_of(values, values + matrix.rows * scales.coarse_columns,
                                   [](uint32_t bits) { return (bits & 0xffffU) == 0; });
     require(fits, "have float32 scales of no more than 8 bits");
+}
+
+void check_outliers(const IntegerMatrix& matrix) {
+    const bool any = matrix.format.outliers > 0;
+    require(any == (matrix.outlier_columns != nullptr) && any == (matrix.outlier_residuals != nullptr),
+            "have outliers where the format has some");
+    if (!any) return;
+    const int64_t groups = pieces(matrix.cols, matrix.format.group_size);
+    const int64_t in_last = matrix.cols - (groups - 1) * matrix.format.group_size;
+    for (int64_t row = 0; row < matrix.rows; ++row) {
+        const uint8_t* last = matrix.outlier_columns + ((row + 1) * groups - 1) * kOutliers;
+        require(std::all_of(last, last + kOutliers, [&](uint8_t column) { return column < in_last; }),
+                "have outliers beyond the end of a row");
+    }
 }
 
 }  // namespace
@@ -109,6 +126,7 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
             "are of the shape and format that was told before");
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
+    check_outliers(from);
     Job job{kernels, from, const_cast<uint8_t*>(static_cast<const uint8_t*>(place.data))};
     const auto pack = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);

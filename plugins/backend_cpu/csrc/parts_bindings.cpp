@@ -75,16 +75,32 @@ llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t r
 
 llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int32_t bits, int32_t zero,
                                    bool has_minimum, bool wide_scales, const std::vector<int>& book,
-                                   bool in_int8) {
+                                   bool in_int8, int32_t outliers, bool wide_activations) {
     require(book.empty() || book.size() == 16, "a code book has 16 values");
     llmd::IntegerFormat format{bits, zero, group_size, coarse_size, has_minimum, wide_scales, !book.empty()};
     std::copy(book.begin(), book.end(), format.book);
     format.in_int8 = in_int8;
+    format.outliers = outliers;
+    format.wide_activations = wide_activations;
     return format;
 }
 
+// Of rows, groups of each, and those of a group.
+template <class T>
+using OfGroups = std::optional<In<T, 3>>;
+
+template <class T>
+const T* of_groups(const OfGroups<T>& values, const llmd::IntegerMatrix& matrix) {
+    if (!values) return nullptr;
+    require(length(*values) == matrix.rows && length(*values, 2) == llmd::kOutliers &&
+                length(*values, 1) == llmd::pieces(matrix.cols, matrix.format.group_size),
+            "there are outliers for each group");
+    return values->data();
+}
+
 void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
-          const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums) {
+          const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums,
+          const OfGroups<uint8_t>& outlier_columns, const OfGroups<int8_t>& outlier_residuals) {
     require(coarse.has_value(), "there are scales");
     const llmd::IntegerFormat& format = parts.matrix(index).integer;
     require(format.bf16_scales == (coarse->dtype() == nb::dtype<float>()),
@@ -92,12 +108,14 @@ void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const 
     require(format.has_minimum == coarse_minimums.has_value(),
             "there are minimums where the format has some");
     const int64_t rows = length(codes);
-    const llmd::IntegerMatrix matrix{rows,
-                                     length(codes, 1),
-                                     format,
-                                     codes.data(),
-                                     group_scales(coarse, fine, rows),
-                                     group_scales(coarse_minimums, fine_minimums, rows)};
+    llmd::IntegerMatrix matrix{rows,
+                               length(codes, 1),
+                               format,
+                               codes.data(),
+                               group_scales(coarse, fine, rows),
+                               group_scales(coarse_minimums, fine_minimums, rows)};
+    matrix.outlier_columns = of_groups(outlier_columns, matrix);
+    matrix.outlier_residuals = of_groups(outlier_residuals, matrix);
     const nb::gil_scoped_release released;
     parts.pack(index, matrix);
 }
@@ -141,24 +159,27 @@ void bind_parts(nb::module_& module) {
             "add_integers",
             [](llmd::Parts& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
                int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book,
-               bool in_int8) {
+               bool in_int8, int32_t outliers, bool wide_activations) {
                 self.add_integers(rows, cols,
                                   integer_format(group_size, coarse_size, bits, zero, has_minimum,
-                                                 wide_scales, book, in_int8));
+                                                 wide_scales, book, in_int8, outliers, wide_activations));
             },
             "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
-            "wide_scales"_a, "book"_a, "in_int8"_a,
+            "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a, "wide_activations"_a,
             "Add a matrix of integer codes, which is packed or read once all weights are added.")
         .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
              "Make room for all integer matrices.")
         .def(
             "pack", pack, "index"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
             "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
-            "fine_minimums"_a.noconvert().none(),
+            "fine_minimums"_a.noconvert().none(), "outlier_columns"_a.noconvert().none(),
+            "outlier_residuals"_a.noconvert().none(),
             nb::sig(
                 "def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
                 "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
                 "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | "
+                "None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] "
+                "| "
                 "None) -> None"),
             "Pack a matrix of integer codes into its panels.")
         .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),

@@ -24,8 +24,10 @@ QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = parts.matrix(op.weights[i]);
             if (weight.format != Format::kInteger) continue;
-            const InputLayout layout{weight.cols, weight.integer.activation_group()};
-            most.values = std::max(most.values, rows * layout.values());
+            const InputLayout layout{weight.cols, weight.integer.activation_group(),
+                                     weight.integer.input_terms()};
+            // Outliers are gathered from all lines of a group, of which the last of a row may have fewer.
+            most.values = std::max(most.values, rows * layout.values() + kInputRows * kMostGroupInputs);
             most.scales = std::max(most.scales, rows * layout.groups());
             most.running = std::max(most.running, rows * layout.running());
         }

@@ -6,7 +6,7 @@ from llmd.api import INTEGER_FORMATS, OWN_FORMATS, IntegerFormat
 
 
 def test_the_table_holds_our_formats_and_those_of_gguf() -> None:
-    own = [f"q8{size}" for size in ("", "_g32", "_g128", "_row")]
+    own = [f"q8{size}" for size in ("", "_g32", "_g128", "_row", "_wide")]
     own += [f"q{bits}" for bits in (4, 3, 2)]
     own += [f"q{bits}_g{size}{sym}" for bits in (4, 3, 2) for size in (32, 64, 128) for sym in ("", "_sym")]
     assert sorted(OWN_FORMATS) == sorted(own)
@@ -18,10 +18,11 @@ def test_the_table_holds_our_formats_and_those_of_gguf() -> None:
 @pytest.mark.parametrize("form", INTEGER_FORMATS.values(), ids=str)
 def test_a_format_is_one_that_kernels_can_know(form: IntegerFormat) -> None:
     assert form.bits in {2, 3, 4, 5, 6, 8}
-    assert form.group_size in {0, 16, 32, 64, 128}
+    assert form.group_size in {0, 16, 32, 64, 128, 256}
     assert form.coarse_size in {0, 256}
     assert bool(form.fine_bits) == bool(form.coarse_size)
     assert not (form.has_minimum and form.zero)
+    assert not form.outliers or (form.outliers == 4 and form.group_size == 256 and form.bits == 8)
     assert not form.in_int8 or (form.has_minimum and form.coarse_size and form.bits <= 4)
     if form.book:
         assert len(form.book) == 1 << form.bits
@@ -37,6 +38,7 @@ def test_a_format_is_one_that_kernels_can_know(form: IntegerFormat) -> None:
         ("q4_g128", 320, 32, 32),
         ("q8_g32", 40, 32, 32),
         ("q8_row", 100, 100, 128),
+        ("q8_wide", 320, 256, 256),
         ("q6_k", 512, 16, 256),
         ("q4_0", 64, 32, 32),
     ],
@@ -54,6 +56,7 @@ def test_rows_that_a_group_does_not_divide_have_groups_of_32(
     [
         ("q8", 128, 128 + 2 * 2),
         ("q4_g64", 40, 20 + 2 * 4),
+        ("q8_wide", 300, 300 + 2 * (2 + 2 * 4)),
         ("q3_g64_sym", 7, 3 + 2),
         ("q4", 256, 128 + 4 + 8 + 2),
         ("q2", 256, 64 + 16 + 16 + 2),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import GroupScales, TensorRef, WeightData
+from llmd.api import GroupScales, Outliers, TensorRef, WeightData
 
 
 def test_a_row_range_cuts_the_first_axis() -> None:
@@ -34,3 +34,18 @@ def test_codes_stand_for_integers(name: str, codes: list[int], integers: list[in
     weight = WeightData(name, np.array([codes], np.uint8), GroupScales(np.ones((1, 1), np.float16)))
     assert weight.integers().dtype == np.int8
     assert weight.integers().tolist() == [integers]
+
+
+def test_outliers_reach_farther_than_codes() -> None:
+    outliers = Outliers(
+        np.array([[[3, 0, 255, 255], [43, 0, 0, 0]]], np.uint8),
+        np.array([[[127, 0, -1, -127], [-2, 0, 0, 0]]], np.int8),
+    )
+    codes = np.full((1, 300), 128, np.uint8)
+    codes[0, 3] = 255
+    weight = WeightData("q8_wide", codes, GroupScales(np.ones((1, 2), np.float16)), None, 256, outliers)
+    expected = np.zeros((1, 300))
+    expected[0, [3, 255, 299]] = 127 + 8 * 127, -8 * 128, -16
+    assert weight.integers().tolist() == expected.tolist()
+    assert weight.rows(slice(0, 1)).integers().tolist() == expected.tolist()
+    assert len(weight.arrays) == 4

@@ -67,9 +67,11 @@ def in_format(values: np.ndarray, fmt: str) -> WeightData:
 
 def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
     """The formula of integer weights in float64: activations quantised in float32 for each row and group."""
-    group = INTEGER_FORMATS[weight.format].activation_group(x.shape[1])
-    q, scales = quantized_rows(x, group)
-    product: Array = (q * scales) @ dequantized(weight).T
+    form = INTEGER_FORMATS[weight.format]
+    q, scales = quantized_rows(x, form.activation_group(x.shape[1]), 254 if form.wide_activations else 127)
+    within = dequantized(msgspec.structs.replace(weight, outliers=None))
+    beyond = dequantized(weight) - within  # meets numbers of 8 bits
+    product: Array = (q * scales) @ within.T + (2 * np.rint(q / 2) * scales) @ beyond.T
     return product
 
 
@@ -117,7 +119,7 @@ def test_integer_linear_equals_the_formula(device: CpuDevice, fmt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fmt", ["f32", "f16", "bf16", "q8", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
+    "fmt", ["f32", "f16", "bf16", "q8", "q8_wide", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
 )
 def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: CpuDevice, fmt: str) -> None:
     width = 136

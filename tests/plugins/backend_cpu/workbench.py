@@ -71,7 +71,8 @@ def random_integers(fmt: str, num_rows: int, row_len: int, *, plain_scales: bool
     if form.in_int8:
         minimums = GroupScales(-scales.coarse, minimums.fine)
     size = form.row_group_size(row_len)
-    return WeightData(fmt, codes, scales, minimums if form.has_minimum else None, group_size=size)
+    outliers = integer_weights.random_outliers(form, num_rows, row_len, draw) if form.outliers else None
+    return WeightData(fmt, codes, scales, minimums if form.has_minimum else None, size, outliers)
 
 
 def _group_scales(
@@ -95,13 +96,13 @@ def _group_scales(
     return GroupScales(coarse, fine if form.coarse_size else None)
 
 
-def quantized_rows(x: Float32, group: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def quantized_rows(x: Float32, group: int, most: int = 127) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Activations as devices round them for integer weights: q and, for each input, its scale."""
     padded = np.pad(x, ((0, 0), (0, -x.shape[1] % group))).reshape(len(x), -1, group)
     top = np.abs(padded).max(axis=2, keepdims=True)
-    inverse = np.where(top > 0, np.float32(127) / np.where(top > 0, top, 1), 0).astype(np.float32)
-    q = np.clip(np.rint(padded * inverse), -127, 127).reshape(len(x), -1)[:, : x.shape[1]]
-    scales = np.repeat((top / np.float32(127))[:, :, 0], group, axis=1)[:, : x.shape[1]]
+    inverse = np.where(top > 0, np.float32(most) / np.where(top > 0, top, 1), 0).astype(np.float32)
+    q = np.clip(np.rint(padded * inverse), -most, most).reshape(len(x), -1)[:, : x.shape[1]]
+    scales = np.repeat((top / np.float32(most))[:, :, 0], group, axis=1)[:, : x.shape[1]]
     return q.astype(np.int64), scales.astype(np.float64)
 
 

@@ -1,6 +1,7 @@
 """The integer formats: weights as small integers in groups along a row that share a scale, and maybe a minimum.
 
-A weight is ``scale * integer + minimum``; its integer is ``code - zero``, or what the code book has for the code.
+A weight is ``scale * integer + minimum``; its integer is ``code - zero``, or what the code book has for the code, and a
+residual more where it is an outlier.
 docs/formats.md describes each format.
 """
 
@@ -17,6 +18,10 @@ SHORTEST_GROUP = 32
 """The group size of a row that the group size of its format does not divide."""
 
 
+OUTLIER_STEP = 8
+"""What the residual of an outlier is multiplied by: 127 of them reach nine times as far as codes do."""
+
+
 class IntegerFormat(msgspec.Struct, frozen=True):
     """How the weights of a format are made of integers.
 
@@ -28,6 +33,9 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     float16.
     Where weights are ``in_int8`` a coarse minimum is its coarse scale times -1, and ``fine scale * code - fine minimum`` lies
     within -128 .. 127 for every code: a weight is its coarse scale times an int8. Fine minimums then have 8 bits.
+    Each group of a row has so many ``outliers``: a place in the group, and an int8 that is added to the integer there, times
+    `OUTLIER_STEP`.
+    Activations are rounded to 9 bits where they are ``wide_activations``, else to 8.
     """
 
     name: str
@@ -40,11 +48,15 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     book: tuple[int, ...] = ()
     wide_scales: bool = False
     in_int8: bool = False
+    outliers: int = 0
+    wide_activations: bool = False
 
     def row_group_size(self, row_len: int) -> int:
         """Inputs that share a scale in rows of this length; the last group of a row may be short."""
         if self.group_size == 0:
             return row_len
+        if self.outliers:
+            return self.group_size
         return self.group_size if row_len % self.group_size == 0 else min(self.group_size, SHORTEST_GROUP)
 
     def activation_group(self, row_len: int) -> int:
@@ -64,7 +76,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
         if self.in_int8:
             return codes + -(-groups * self.fine_bits // 8) + groups + 2 * blocks
         scales = groups + 2 * blocks if self.coarse_size else 2 * groups
-        return codes + scales * (1 + self.has_minimum)
+        return codes + scales * (1 + self.has_minimum) + groups * 2 * self.outliers
 
 
 _NONLINEAR = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
@@ -75,6 +87,7 @@ _OURS = (
     IntegerFormat("q8_g32", 8, 32, zero=128),
     IntegerFormat("q8_g128", 8, 128, zero=128),
     IntegerFormat("q8_row", 8, 0, zero=128),
+    IntegerFormat("q8_wide", 8, 256, zero=128, outliers=4, wide_activations=True),
     IntegerFormat("q4", 4, 32, has_minimum=True, coarse_size=256, fine_bits=4, in_int8=True),
     IntegerFormat("q3", 3, 32, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),
     IntegerFormat("q2", 2, 16, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),

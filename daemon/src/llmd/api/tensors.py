@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.integer_formats import INTEGER_FORMATS
+from llmd.api.integer_formats import INTEGER_FORMATS, OUTLIER_STEP
 
 Format = str
 """How a weight is stored: ``f32``, ``f16``, ``bf16`` or one of `INTEGER_FORMATS`, such as ``q8``."""
@@ -76,6 +76,34 @@ class GroupScales(msgspec.Struct, frozen=True):
         return (self.coarse,) if self.fine is None else (self.coarse, self.fine)
 
 
+class Outliers(msgspec.Struct, frozen=True):
+    """What the codes of groups do not reach.
+
+    ``columns`` is uint8 ``[out, groups, outliers]``: inputs of the group. ``residuals`` is int8 of the same shape: what is added
+    to the integers there, times `OUTLIER_STEP`. Those of the same input add up; where there is no outlier both are 0.
+    """
+
+    columns: NDArray[np.uint8]
+    residuals: NDArray[np.int8]
+
+    def add_to(self, integers: NDArray[np.int16], group_size: int) -> None:
+        """Add the residuals to integers ``[out, in]``."""
+        num_rows, num_groups, count = self.columns.shape
+        first = np.arange(num_groups, dtype=np.int64)[:, None] * group_size
+        places = (first + self.columns).reshape(num_rows, num_groups * count)
+        residuals = self.residuals.astype(np.int16).reshape(places.shape)
+        np.add.at(integers, (np.arange(num_rows)[:, None], places), OUTLIER_STEP * residuals)
+
+    def rows(self, rows: slice) -> Outliers:
+        """Those of some rows, without a copy."""
+        return Outliers(self.columns[rows], self.residuals[rows])
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.generic], ...]:
+        """The arrays that are there."""
+        return (self.columns, self.residuals)
+
+
 class WeightData(msgspec.Struct, frozen=True):
     """The contents of a weight, read-only, valid until the `TensorSource` is closed.
 
@@ -85,6 +113,7 @@ class WeightData(msgspec.Struct, frozen=True):
     Integer formats: ``data`` is uint8 codes ``[out, in]``, one in a byte however few bits it has, and ``group_size`` inputs
     share a scale (the last group of a row may be short). Weight ``[o, i]`` of group ``g`` is
     ``scale[o, g] * integer[o, i] + minimum[o, g]`` in float32, where the product is exact and the sum rounded once.
+    ``outliers`` are there where the format has some.
     """
 
     format: Format
@@ -92,26 +121,33 @@ class WeightData(msgspec.Struct, frozen=True):
     scales: GroupScales | None = None
     minimums: GroupScales | None = None
     group_size: int = 0
+    outliers: Outliers | None = None
 
-    def integers(self) -> NDArray[np.int8]:
-        """What the codes of an integer format stand for, int8 ``[out, in]``."""
+    def integers(self) -> NDArray[np.int8] | NDArray[np.int16]:
+        """What the codes of an integer format stand for ``[out, in]``, int16 where there are outliers, else int8."""
         form = INTEGER_FORMATS[self.format]
         if form.book:
             return np.array(form.book, np.int8)[self.data.view(np.uint8)]
-        return (self.data.view(np.uint8) - np.uint8(form.zero)).view(np.int8)
+        integers = (self.data.view(np.uint8) - np.uint8(form.zero)).view(np.int8)
+        if self.outliers is None:
+            return integers
+        wide = integers.astype(np.int16)
+        self.outliers.add_to(wide, self.group_size)
+        return wide
 
     def rows(self, rows: slice) -> WeightData:
         """Some rows of it, without a copy."""
         scales, minimums = (
             None if group is None else group.rows(rows) for group in (self.scales, self.minimums)
         )
-        return WeightData(self.format, self.data[rows], scales, minimums, self.group_size)
+        outliers = None if self.outliers is None else self.outliers.rows(rows)
+        return WeightData(self.format, self.data[rows], scales, minimums, self.group_size, outliers)
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """All arrays that are there: the codes or elements, then scales, then minimums."""
-        groups = (scales.arrays for scales in (self.scales, self.minimums) if scales is not None)
-        return (self.data, *itertools.chain.from_iterable(groups))
+        """All arrays that are there: the codes or elements, then scales, then minimums, then outliers."""
+        parts = (part.arrays for part in (self.scales, self.minimums, self.outliers) if part is not None)
+        return (self.data, *itertools.chain.from_iterable(parts))
 
 
 class TensorSource(Protocol):

@@ -7,8 +7,9 @@ A file holds named arrays, little-endian:
         axes uint64…, zeros up to a multiple of 64 from the start of the file, data
 
 Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its plain weights; those of integers are
-``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, and the code book if there is one),
-``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, as far as their format has them. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
+``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, outliers of a group, whether activations have 9 bits,
+and the code book if there is one),
+``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, ``…/outliers/columns``, ``…/outliers/residuals``, as far as their format has them. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
 ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
 ``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
 ``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
@@ -112,11 +113,15 @@ def _integer_arrays(under: str, weight: WeightData) -> Arrays:
     form = INTEGER_FORMATS[weight.format]
     # One scale for a row is the same scale for each of its activation groups.
     group_size = weight.group_size if form.group_size else form.activation_group(weight.data.shape[1])
-    numbers = (form.bits, form.zero, group_size, form.coarse_size, form.in_int8, *form.book)
+    flags = (form.in_int8, form.outliers, form.wide_activations)
+    numbers = (form.bits, form.zero, group_size, form.coarse_size, *flags, *form.book)
     arrays: Arrays = {f"{under}/codes": weight.data, f"{under}/integers": _int64(numbers)}
     for name, scales in (("scales", weight.scales), ("minimums", weight.minimums)):
         if scales is not None:
             arrays |= _scale_arrays(f"{under}/{name}", scales)
+    if weight.outliers is not None:
+        arrays[f"{under}/outliers/columns"] = weight.outliers.columns
+        arrays[f"{under}/outliers/residuals"] = weight.outliers.residuals
     return arrays
 
 

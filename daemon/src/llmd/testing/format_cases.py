@@ -35,7 +35,7 @@ _WHOLE_BLOCKS = TinyModel(layers=2, hidden=256, head_dim=64, ffn=512)
 def format_cases() -> Iterator[Workload]:
     """Yield the cases of every integer format. A row may end in a short group where no file or second level cuts blocks."""
     for name in INTEGER_FORMATS:
-        narrow, wide = (100, 384) if _has_short_groups(name) else (256, 512)
+        narrow, wide = (100, 512) if _has_short_groups(name) else (256, 512)
         ops = _linear_ops(narrow, wide)
         exact = part_case(f"linear/{name}-activations-f32", ops, name, max_nmse=1e-9, width=narrow)
         yield msgspec.structs.replace(exact, activations="f32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, WeightData
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, Outliers, WeightData
 
 
 def random_integers(
@@ -20,7 +20,8 @@ def random_integers(
     typical = float(np.std(WeightData(name, codes).integers())) or 1.0
     scales = _random_scales(form, rows, row_len, spread / typical, draw)
     if not form.has_minimum:
-        return WeightData(name, codes, scales, group_size=size)
+        outliers = random_outliers(form, rows, row_len, draw) if form.outliers else None
+        return WeightData(name, codes, scales, group_size=size, outliers=outliers)
     if form.in_int8:
         return _random_bytes(form, codes, spread, draw)
     middle = -spread / typical * ((1 << form.bits) - 1) / 2
@@ -41,6 +42,15 @@ def _random_bytes(
     )
     scales = GroupScales(coarse, steps.astype(np.uint8))
     return WeightData(form.name, codes, scales, GroupScales(-coarse, below.astype(np.uint8)), form.group_size)
+
+
+def random_outliers(form: IntegerFormat, rows: int, row_len: int, draw: np.random.Generator) -> Outliers:
+    """Any residuals, some of them twice at a weight."""
+    lengths = np.minimum(form.group_size, row_len - np.arange(0, row_len, form.group_size))
+    shape = (rows, len(lengths), form.outliers)
+    columns = draw.integers(0, lengths[:, None], shape).astype(np.uint8)
+    columns[..., 1] = np.where(draw.random(shape[:2]) < 0.25, columns[..., 0], columns[..., 1])
+    return Outliers(columns, draw.integers(-127, 128, shape).astype(np.int8))
 
 
 def _random_scales(

@@ -3,6 +3,7 @@
 #define LLMD_ISA avx2
 #include "simd/avx2_integers.hpp"
 #include "simd/avx2_pairs.hpp"
+#include "simd/gathered.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
 

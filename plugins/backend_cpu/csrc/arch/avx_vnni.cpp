@@ -4,6 +4,7 @@
 #include "simd/avx_vnni.hpp"
 
 #include "simd/avx2_pairs.hpp"
+#include "simd/gathered.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
 

@@ -3,6 +3,7 @@
 #define LLMD_ISA generic
 #include "simd/generic.hpp"
 
+#include "simd/gathered.hpp"
 #include "simd/generic_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"

@@ -3,6 +3,7 @@
 #define LLMD_ISA neon
 #include "simd/neon.hpp"
 
+#include "simd/gathered.hpp"
 #include "simd/neon_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"

@@ -10,11 +10,12 @@ namespace llmd::LLMD_ISA {
 constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
 
 // kStepUnits: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
-template <int kBits_, bool kBook_ = false, int kStepUnits_ = 0>
+template <int kBits_, bool kBook_ = false, int kStepUnits_ = 0, bool kHasOutliers_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
     static constexpr bool kBook = kBook_;
     static constexpr int kStepUnits = kStepUnits_;
+    static constexpr bool kHasOutliers = kHasOutliers_;
     static constexpr bool kShortSteps = kBits == 4;  // see IntegerFormat::short_steps
     static constexpr Operand kOperand = operand_of(kStepUnits > 0 ? 8 : kBits, kBook);
 
@@ -32,6 +33,7 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     if (format.in_int8 && format.bits == 2) return f(Codes<2, false, 1>{});
     if (format.in_int8 && format.bits == 3) return f(Codes<3, false, 2>{});
     if (format.in_int8) return f(Codes<4, false, 2>{});
+    if (format.outliers > 0) return f(Codes<8, false, 0, true>{});
     switch (format.bits) {
         case 2:
             return f(Codes<2>{});

@@ -6,6 +6,7 @@
 
 #include "ops/codes.hpp"
 #include "ops/integer_scales.hpp"
+#include "ops/outliers.hpp"
 #include "ops/quantize.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -18,12 +19,16 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
+    // The chunk's inputs begin at a unit.
     LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
-                                      const int8_t* inputs) {
-        unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-            chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs + 4 * q));
-        });
-        unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
+                                      const InputTile& x, int64_t unit) {
+        for (int64_t term = 0; term < x.terms; ++term) {
+            const int8_t* inputs = x.unit(unit, term);
+            unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
+                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs + 4 * q));
+            });
+            unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
+        }
     }
     LLMD_INLINE_MEMBER Sums half(int which) const {
         return add(chains[2 * which].sums(), chains[2 * which + 1].sums());
@@ -97,14 +102,16 @@ struct RowPanel {
         const int64_t chunks = layout.chunks(a);
         const uint8_t* fine_scales = at + layout.coarse_bytes();
         const uint8_t* fine_minimums = fine_scales + layout.fine_scale_bytes(a);
-        at = fine_scales + layout.fine_bytes(a);
+        const uint8_t* outliers = fine_scales + layout.fine_bytes(a);
+        at = outliers + layout.outlier_bytes();
         const int32_t of_inputs = q_sum(unit, 2 * chunks);
         group.start();
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
             decoding.load_steps_of(c, fine_scales, fine_minimums);
-            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
+            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x, unit + 2 * c);
         }
-        const Sums sums = less_offset(add(group.half(0), group.half(1)), of_inputs);
+        Sums sums = less_offset(add(group.half(0), group.half(1)), of_inputs);
+        if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers).sums(x, unit, 0));
         totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a * x.rows], of_inputs);
         return at;
     }
@@ -128,7 +135,7 @@ struct RowPanel {
             const int64_t end = in_group == 0 ? c + 1 : c + in_group < chunks ? c + in_group : chunks;
             group.start();
             for (; c < end; ++c, at += 64 * C::kBits) {
-                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x.unit(unit + 2 * c));
+                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x, unit + 2 * c);
             }
             if (in_group == 0) {
                 finish(group.half(0), unit + 2 * first, 1);
@@ -181,10 +188,13 @@ void step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x,
         for (int64_t c = 0; c < chunks; ++c, at += 64 * kBits) {
             const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at);
             const int64_t unit = a * units + 2 * c;
-            const int8_t* inputs = x.unit(unit);
-            unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, q_sum(m, unit, 2));
-            });
+            for (int64_t term = 0; term < x.terms; ++term) {
+                const int8_t* inputs = x.unit(unit, term);
+                unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                    const int32_t of_inputs = term == 0 ? q_sum(m, unit, 2) : 0;
+                    sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, of_inputs);
+                });
+            }
             steps += kPanelRows / 2;
             minimums += kPanelRows;
         }

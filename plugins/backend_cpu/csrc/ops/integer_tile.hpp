@@ -8,6 +8,7 @@
 
 #include "ops/codes.hpp"
 #include "ops/integer_scales.hpp"
+#include "ops/outliers.hpp"
 #include "ops/quantize.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -22,6 +23,7 @@ struct alignas(64) PanelBlock {
     float minimums[kBlockGroups * kPanelRows];
     float coarse[kBlockGroups * kPanelRows];
     float coarse_minimums[kBlockGroups * kPanelRows];
+    const uint8_t* outliers[kBlockInputs / kMostGroupInputs];  // of each group, where they are packed
 };
 
 struct BlockShape {
@@ -102,6 +104,8 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
             widen_fine(fine_scales, groups, to.scales + group * kPanelRows);
             if (format.has_minimum) widen_fine(fine_minimums, groups, to.minimums + group * kPanelRows);
         }
+        if constexpr (C::kHasOutliers) to.outliers[group] = at;
+        at += layout.outlier_bytes();
         group += format.in_int8 ? 1 : groups;
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
             decoding.load_steps_of(c, fine_scales, fine_minimums);
@@ -185,6 +189,19 @@ LLMD_INLINE void each_output(F&& f) {
     });
 }
 
+// Adds what outliers of a group come to, one panel after the other, each with its places at hand.
+template <int kRows>
+LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t unit,
+                              Sums (&sums)[kRows * kPanelTile]) {
+    unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
+        const Outliers outliers(panels[p].outliers[group]);
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            Sums& sum = sums[m * kPanelTile + p];
+            sum = add(sum, outliers.sums(x, unit, m));
+        });
+    });
+}
+
 template <int kRows>
 struct Totals {
     Vec v[kRows * kPanelTile * kPanelVecs];
@@ -225,14 +242,14 @@ LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t e
 
 // Adds what a weight group comes to: with two levels sum * fine, with one sum * (scale * x_scale) and the
 // minimum.
-template <class S, int kRows, Operand kOperand>
+template <class S, int kRows>
 LLMD_INLINE void add_group(const PanelBlock* panels, int64_t group, const float* x_scales, const float* terms,
-                           const Accumulator<kOperand> (&sums)[kRows * kPanelTile], Totals<kRows>& totals) {
+                           const Sums (&sums)[kRows * kPanelTile], Totals<kRows>& totals) {
     each_output<kRows>([&](auto m, auto v, auto p, auto part) LLMD_LAMBDA {
         Vec& total = totals.v[m * kPanelTile * kPanelVecs + v];
         Vec scale = load(panels[p].scales + group * kPanelRows + part * Vec::kLanes);
         if constexpr (!S::kTwoLevels) scale = scale * set1(x_scales[m]);
-        total = fma(to_float<part>(sums[m * kPanelTile + p].sums()), scale, total);
+        total = fma(to_float<part>(sums[m * kPanelTile + p]), scale, total);
         if constexpr (S::kMinimum && !S::kTwoLevels) {
             const Vec minimum = load(panels[p].minimums + group * kPanelRows + part * Vec::kLanes);
             total = fma(minimum, set1(terms[group * kRows + m]), total);
@@ -241,7 +258,7 @@ LLMD_INLINE void add_group(const PanelBlock* panels, int64_t group, const float*
 }
 
 // kRows rows of x against a block of kPanelTile panels. Totals are [kRows][kPanelTile][16].
-template <class S, Operand kOperand, int kRows>
+template <class S, Operand kOperand, bool kHasOutliers, int kRows>
 void integer_tile(const PanelBlock* panels, const BlockShape& shape, const InputTile& x, float* totals) {
     constexpr int kSums = kRows * kPanelTile;
     GroupTerms<kRows> terms;
@@ -256,10 +273,16 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
         const int64_t first_group = group;
         if constexpr (S::kTwoLevels) clear(sum);
         each_group(shape, from, to, [&](int64_t, int64_t unit, int64_t end) LLMD_LAMBDA {
-            Accumulator<kOperand> sums[kSums];
-            unroll<kSums>([&](auto i)
-                              LLMD_LAMBDA { sums[i].start(terms.first[group * kRows + i / kPanelTile]); });
-            TileProducts<kOperand>::template add_units<kRows>(panels, x, shape.first_unit, unit, end, sums);
+            Accumulator<kOperand> products[kSums];
+            unroll<kSums>(
+                [&](auto i) LLMD_LAMBDA { products[i].start(terms.first[group * kRows + i / kPanelTile]); });
+            for (int64_t term = 0; term < x.terms; ++term) {
+                TileProducts<kOperand>::template add_units<kRows>(panels, x.of_term(term), shape.first_unit,
+                                                                  unit, end, products);
+            }
+            Sums sums[kSums];
+            unroll<kSums>([&](auto i) LLMD_LAMBDA { sums[i] = products[i].sums(); });
+            if constexpr (kHasOutliers) add_outliers<kRows>(panels, group, x, shape.first_unit + unit, sums);
             add_group<S, kRows>(panels, group, x_scales, terms.minimum, sums, sum);
             ++group;
         });
@@ -278,12 +301,12 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
 
 // The kernel for a number of rows.
 using TileKernel = void (*)(const PanelBlock*, const BlockShape&, const InputTile&, float*);
-template <class S, Operand kOperand, int kRows = kRowTile>
+template <class S, Operand kOperand, bool kHasOutliers, int kRows = kRowTile>
 LLMD_INLINE TileKernel tile_kernel(int64_t rows) {
     if constexpr (kRows > 1) {
-        if (rows < kRows) return tile_kernel<S, kOperand, kRows - 1>(rows);
+        if (rows < kRows) return tile_kernel<S, kOperand, kHasOutliers, kRows - 1>(rows);
     }
-    return integer_tile<S, kOperand, kRows>;
+    return integer_tile<S, kOperand, kHasOutliers, kRows>;
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "ops/integer_tile.hpp"
+#include "ops/outliers_amx.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -53,9 +54,7 @@ LLMD_INLINE void release_tiles() { asm volatile("tilerelease"); }
 
 // Sums of products over lines of two panels, for one or two tiles of rows: [tile of rows][panel][16][16].
 template <int kTiles>
-LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const InputTile (&x)[kTiles],
-                           int64_t line, int64_t lines, int32_t* sums) {
-    constexpr int64_t kStride = kLineInputs;
+LLMD_INLINE void start_sums() {
     if constexpr (kTiles == 2) {
         asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3"
                      :
@@ -64,32 +63,52 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
     } else {
         asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" : : : "memory");
     }
+}
+// Adds rows that are in registers 4 and 5 times the records in 6 and 7.
+template <int kTiles>
+LLMD_INLINE void multiply_line(const int8_t* inputs, const int8_t* more) {
+    constexpr int64_t kStride = kLineInputs;
+    asm volatile(
+        "tileloadd (%0, %1, 1), %%tmm4\n\t"
+        "tdpbssd %%tmm6, %%tmm4, %%tmm0\n\t"
+        "tdpbssd %%tmm7, %%tmm4, %%tmm1"
+        :
+        : "r"(inputs), "r"(kStride)
+        : "memory");
+    if constexpr (kTiles == 2) {
+        asm volatile(
+            "tileloadd (%0, %1, 1), %%tmm5\n\t"
+            "tdpbssd %%tmm6, %%tmm5, %%tmm2\n\t"
+            "tdpbssd %%tmm7, %%tmm5, %%tmm3"
+            :
+            : "r"(more), "r"(kStride)
+            : "memory");
+    }
+}
+LLMD_INLINE void load_records(const uint8_t* first, const uint8_t* second) {
+    asm volatile("tileloadd (%0, %2, 1), %%tmm6\n\ttileloadd (%1, %2, 1), %%tmm7"
+                 :
+                 : "r"(first), "r"(second), "r"(kLineInputs)
+                 : "memory");
+}
+template <int kTiles>
+LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const InputTile (&x)[kTiles],
+                           int64_t line, int64_t lines) {
     const int8_t* inputs = x[0].values + line * x[0].rows * kLineInputs;
     const int8_t* more = x[kTiles - 1].values + line * x[kTiles - 1].rows * kLineInputs;
     for (; lines > 0; --lines) {
-        asm volatile(
-            "tileloadd (%0, %3, 1), %%tmm4\n\t"
-            "tileloadd (%1, %3, 1), %%tmm6\n\t"
-            "tdpbssd %%tmm6, %%tmm4, %%tmm0\n\t"
-            "tileloadd (%2, %3, 1), %%tmm7\n\t"
-            "tdpbssd %%tmm7, %%tmm4, %%tmm1"
-            :
-            : "r"(inputs), "r"(first), "r"(second), "r"(kStride)
-            : "memory");
-        if constexpr (kTiles == 2) {
-            asm volatile(
-                "tileloadd (%0, %1, 1), %%tmm5\n\t"
-                "tdpbssd %%tmm6, %%tmm5, %%tmm2\n\t"
-                "tdpbssd %%tmm7, %%tmm5, %%tmm3"
-                :
-                : "r"(more), "r"(kStride)
-                : "memory");
-        }
+        load_records(first, second);
+        multiply_line<kTiles>(inputs, more);
+        if (x[0].terms > 1) multiply_line<kTiles>(inputs + x[0].term_bytes, more + x[kTiles - 1].term_bytes);
         first += kTileBytes;
         second += kTileBytes;
         inputs += x[0].rows * kLineInputs;
         more += x[kTiles - 1].rows * kLineInputs;
     }
+}
+template <int kTiles>
+LLMD_INLINE void store_sums(int32_t* sums) {
+    constexpr int64_t kStride = kLineInputs;
     asm volatile("tilestored %%tmm0, (%0, %1, 1)\n\ttilestored %%tmm1, 1024(%0, %1, 1)"
                  :
                  : "r"(sums), "r"(kStride)
@@ -109,22 +128,34 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
     constexpr int64_t kStride = kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
         if (i >= count) return;
+        const int8_t* of_piece = x.unit(unit + i * inputs / kUnitInputs);
         asm volatile(
-            "tilezero %%tmm%c5\n\t"
+            "tilezero %%tmm%c3\n\t"
             "tileloadd (%0, %2, 1), %%tmm4\n\t"
             "tileloadd (%1, %2, 1), %%tmm6\n\t"
-            "tdpbssd %%tmm6, %%tmm4, %%tmm%c5\n\t"
-            "tilestored %%tmm%c5, %c4(%3, %2, 1)"
+            "tdpbssd %%tmm6, %%tmm4, %%tmm%c3"
             :
-            : "r"(x.unit(unit + i * inputs / kUnitInputs)), "r"(records + i * inputs * kPanelRows),
-              "r"(kStride), "r"(products), "i"(i * kTileBytes), "i"(static_cast<int>(i))
+            : "r"(of_piece), "r"(records + i * inputs * kPanelRows), "r"(kStride), "i"(static_cast<int>(i))
             : "memory");
+        if (x.terms > 1) {
+            asm volatile(
+                "tileloadd (%0, %1, 1), %%tmm4\n\t"
+                "tdpbssd %%tmm6, %%tmm4, %%tmm%c2"
+                :
+                : "r"(of_piece + x.term_bytes), "r"(kStride), "i"(static_cast<int>(i))
+                : "memory");
+        }
+        asm volatile("tilestored %%tmm%c2, %c3(%0, %1, 1)"
+                     :
+                     : "r"(products), "r"(kStride), "i"(static_cast<int>(i)), "i"(i * kTileBytes)
+                     : "memory");
     };
     unroll<kSumTiles>(multiply);
 }
 
 // Up to 16 rows against a block of one panel, each sum of a group with its scales as it comes. Totals are 16
 // floats for each row, `stride` apart.
+template <bool kHasOutliers>
 LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
                                  float* totals, int64_t stride) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
@@ -140,10 +171,14 @@ LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shap
             const float* x_scales = x.scales + (shape.first_activation + g) * x.rows;
             const int32_t* from = products + first * kTileRows * kPanelRows;
             const int64_t others = (first + of_group < count ? of_group : count - first) - 1;
+            const ByteOutliers outliers(kHasOutliers ? panel.outliers[g] : panel.records);
             for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
                 Sums sums = load_sums(from);
                 for (int64_t i = 1; i <= others; ++i) {
                     sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
+                }
+                if constexpr (kHasOutliers) {
+                    sums = add(sums, outliers.sums(x, shape.first_unit + g * shape.group_units, m));
                 }
                 float* total = totals + m * stride;
                 store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
@@ -178,7 +213,7 @@ LLMD_INLINE void amx_whole_tile(const PanelBlock& panel, const BlockShape& shape
 }
 
 // Rows of one or two tiles against a block of two panels. Totals are [rows][kPanelTile][16].
-template <int kTiles>
+template <int kTiles, bool kHasOutliers>
 LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, const InputTile (&x)[kTiles],
                           const int64_t (&rows)[kTiles], float* totals) {
     static_assert(kPanelTile == 2 && kPanelVecs == 1);
@@ -190,10 +225,15 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
     for (int64_t g = 0; g < groups; ++g) {
         const int64_t line = g * group_lines;
         const int64_t lines = line + group_lines < all_lines ? group_lines : all_lines - line;
+        start_sums<kTiles>();
         sum_lines<kTiles>(panels[0].records + line * kTileBytes, panels[1].records + line * kTileBytes, x,
-                          first_line + line, lines, sums);
+                          first_line + line, lines);
+        store_sums<kTiles>(sums);
         const Vec scale[2] = {load(panels[0].scales + g * kPanelRows),
                               load(panels[1].scales + g * kPanelRows)};
+        const ByteOutliers outliers[2] = {
+            ByteOutliers(kHasOutliers ? panels[0].outliers[g] : panels[0].records),
+            ByteOutliers(kHasOutliers ? panels[1].outliers[g] : panels[1].records)};
         float* to = totals;
         for (int t = 0; t < kTiles; ++t) {
             const float* x_scales = x[t].scales + (shape.first_activation + g) * x[t].rows;
@@ -201,7 +241,11 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
             for (int64_t m = 0; m < rows[t]; ++m, to += kPanelTile * kPanelRows) {
                 const Vec x_scale = set1(x_scales[m]);
                 unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
-                    const Sums of_tile = load_sums(from + (p * kTileRows + m) * kPanelRows);
+                    Sums of_tile = load_sums(from + (p * kTileRows + m) * kPanelRows);
+                    if constexpr (kHasOutliers) {
+                        of_tile =
+                            add(of_tile, outliers[p].sums(x[t], shape.first_unit + g * shape.group_units, m));
+                    }
                     float* total = to + p * kPanelRows;
                     store(total, fma(to_float<0>(of_tile), scale[p] * x_scale, load(total)));
                 });

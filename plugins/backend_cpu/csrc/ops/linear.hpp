@@ -29,13 +29,15 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// With what multiplies panels of integers.
+// With what multiplies panels of integers. A thread takes up to `most` tiles of panels at a time.
 template <class Integers>
-LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, Integers&& integers) {
+LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, Integers&& integers) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
     const int64_t tiles = pieces(panels, kPanelTile);
-    for (Run run; (run = worker.take_near(tiles, 1)).first < run.last;) {
+    const int64_t quarter = tiles / (4 * worker.count);
+    const int64_t grain = quarter < 1 ? 1 : quarter < most ? quarter : most;
+    for (Run run; (run = worker.take_near(tiles, grain)).first < run.last;) {
         const int64_t first = run.first * kPanelTile;
         const int64_t last = run.last * kPanelTile;
         int64_t before = 0;
@@ -49,6 +51,6 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, Integers&&
     }
 }
 
-void linear(const LinearArgs& args, Worker& worker) { share_panels(args, worker, integer_panels); }
+void linear(const LinearArgs& args, Worker& worker) { share_panels(args, worker, 1, integer_panels); }
 
 }  // namespace llmd::LLMD_ISA

@@ -8,6 +8,9 @@
 namespace llmd::LLMD_ISA {
 
 constexpr int64_t kAmxRowBlock = 512;
+constexpr int64_t kAmxPanels = 16;  // whose totals are held at a time
+constexpr int64_t kCachedInputBytes = int64_t{1}
+                                      << 20;  // of activations that stay close while panels pass by
 
 // The tiles of some rows, set anew where they change.
 class TileRows {
@@ -27,6 +30,7 @@ class TileRows {
 };
 
 // Rows [first, last) of a block of two panels, two tiles of rows at a time.
+template <bool kHasOutliers>
 LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                  int64_t first, int64_t last, float* totals) {
     TileRows tiles(kLineInputs);
@@ -36,10 +40,11 @@ LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* pane
         tiles.set(rows[0], rows[1]);
         float* to = totals + (r - first) * kPanelTile * kPanelRows;
         if (rows[1] > 0) {
-            amx_tile<2>(panels, shape, {of.inputs(r), of.inputs(r + kTileRows)}, {rows[0], rows[1]}, to);
+            amx_tile<2, kHasOutliers>(panels, shape, {of.inputs(r), of.inputs(r + kTileRows)},
+                                      {rows[0], rows[1]}, to);
             r += rows[0] + rows[1];
         } else {
-            amx_tile<1>(panels, shape, {of.inputs(r)}, {rows[0]}, to);
+            amx_tile<1, kHasOutliers>(panels, shape, {of.inputs(r)}, {rows[0]}, to);
             r += rows[0];
         }
     }
@@ -58,16 +63,17 @@ LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* pan
             if (x.rows == kTileRows) {
                 amx_whole_tile(panels[p], shape, x, to, kStride);
             } else {
-                amx_panel_block(panels[p], shape, x, to, kStride);
+                amx_panel_block<false>(panels[p], shape, x, to, kStride);
             }
         }
     }
 }
 
+template <bool kHasOutliers>
 LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                            int64_t first, int64_t last, float* totals) {
     if (shape.group_units * kUnitInputs >= kLineInputs)
-        return amx_long_groups(of, panels, shape, first, last, totals);
+        return amx_long_groups<kHasOutliers>(of, panels, shape, first, last, totals);
     amx_short_groups(of, panels, shape, first, last, totals);
 }
 
@@ -83,10 +89,53 @@ void amx_panel(const IntegerPanels& of, int64_t p) {
     for (int64_t a = 0; a < layout.activation_groups(); a += step) {
         const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
         at = decode_block<C, true>(at, layout, a, end, panel);
-        amx_panel_block(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
+        amx_panel_block<C::kHasOutliers>(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
     const TileOut out = of.out(0, p);
     for (int64_t m = 0; m < x.rows; ++m) finish_panel(out, m, 0, totals + m * kPanelRows);
+}
+
+// Totals of a thread: [tiles of panels][rows][kPanelTile][16].
+LLMD_INLINE float* amx_totals() {
+    alignas(64) static thread_local float totals[kAmxRowBlock * kAmxPanels * kPanelRows];
+    return totals;
+}
+
+// Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels: so many inputs
+// of all rows at a time as the cache holds, which all panels meet before the next come.
+template <class C>
+void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
+    constexpr int64_t kWidth = kPanelTile * kPanelRows;
+    const PanelLayout& layout = of.layout;
+    const int64_t group = layout.format.activation_group();
+    const int64_t rows = last - first;
+    const int64_t step = kBlockInputs / group;
+    const int64_t cached = kCachedInputBytes / (rows * layout.format.input_terms()) / kBlockInputs * step;
+    const int64_t together = cached > step ? cached : step;
+    float* const totals = amx_totals();
+    std::memset(totals, 0, sizeof(float) * static_cast<size_t>(pieces(count, kPanelTile) * rows * kWidth));
+    const uint8_t* at[kAmxPanels];
+    for (int64_t i = 0; i < kAmxPanels; ++i) at[i] = of.panel(p + (i < count ? i : count - 1));
+    PanelBlock panels[kPanelTile];
+    for (int64_t from = 0; from < layout.activation_groups(); from += together) {
+        const int64_t to =
+            from + together < layout.activation_groups() ? from + together : layout.activation_groups();
+        for (int64_t i = 0; i < count; i += kPanelTile) {
+            for (int64_t a = from; a < to; a += step) {
+                const int64_t end = a + step < to ? a + step : to;
+                for (int64_t k = 0; k < kPanelTile; ++k) {
+                    at[i + k] = decode_block<C, true>(at[i + k], layout, a, end, panels[k]);
+                }
+                amx_block<C::kHasOutliers>(of, panels, block_shape(layout, a, end, 0), first, last,
+                                           totals + i * rows * kPanelRows);
+            }
+        }
+    }
+    const TileOut out = of.out(first, p);
+    for (int64_t i = 0; i < count; ++i) {
+        const float* of_panel = totals + i / kPanelTile * rows * kWidth + i % kPanelTile * kPanelRows;
+        for (int64_t r = 0; r < rows; ++r) finish_panel(out, r, i, of_panel + r * kWidth);
+    }
 }
 
 void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
@@ -103,17 +152,19 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
             for (int64_t p = first; p < last; ++p) amx_panel<C>(of, p);
             return;
         }
-        for (int64_t p = first; p < last; p += kPanelTile) {
-            const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
+        for (int64_t p = first; p < last; p += kAmxPanels) {
+            const int64_t count = p + kAmxPanels < last ? kAmxPanels : last - p;
             for (int64_t r = 0; r < args.rows; r += kAmxRowBlock) {
                 const int64_t end = r + kAmxRowBlock < args.rows ? r + kAmxRowBlock : args.rows;
-                panel_rows<C, true, kAmxRowBlock>(of, p, count, r, end, amx_block);
+                amx_rows<C>(of, p, count, r, end);
             }
         }
     });
     release_tiles();
 }
 
-void linear_amx(const LinearArgs& args, Worker& worker) { share_panels(args, worker, amx_panels); }
+void linear_amx(const LinearArgs& args, Worker& worker) {
+    share_panels(args, worker, args.rows > kTileRows ? kAmxPanels / kPanelTile : 1, amx_panels);
+}
 
 }  // namespace llmd::LLMD_ISA

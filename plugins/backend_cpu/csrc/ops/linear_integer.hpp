@@ -30,7 +30,7 @@ struct IntegerPanels {
         return static_cast<const uint8_t*>(target.weight.data) + p * layout.panel_bytes();
     }
     InputTile inputs(int64_t row) const {
-        const InputLayout of{layout.cols, layout.format.activation_group()};
+        const InputLayout of{layout.cols, layout.format.activation_group(), layout.format.input_terms()};
         return input_tile(args.quantized, of, row, args.rows);
     }
     // From a row and panel on.
@@ -99,7 +99,8 @@ LLMD_INLINE void tile_block(const IntegerPanels& of, const PanelBlock* panels, c
     with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
         for (int64_t r = first; r < last;) {
             const int64_t rows = tile_rows(r, last);
-            tile_kernel<decltype(scales), C::kOperand>(rows)(panels, shape, of.inputs(r), totals);
+            tile_kernel<decltype(scales), C::kOperand, C::kHasOutliers>(rows)(panels, shape, of.inputs(r),
+                                                                              totals);
             totals += rows * kPanelTile * kPanelRows;
             r += rows;
         }

@@ -5,6 +5,7 @@
 //     two levels: for each weight group 16 x int8 fine scale; likewise 16 x int8 fine minimum
 //     in int8: no coarse minimum; fine scales of 4-bit codes 2 in a byte, the even row in the low half;
 //              128 - fine minimum in the place of the fine minimum
+//     outliers: 16 x 4 x uint8 inputs of the group, 16 x 4 x int8 residuals
 //     chunks of 32 inputs, each of 64 bytes for each bit of a code: planes of 4 bits, then of 2, then of 1
 //       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j
 //       4 bits: byte 4 r + j of record i holds inputs 8 i + j (low half) and 8 i + 4 + j (high half)
@@ -75,6 +76,19 @@ LLMD_INLINE uint8_t* pack_fine_minimums(const IntegerMatrix& from, int64_t first
     return to;
 }
 
+// The outliers of a group: inputs, then residuals.
+LLMD_INLINE uint8_t* pack_outliers(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
+                                   int64_t rows, int64_t group, uint8_t* to) {
+    if (from.format.outliers == 0) return to;
+    constexpr auto kBytes = static_cast<size_t>(kOutliers);
+    for (int64_t r = 0; r < rows; ++r) {
+        const int64_t at = ((first_row + r) * layout.activation_groups() + group) * kOutliers;
+        std::memcpy(to + r * kOutliers, from.outlier_columns + at, kBytes);
+        std::memcpy(to + (kPanelRows + r) * kOutliers, from.outlier_residuals + at, kBytes);
+    }
+    return to + layout.outlier_bytes();
+}
+
 // Four codes of each row, one row in a word.
 struct QuadWords {
     uint32_t rows[kPanelRows];
@@ -134,6 +148,7 @@ LLMD_INLINE void pack_panel(const IntegerMatrix& from, const PanelLayout& layout
             to = pack_fine_scales(from, first_row, rows, group, layout.groups(a), to);
             if (minimums) to = pack_fine_minimums(from, first_row, rows, group, layout.groups(a), to);
         }
+        to = pack_outliers(from, layout, first_row, rows, a, to);
         group += layout.groups(a);
         for (int64_t c = 0; c < layout.chunks(a); ++c, to += layout.chunk_bytes()) {
             for (int64_t q = 0; q < kChunkInputs / 4; ++q, input += 4) {

@@ -1,10 +1,12 @@
 // Dynamic int8 activations: for each row and group, a = max |x|, q = rint(x * (127 / a)) within +-127, scale
 // = a / 127
+// int9 ones: q = rint(x * (254 / a)) within +-254, scale = a / 254, as the sum of two int8: rint(q / 2) and
+// the rest
 //
 //   x  [rows, cols]  f32      groups as the weights that they meet have them
 //   out, for each tile of up to kInputRows rows, with M rows in the tile and the tile's rows one after the
 //   other in each piece:
-//     values   int8   [lines of 64 inputs][M][64]   zeros beyond cols; a tile of AMX as it is
+//     values   int8   [terms][lines of 64 inputs][M][64]   zeros beyond cols; a tile of AMX as it is
 //     scales   f32    [groups][M]
 //     running  int32  [units of 16 inputs + 1][M]   sum of q over all inputs before the unit: two of them
 //     give the
@@ -23,12 +25,19 @@ struct InputTile {
     float* scales;
     int32_t* running;
     int64_t rows;  // in the tile: the stride of everything
+    int64_t terms;
+    int64_t term_bytes;  // from the values of a term to those of the next
 
-    LLMD_INLINE_MEMBER int8_t* unit(int64_t u) const {
+    LLMD_INLINE_MEMBER InputTile of_term(int64_t term) const {
+        InputTile tile = *this;
+        tile.values += term * term_bytes;
+        return tile;
+    }
+    LLMD_INLINE_MEMBER int8_t* unit(int64_t u, int64_t term = 0) const {
         constexpr uint64_t kUnits = kLineInputs / kUnitInputs;  // without a sign, division is a shift
         const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kUnits);
         const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kUnits);
-        return values + line * rows * kLineInputs + inside * kUnitInputs;
+        return values + term * term_bytes + line * rows * kLineInputs + inside * kUnitInputs;
     }
 };
 
@@ -36,9 +45,13 @@ LLMD_INLINE InputTile input_tile(const QuantizedRows& out, const InputLayout& la
                                  int64_t rows) {
     const int64_t first = row / kInputRows * kInputRows;
     const int64_t inside = row - first;
+    const int64_t in_tile = rows - first < kInputRows ? rows - first : kInputRows;
     return {out.values + first * layout.values() + inside * kLineInputs,
-            out.scales + first * layout.groups() + inside, out.running + first * layout.running() + inside,
-            rows - first < kInputRows ? rows - first : kInputRows};
+            out.scales + first * layout.groups() + inside,
+            out.running + first * layout.running() + inside,
+            in_tile,
+            layout.terms,
+            layout.lines() * in_tile * kLineInputs};
 }
 
 LLMD_INLINE float largest_magnitude(const float* x, int64_t count) {
@@ -49,21 +62,42 @@ LLMD_INLINE float largest_magnitude(const float* x, int64_t count) {
     return largest(top);
 }
 
-LLMD_INLINE Vec scale_and_clamp(Vec x, Vec inverse) {
-    return max(min(x * inverse, set1(127.0F)), set1(-127.0F));
+LLMD_INLINE Vec scale_and_clamp(Vec x, Vec inverse, Vec most) {
+    return max(min(x * inverse, most), set1(0.0F) - most);
 }
 
-// Quantises inputs that lie together.
-LLMD_INLINE void quantize_piece(const float* x, int64_t count, Vec inverse, int8_t* out) {
+// Quantises inputs that lie together: f(place, a number within `most`, how many of the register count).
+template <class F>
+LLMD_INLINE void each_scaled(const float* x, int64_t count, Vec inverse, Vec most, F&& f) {
     int64_t i = 0;
     for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
-        store_int8(out + i, scale_and_clamp(load(x + i), inverse));
+        f(i, scale_and_clamp(load(x + i), inverse, most), Vec::kLanes);
     }
     if (i < count) {
-        int8_t bytes[Vec::kLanes];
-        store_int8(bytes, scale_and_clamp(load_n(x + i, static_cast<int>(count - i)), inverse));
-        std::memcpy(out + i, bytes, static_cast<size_t>(count - i));
+        const int n = static_cast<int>(count - i);
+        f(i, scale_and_clamp(load_n(x + i, n), inverse, most), n);
     }
+}
+LLMD_INLINE void store_some_int8(int8_t* p, Vec a, int n) {
+    if (n == Vec::kLanes) return store_int8(p, a);
+    int8_t bytes[Vec::kLanes];
+    store_int8(bytes, a);
+    std::memcpy(p, bytes, static_cast<size_t>(n));
+}
+// Numbers within +-127; or within +-254, in two terms.
+LLMD_INLINE void quantize_piece(const float* x, int64_t count, Vec inverse, const InputTile& to,
+                                int8_t* out) {
+    if (to.terms == 1) {
+        each_scaled(x, count, inverse, set1(127.0F),
+                    [&](int64_t i, Vec scaled, int n) LLMD_LAMBDA { store_some_int8(out + i, scaled, n); });
+        return;
+    }
+    each_scaled(x, count, inverse, set1(254.0F), [&](int64_t i, Vec scaled, int n) LLMD_LAMBDA {
+        const Vec whole = round(scaled);
+        const Vec half = round(whole * set1(0.5F));
+        store_some_int8(out + i, half, n);
+        store_some_int8(out + to.term_bytes + i, whole - half, n);
+    });
 }
 
 LLMD_INLINE void add_up(const InputTile& to, int64_t lines) {
@@ -71,16 +105,22 @@ LLMD_INLINE void add_up(const InputTile& to, int64_t lines) {
     int32_t* running = to.running;
     *running = 0;
     for (int64_t line = 0; line < lines; ++line) {
-        int32_t sums[kLineInputs / kUnitInputs];
-        unit_sums(to.values + line * to.rows * kLineInputs, sums);
-        for (const int32_t sum : sums) *(running += to.rows) = total += sum;
+        constexpr int64_t kUnits = kLineInputs / kUnitInputs;
+        int32_t sums[kUnits];
+        int32_t more[kUnits] = {};
+        unit_sums(to.unit(line * kUnits), sums);
+        if (to.terms > 1) unit_sums(to.unit(line * kUnits, 1), more);
+        for (int64_t i = 0; i < kUnits; ++i) *(running += to.rows) = total += sums[i] + more[i];
     }
 }
 
 LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const InputTile& to) {
     const int64_t line_stride = to.rows * kLineInputs;
-    if (layout.values() > layout.cols) {
-        std::memset(to.values + (layout.lines() - 1) * line_stride, 0, static_cast<size_t>(kLineInputs));
+    const float most = 127.0F * static_cast<float>(layout.terms);
+    for (int64_t t = 0; t < layout.terms; ++t) {
+        if (layout.cols % kLineInputs == 0) break;
+        int8_t* last = to.values + t * to.term_bytes + (layout.lines() - 1) * line_stride;
+        std::memset(last, 0, static_cast<size_t>(kLineInputs));
     }
     for (int64_t g = 0; g < layout.groups(); ++g) {
         const int64_t end =
@@ -88,13 +128,13 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
         int64_t i = g * layout.group_size;
         const float top = largest_magnitude(x + i, end - i);
         const bool some = top > 1e-30F;
-        to.scales[g * to.rows] = some ? top / 127.0F : 0.0F;
-        const Vec inverse = set1(some ? 127.0F / top : 0.0F);
+        to.scales[g * to.rows] = some ? top / most : 0.0F;
+        const Vec inverse = set1(some ? most / top : 0.0F);
         while (i < end) {
             const int64_t line_end = (i / kLineInputs + 1) * kLineInputs;
             const int64_t stop = line_end < end ? line_end : end;
             int8_t* out = to.values + i / kLineInputs * line_stride + i % kLineInputs;
-            quantize_piece(x + i, stop - i, inverse, out);
+            quantize_piece(x + i, stop - i, inverse, to, out);
             i = stop;
         }
     }
@@ -102,7 +142,7 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
 }
 
 void quantize(const QuantizeArgs& args, Worker& worker) {
-    const InputLayout layout{args.cols, args.group_size};
+    const InputLayout layout{args.cols, args.group_size, args.terms};
     for (int64_t r; (r = worker.take(1)) < args.rows;) {
         quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
     }

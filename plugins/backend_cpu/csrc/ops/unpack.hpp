@@ -73,9 +73,20 @@ struct RowGroup {
         const int32_t stored = fine[group * kPanelRows + row];
         return layout.format.in_int8 ? 128 - stored : stored;
     }
+    LLMD_INLINE_MEMBER const uint8_t* outliers() const {
+        return header + layout.coarse_bytes() + layout.fine_bytes(activation_group);
+    }
     LLMD_INLINE_MEMBER const uint8_t* chunk_of(int64_t input) const {
-        return header + layout.coarse_bytes() + layout.fine_bytes(activation_group) +
-               input / kChunkInputs * layout.chunk_bytes();
+        return outliers() + layout.outlier_bytes() + input / kChunkInputs * layout.chunk_bytes();
+    }
+    // What outliers add to the integer of an input.
+    LLMD_INLINE_MEMBER int32_t beyond_code(int64_t input) const {
+        int32_t residual = 0;
+        for (int64_t i = row * kOutliers; i < row * kOutliers + layout.format.outliers; ++i) {
+            if (outliers()[i] == input)
+                residual += static_cast<int8_t>(outliers()[kPanelRows * kOutliers + i]);
+        }
+        return residual * (1 << kOutlierShift);
     }
 };
 
@@ -92,7 +103,8 @@ LLMD_INLINE void unpack_group(const RowGroup& from, int64_t inputs, float factor
             uint32_t quad = unpack_quad(from.chunk_of(i), format.bits, number, from.row);
             for (int64_t j = i; j < i + 4 && j < last; ++j, quad >>= 8) {
                 const auto code = static_cast<int32_t>(quad & 255U);
-                const int32_t integer = format.has_book ? format.book[code] : code - format.zero;
+                const int32_t of_code = format.has_book ? format.book[code] : code - format.zero;
+                const int32_t integer = of_code + from.beyond_code(j);
                 out[j] = (scale * static_cast<float>(integer) + minimum) * factor;
             }
         }

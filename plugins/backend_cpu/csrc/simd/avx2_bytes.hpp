@@ -97,6 +97,21 @@ LLMD_INLINE Vec to_float(Sums a) {
     static_assert(kPart == 0 || kPart == 1);
     return {_mm256_cvtepi32_ps(kPart == 0 ? a.low : a.high)};
 }
+template <int kShift>
+LLMD_INLINE Sums shift_up(Sums a) {
+    return {_mm256_slli_epi32(a.low, kShift), _mm256_slli_epi32(a.high, kShift)};
+}
+// Bytes with signs that each have an input of their own.
+using Residuals = Bytes;
+LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
+// Products of bytes within +-127, four neighbours added.
+LLMD_INLINE __m256i add_neighbours(__m256i inputs, __m256i weights) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(inputs, weights));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+LLMD_INLINE Sums multiply_each(Bytes inputs, Residuals weights) {
+    return {add_neighbours(inputs.low, weights.low), add_neighbours(inputs.high, weights.high)};
+}
 LLMD_INLINE __m256i quad_sums(const int8_t* values) {
     const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), all), _mm256_set1_epi16(1));

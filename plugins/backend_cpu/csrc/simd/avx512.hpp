@@ -194,6 +194,63 @@ LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm512_castsi512_si128(together));
 }
 
+// 64 places in 4 lines of 64 bytes. The set has no shuffle of bytes across a register: of words it has one,
+// for the words of even bytes of the result and of odd ones.
+struct Columns {
+    __m512i even, odd;                // words of a line
+    __mmask32 of_even[4], of_odd[4];  // lines that they are in
+    __m512i even_shift, odd_shift;    // to the byte of the word
+
+    LLMD_INLINE_MEMBER explicit Columns(const uint8_t* p) {
+        const __m512i places = _mm512_loadu_si512(p);
+        const __m512i even_places = _mm512_and_si512(places, _mm512_set1_epi16(255));
+        const __m512i odd_places = _mm512_srli_epi16(places, 8);
+        const __m512i one = _mm512_set1_epi16(1);
+        even = _mm512_srli_epi16(even_places, 1);
+        odd = _mm512_srli_epi16(odd_places, 1);
+        even_shift = _mm512_slli_epi16(_mm512_and_si512(even_places, one), 3);
+        odd_shift = _mm512_slli_epi16(_mm512_and_si512(odd_places, one), 3);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            const __m512i line = _mm512_set1_epi16(static_cast<int16_t>(i));
+            of_even[i] = _mm512_cmpeq_epi16_mask(_mm512_srli_epi16(even_places, 6), line);
+            of_odd[i] = _mm512_cmpeq_epi16_mask(_mm512_srli_epi16(odd_places, 6), line);
+        }
+    }
+};
+LLMD_INLINE Bytes gather(const Columns& columns, const int8_t* lines, int64_t stride) {
+    __m512i even = _mm512_setzero_si512();
+    __m512i odd = even;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+        const __m512i line = _mm512_loadu_si512(lines + i * stride);
+        even = _mm512_mask_permutexvar_epi16(even, columns.of_even[i], columns.even, line);
+        odd = _mm512_mask_permutexvar_epi16(odd, columns.of_odd[i], columns.odd, line);
+    }
+    even = _mm512_and_si512(_mm512_srlv_epi16(even, columns.even_shift), _mm512_set1_epi16(255));
+    odd = _mm512_slli_epi16(_mm512_srlv_epi16(odd, columns.odd_shift), 8);
+    return {_mm512_or_si512(even, odd)};
+}
+template <int kShift>
+LLMD_INLINE Sums shift_up(Sums a) {
+    return {_mm512_slli_epi32(a.v, kShift)};
+}
+// Bytes with signs that each have an input of their own. 128 is added to inputs: `start` takes it off the
+// sums.
+struct Residuals {
+    __m512i weights, start;
+};
+LLMD_INLINE Residuals load_residuals(const uint8_t* p) {
+    const __m512i weights = _mm512_loadu_si512(p);
+    const __m512i none = _mm512_setzero_si512();
+    return {weights, _mm512_sub_epi32(none, _mm512_dpbusd_epi32(none, _mm512_set1_epi8(-128), weights))};
+}
+// Products, four neighbours added.
+LLMD_INLINE Sums multiply_each(Bytes inputs, const Residuals& residuals) {
+    const __m512i above = _mm512_xor_si512(inputs.v, _mm512_set1_epi8(-128));
+    return {_mm512_dpbusd_epi32(residuals.start, above, residuals.weights)};
+}
+
 template <Operand>
 struct Accumulator {
     __m512i v;

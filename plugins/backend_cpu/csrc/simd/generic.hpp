@@ -192,6 +192,23 @@ LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
     }
 }
 
+template <int kShift>
+LLMD_INLINE Sums shift_up(Sums a) {
+    for (int32_t& lane : a.v) lane *= 1 << kShift;
+    return a;
+}
+// Bytes with signs that each have an input of their own.
+using Residuals = Bytes;
+LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
+// Products, four neighbours added.
+LLMD_INLINE Sums multiply_each(const Bytes& inputs, const Residuals& weights) {
+    Sums sums = set_sums(0);
+    for (int i = 0; i < 64; ++i) {
+        sums.v[i / 4] += static_cast<int8_t>(inputs.v[i]) * static_cast<int8_t>(weights.v[i]);
+    }
+    return sums;
+}
+
 template <Operand>
 struct Accumulator {
     Sums total;

@@ -193,6 +193,23 @@ LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
     vst1q_s32(sums, vpaddq_s32(first, second));
 }
 
+template <int kShift>
+LLMD_INLINE Sums shift_up(Sums a) {
+    for (int32x4_t& part : a.v) part = vshlq_n_s32(part, kShift);
+    return a;
+}
+// Bytes with signs that each have an input of their own.
+using Residuals = Bytes;
+LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
+// Products, four neighbours added.
+LLMD_INLINE Sums multiply_each(Bytes inputs, Residuals weights) {
+    Sums sums = set_sums(0);
+    for (int i = 0; i < 4; ++i) {
+        sums.v[i] = vdotq_s32(sums.v[i], vreinterpretq_s8_u8(weights.v[i]), vreinterpretq_s8_u8(inputs.v[i]));
+    }
+    return sums;
+}
+
 template <Operand>
 struct Accumulator {
     Sums total;

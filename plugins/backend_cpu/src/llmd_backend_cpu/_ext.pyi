@@ -43,7 +43,7 @@ class Parts:
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Widen a vector to float32."""
 
-    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool) -> None:
+    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int, wide_activations: bool) -> None:
         """
         Add a matrix of integer codes, which is packed or read once all weights are added.
         """
@@ -51,7 +51,7 @@ class Parts:
     def allocate_panels(self) -> None:
         """Make room for all integer matrices."""
 
-    def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None) -> None:
+    def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] | None) -> None:
         """Pack a matrix of integer codes into its panels."""
 
     def read_packed(self, path: str) -> bool:

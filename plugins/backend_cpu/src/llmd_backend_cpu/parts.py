@@ -199,13 +199,15 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
         wide_scales=integers.wide_scales,
         book=list(integers.book),
         in_int8=integers.in_int8,
+        outliers=integers.outliers,
+        wide_activations=integers.wide_activations,
     )
 
 
 def _pack(native: _ext.Parts, index: int, data: WeightData) -> None:
     """Hand a quantised weight over."""
     assert data.scales is not None, "integer weights have scales"
-    minimums = data.minimums
+    minimums, outliers = data.minimums, data.outliers
     native.pack(
         index,
         data.data.view(np.uint8),
@@ -213,6 +215,8 @@ def _pack(native: _ext.Parts, index: int, data: WeightData) -> None:
         _fine(data.scales),
         None if minimums is None else _bits(minimums.coarse),
         None if minimums is None else _fine(minimums),
+        None if outliers is None else outliers.columns,
+        None if outliers is None else outliers.residuals,
     )
 
 
@@ -242,10 +246,10 @@ def packed_bytes(integers: IntegerFormat, num_rows: int, row_len: int) -> int:
 
 
 def _group_bytes(integers: IntegerFormat, row_len: int, inputs: int) -> int:
-    """Bytes of an activation group of so many inputs in a panel: coarse scales, fine ones, codes."""
+    """Bytes of an activation group of so many inputs in a panel: coarse scales, fine ones, outliers, codes."""
     chunks = -(-inputs // _CHUNK_INPUTS)
     fine = -(-chunks * _CHUNK_INPUTS // integers.row_group_size(row_len)) if integers.coarse_size else 0
     codes = chunks * 64 * integers.bits
     if integers.in_int8:
         return codes + _PANEL_ROWS * (2 + fine) + fine * _PANEL_ROWS // (2 if integers.bits == 4 else 1)
-    return codes + (2 + fine) * _PANEL_ROWS * (1 + integers.has_minimum)
+    return codes + _PANEL_ROWS * ((2 + fine) * (1 + integers.has_minimum) + 2 * integers.outliers)

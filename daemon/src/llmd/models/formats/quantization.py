@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from llmd.api.group_fit import GroupFitter
 from llmd.api.integer_formats import INTEGER_FORMATS, IntegerFormat
-from llmd.api.tensors import Format, GroupScales, WeightData
+from llmd.api.tensors import Format, GroupScales, Outliers, WeightData
 from llmd.models.formats.byte_fit import fit_bytes, most_step
 from llmd.models.formats.float16 import check_weights, to_float16, units_of
 from llmd.models.formats.group_fit import Groups, fit_affine, fit_symmetric
+from llmd.models.formats.outlier_fit import least_units, take_outliers
 from llmd.models.formats.row_chunks import for_row_chunks
 from llmd.models.plain_formats import Float32, to_float32
 
@@ -24,6 +25,7 @@ class _Quantized(msgspec.Struct, frozen=True):
     codes: Float32
     scales: GroupScales
     minimums: GroupScales | None = None
+    outliers: Outliers | None = None
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -71,8 +73,18 @@ def _empty(form: IntegerFormat, num_rows: int, row_len: int) -> WeightData:
         coarse = np.empty((num_rows, row_len // form.coarse_size), np.float16)
         return GroupScales(coarse, np.empty((num_rows, groups), np.uint8))
 
-    codes = np.empty((num_rows, row_len), np.uint8)
-    return WeightData(form.name, codes, scales(), scales() if form.has_minimum else None, size)
+    def outliers() -> Outliers:
+        shape = (num_rows, groups, form.outliers)
+        return Outliers(np.empty(shape, np.uint8), np.empty(shape, np.int8))
+
+    return WeightData(
+        form.name,
+        np.empty((num_rows, row_len), np.uint8),
+        scales(),
+        scales() if form.has_minimum else None,
+        size,
+        outliers() if form.outliers else None,
+    )
 
 
 def _pieces(row_len: int, size: int) -> Iterator[_Piece]:
@@ -95,6 +107,9 @@ def _put(target: WeightData, piece: _Piece, found: _Quantized) -> None:
         else:
             into.coarse[:] = scales.coarse.reshape(num_rows, -1)
             into.fine[:] = scales.fine.reshape(num_rows, -1)
+    if target.outliers is not None and found.outliers is not None:
+        for part, values in zip(target.outliers.arrays, found.outliers.arrays, strict=True):
+            part[:, piece.groups] = values.reshape(num_rows, -1, values.shape[-1])
 
 
 def _quantize_groups(groups: Groups, form: IntegerFormat) -> _Quantized:
@@ -102,15 +117,17 @@ def _quantize_groups(groups: Groups, form: IntegerFormat) -> _Quantized:
         return _bytes(groups, form)
     if form.has_minimum:
         return _with_minimums(groups, form)
-    return _eight_bits(groups) if form.bits == 8 else _symmetric(groups, form)
+    return _eight_bits(groups, form.outliers) if form.bits == 8 else _symmetric(groups, form)
 
 
-def _eight_bits(groups: Groups) -> _Quantized:
-    scales = units_of(np.abs(groups.weights).max(axis=0), 127)
+def _eight_bits(groups: Groups, num_outliers: int) -> _Quantized:
+    magnitudes = np.abs(groups.weights)
+    scales = least_units(magnitudes, num_outliers) if num_outliers else units_of(magnitudes.max(axis=0), 127)
     divisors = np.where(scales == 0, np.float32(1), scales.astype(np.float32))
     codes = np.rint(np.divide(groups.weights, divisors, out=groups.codes), out=groups.codes)
+    outliers = take_outliers(codes, num_outliers) if num_outliers else None
     codes += np.float32(128)
-    return _Quantized(codes, GroupScales(scales))
+    return _Quantized(codes, GroupScales(scales), outliers=outliers)
 
 
 def _symmetric(groups: Groups, form: IntegerFormat) -> _Quantized:
