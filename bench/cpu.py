@@ -39,7 +39,8 @@ def main() -> None:
     now = datetime.now(UTC)
     text = page(shape, profile, warnings, f"{now:%Y-%m-%d}, {describe()}", peer_version(), found)
     print(text)
-    (RESULTS / f"{now:%Y-%m-%d}-cpu-{shape.name}.md").write_text(text)
+    kv = "" if profile.kv == "f16" else f"-{profile.kv}-kv"
+    (RESULTS / f"{now:%Y-%m-%d}-cpu-{shape.name}{kv}.md").write_text(text)
 
 
 def sections(shape: Shape, profile: Profile) -> Iterator[Section]:

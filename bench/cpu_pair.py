@@ -8,8 +8,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from bench.checkpoint import MODELS
-from bench.cpu_profiles import Profile
+from bench.cpu_profiles import KV_TYPES, Profile
 from bench.cpu_quality import (
     Divergence,
     Logits,
@@ -28,6 +30,7 @@ from bench.machine import Occupation
 from bench.peer import make_gguf, run_peer
 from bench.shapes import Shape
 from bench.worker import Side
+from llmd.api import KVDtype
 from llmd.builtin.guide import guide_directory
 
 PLAIN = "BF16"
@@ -108,18 +111,21 @@ class Pair:
         """Our side, then the peer's builds."""
         with ExitStack() as stack:
             ours = stack.enter_context(self._open_llmd(isa))
-            threads = self._profile.threads
-            peers = [stack.enter_context(open_peer(self._file, build, threads)) for build in builds]
-            yield [ours, *peers]
+            yield [ours, *(stack.enter_context(self._open_peer(build)) for build in builds)]
 
     def _first_starts(self) -> dict[str, Start]:
         """What loading takes while llmd has nothing in its cache, and the system none of the files in its own."""
         drop_cached(self._directory, self._file)
         with self._open_llmd(None) as ours:
             starts = {f"{ours.name}, first": started(ours)}
-        with open_peer(self._file, self._profile.builds[0], self._profile.threads) as peer:
+        with self._open_peer(self._profile.builds[0]) as peer:
             return starts | {f"{peer.name}, first": started(peer)}
 
     def _open_llmd(self, isa: str | None) -> Side:
         room = Room.for_profile(self._profile, self._shape)
-        return open_llmd(self._directory, self._quant, self._cache, room, self._profile.threads, isa)
+        kv_dtype = convert(self._profile.kv, KVDtype)
+        threads = self._profile.threads
+        return open_llmd(self._directory, self._quant, self._cache, room, threads, isa, kv_dtype)
+
+    def _open_peer(self, build: str) -> Side:
+        return open_peer(self._file, build, self._profile.threads, KV_TYPES[self._profile.kv])

@@ -15,7 +15,7 @@ class Profile:
 
     ``pairs`` are a format of llmd and a type of llama.cpp; the first is also measured with each of ``isas`` on both sides.
     ``builds`` are those of llama.cpp that llmd at its best is measured beside. A round of decoding has ``steps`` tokens of
-    each sequence.
+    each sequence. Keys and values are kept as ``kv`` says, f16 or int8, which to llama.cpp is Q8_0.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Profile:
     rounds: int
     steps: int
     threads: int
+    kv: str = "f16"
 
     @property
     def grown(self) -> int:
@@ -65,6 +66,8 @@ FULL = replace(
     depths=(4096, 16384),
     rounds=9,
 )
+KV_TYPES = {"f16": "F16", "int8": "Q8_0"}
+"""How keys and values are kept, and what llama.cpp calls that."""
 PROFILES = {profile.name: profile for profile in (QUICK, FULL)}
 
 
@@ -103,6 +106,10 @@ def _parsed(name: str, text: str) -> object:
         return tuple(pairs)
     if name in {"builds", "isas"}:
         return tuple(words)
+    if name == "kv":
+        if text not in KV_TYPES:
+            raise ValueError(f"--kv {text}: choose one of {', '.join(KV_TYPES)}")
+        return text
     numbers = [int(word) for word in words]
     return tuple(numbers) if name in {"depths", "batches"} else numbers[0]
 

@@ -14,6 +14,8 @@ from bench.shapes import Shape
 
 QUIET = 0.05
 """Share of the processors that others may have had before a page says that it is not to be relied on."""
+KV_SHARES = {"f16": 1.0, "int8": 17 / 32}
+"""What keys and values take of those in f16, by dtype: a scale of two bytes for 32 of int8."""
 OURS, PEER = "llmd", "llama.cpp"
 
 
@@ -64,7 +66,7 @@ def page(
     lines = [
         f"# {shape.name} on the CPU: llmd beside llama.cpp",
         "",
-        f"{machine}. llama-cpp-python {version}, flash attention, f16 KV on both sides.",
+        f"{machine}. llama-cpp-python {version}, flash attention, {profile.kv} KV on both sides.",
         f"Profile: {pinned}.",
         *(f"**Not as pinned:** {warning}." for warning in warnings),
         "",
@@ -74,12 +76,12 @@ def page(
     ]
     for section in sections:
         for comparison in section.comparisons:
-            lines += ["", *compared(shape, section, comparison)]
+            lines += ["", *compared(shape, section, comparison, KV_SHARES[profile.kv])]
         lines += ["", *quality(section)]
     return "\n".join([*lines, ""])
 
 
-def compared(shape: Shape, section: Section, found: Comparison) -> Iterator[str]:
+def compared(shape: Shape, section: Section, found: Comparison, kv_share: float) -> Iterator[str]:
     """Speed, starts and memory."""
     names = list(found.rounds[0].rates)
     sets = "" if found.isa is None else f", {found.isa} alone"
@@ -88,7 +90,7 @@ def compared(shape: Shape, section: Section, found: Comparison) -> Iterator[str]
     yield f"| | {' | '.join(names)} | ratio | of read | {' | '.join(f'of {name}' for name in found.peaks)} |"
     yield "|---" * (len(names) + 3 + len(found.peaks)) + "|"
     for rounds in found.rounds:
-        yield row(shape, found, rounds)
+        yield row(shape, found, rounds, kv_share)
     yield ""
     matrices = ", ".join(
         f"{name} {count / 1e6:.0f} MB ({8 * count / (shape.products + shape.head_products):.2f} bits a weight)"
@@ -108,7 +110,7 @@ def compared(shape: Shape, section: Section, found: Comparison) -> Iterator[str]
         yield f"| {name} | {start.load_s:.2f} | {start.first_token_s:.2f} | {memory} |"
 
 
-def row(shape: Shape, found: Comparison, rounds: Rounds) -> str:
+def row(shape: Shape, found: Comparison, rounds: Rounds, kv_share: float = 1.0) -> str:
     """One case: rates, ratio, shares of the limits."""
     names = list(rounds.rates)
     medians = {name: statistics.median(rates) for name, rates in rounds.rates.items()}
@@ -122,7 +124,9 @@ def row(shape: Shape, found: Comparison, rounds: Rounds) -> str:
         f"**{statistics.median(ratios):.2f}**{spread}",
         "–"
         if rounds.case.kind == "prefill"
-        else " / ".join(f"{read_share(shape, found, rounds, side, rate):.2f}" for side, rate in pair),
+        else " / ".join(
+            f"{read_share(shape, found, rounds, side, rate, kv_share):.2f}" for side, rate in pair
+        ),
         *(
             " / ".join(f"{2 * products(shape, rounds.case) * rate / peak:.2f}" for _, rate in pair)
             for peak in found.peaks.values()
@@ -145,9 +149,11 @@ def products(shape: Shape, case: Case) -> int:
     return shape.products + (shape.head_products if case.kind == "decode" else 0)
 
 
-def read_share(shape: Shape, found: Comparison, rounds: Rounds, side: str, rate: float) -> float:
+def read_share(
+    shape: Shape, found: Comparison, rounds: Rounds, side: str, rate: float, kv_share: float = 1.0
+) -> float:
     """What a side reads per second, weights once for all sequences and the keys and values of each, of what can be read."""
-    cached = rounds.case.batch * rounds.case.depth * shape.kv_token_bytes
+    cached = rounds.case.batch * rounds.case.depth * shape.kv_token_bytes * kv_share
     steps = rate / rounds.case.batch
     return steps * (found.read_bytes[side] + cached) / statistics.median(rounds.reads)
 

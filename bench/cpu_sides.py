@@ -18,6 +18,7 @@ from bench.llmd_side import Settings
 from bench.peer import PEER_PYTHON, peer_environment
 from bench.shapes import Shape
 from bench.worker import Side
+from llmd.api import KVDtype
 from llmd.api.step import BLOCK_LEN
 
 
@@ -58,7 +59,13 @@ class Room:
 
 
 def open_llmd(
-    directory: Path, quant: str | None, cache: Path, room: Room, threads: int, isa: str | None = None
+    directory: Path,
+    quant: str | None,
+    cache: Path,
+    room: Room,
+    threads: int,
+    isa: str | None = None,
+    kv_dtype: KVDtype = "f16",
 ) -> Side:
     """Our side on a checkpoint, with weights quantised as it loads or as its cache has them."""
     settings = Settings(
@@ -70,15 +77,16 @@ def open_llmd(
         kv_memory=room.tokens * room.token_bytes,
         threads=threads,
         isa=isa,
+        kv_dtype=kv_dtype,
     )
     text = msgspec.json.encode(settings).decode()
     # The cache of a person is left alone.
     return Side("llmd", [sys.executable, "-m", "bench.llmd_side", text], {"XDG_CACHE_HOME": str(cache)})
 
 
-def open_peer(file: Path, build: str, threads: int) -> Side:
+def open_peer(file: Path, build: str, threads: int, kv_type: str = "F16") -> Side:
     """A build of llama.cpp on a GGUF file."""
-    command = [str(PEER_PYTHON), "-m", "bench.llama_cpp_side", str(file), str(threads)]
+    command = [str(PEER_PYTHON), "-m", "bench.llama_cpp_side", str(file), str(threads), kv_type]
     return Side(f"llama.cpp {build}", command, peer_environment(build))
 
 

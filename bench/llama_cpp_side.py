@@ -1,6 +1,6 @@
 """The peer's side: llama.cpp through llama-cpp-python, in an environment of its own (bench/requirements.txt).
 
-Called as ``python -m bench.llama_cpp_side GGUF THREADS``; answers requests as `bench.worker` describes. The build is the one
+Called as ``python -m bench.llama_cpp_side GGUF THREADS KV_TYPE``; answers requests as `bench.worker` describes. The build is the one
 that ``LLAMA_CPP_LIB_PATH`` names (`bench.llama_cpp_build`).
 """
 
@@ -25,7 +25,7 @@ BATCH = 2048
 class Peer:
     """A loaded model of the peer; see `bench.worker.Model`."""
 
-    def __init__(self, path: str, threads: int) -> None:
+    def __init__(self, path: str, threads: int, kv_type: str) -> None:
         llama_cpp.llama_backend_init()
         silent = llama_cpp.llama_log_callback(lambda *_: None)
         llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
@@ -36,6 +36,7 @@ class Peer:
         )
         self._vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self._model))
         self._threads = threads
+        self._kv_type: int = getattr(llama_cpp, f"GGML_TYPE_{kv_type}")
         self._context: Any = None
         self._made = (0, 0)
         self._batch = llama_cpp.llama_batch_init(BATCH, 0, 1)
@@ -89,6 +90,7 @@ class Peer:
         options.n_ctx = num_sequences * (-(-length // 256) * 256)  # it rounds each sequence up to that itself
         options.n_batch, options.n_seq_max = BATCH, num_sequences
         options.n_threads = options.n_threads_batch = self._threads
+        options.type_k = options.type_v = self._kv_type
         options.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
         self._context = llama_cpp.llama_init_from_model(self._model, options)
         assert self._context is not None
@@ -111,7 +113,7 @@ class Peer:
 
 
 def main() -> None:
-    peer = Peer(sys.argv[1], int(sys.argv[2]))
+    peer = Peer(sys.argv[1], int(sys.argv[2]), sys.argv[3])
     build = llama_cpp.llama_print_system_info().decode()
     answer(peer, {"load_s": peer.load_s, "version": llama_cpp.__version__, "build": build})
 

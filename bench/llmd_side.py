@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from bench.worker import answer
+from llmd.api import KVDtype
 from llmd.api.messages import Load, SamplingParams, StopParams, Submit
 from llmd.engine.composition import make_host
 from llmd.engine.core import EngineCore
@@ -29,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True):
     kv_memory: int
     threads: int
     isa: str | None = None
+    kv_dtype: KVDtype = "f16"
 
 
 def load(settings: Settings) -> LoadedModel:
@@ -39,6 +41,7 @@ def load(settings: Settings) -> LoadedModel:
         context_len=settings.context_len,
         slots=settings.slots,
         quant=settings.quant,
+        kv_dtype=settings.kv_dtype,
         kv_memory=settings.kv_memory,
         weight_cache=1 << 40,
     )

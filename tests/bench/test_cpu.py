@@ -34,7 +34,7 @@ PROFILE = replace(
 def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     directory = write_checkpoint(SHAPE, tmp_path / "model")
 
-    def stand_in(file: Path, build: str, threads: int) -> Side:
+    def stand_in(file: Path, build: str, threads: int, _kv_type: str = "F16") -> Side:
         model = file if file.is_dir() else directory
         room = replace(Room.for_profile(PROFILE, SHAPE), token_bytes=8192)  # also for the guide's
         side = open_llmd(model, None, tmp_path / "cache", room, threads)

@@ -36,7 +36,9 @@ def test_a_list_may_be_emptied() -> None:
     assert of("--depths", "")[0].depths == ()
 
 
-@pytest.mark.parametrize("words", [("--pairs", "q8"), ("--rounds", "many"), ("--batches", "1,x")])
+@pytest.mark.parametrize(
+    "words", [("--pairs", "q8"), ("--rounds", "many"), ("--batches", "1,x"), ("--kv", "int3")]
+)
 def test_what_cannot_be_read_is_refused(words: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match=words[1].rpartition(",")[2]):
         of(*words)
