@@ -25,7 +25,7 @@ struct GroupSums {
         for (int64_t term = 0; term < x.terms; ++term) {
             const int8_t* inputs = x.unit(unit, term);
             unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs + 4 * q));
+                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs, q));
             });
             unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
         }

@@ -67,7 +67,7 @@ struct TileProducts {
                     records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
                 });
                 unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                    const Quad quad = load_quad(inputs + m * kLineInputs + 4 * q);
+                    const Quad quad = load_quad(inputs + m * kLineInputs, q);
                     unroll<kPanelTile>([&](auto p)
                                            LLMD_LAMBDA { sums[m * kPanelTile + p].add(records[p], quad); });
                 });

@@ -75,8 +75,8 @@ void panel_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first
     std::memset(totals, 0, sizeof(float) * static_cast<size_t>((last - first) * kWidth));
     const uint8_t* at[kPanelTile];
     for (int64_t i = 0; i < kPanelTile; ++i) at[i] = of.panel(p + (i < count ? i : count - 1));
-    // Few rows: blocks as short as can be, so that decoding and multiplying overlap.
-    const int64_t step = last - first <= kInputRows ? 1 : kBlockInputs / group;
+    // Few rows: blocks as short as a long group, so that decoding and multiplying overlap.
+    const int64_t step = (last - first <= kInputRows ? kMostGroupInputs : kBlockInputs) / group;
     for (int64_t a = 0; a < layout.activation_groups(); a += step) {
         const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
         const BlockShape shape = block_shape(layout, a, end, C::offset(layout.format));

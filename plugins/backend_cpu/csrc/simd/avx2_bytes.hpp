@@ -83,9 +83,9 @@ LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
     return {_mm256_add_epi8(_mm256_mullo_epi16(a.low, steps.step.low), steps.offset.low),
             _mm256_add_epi8(_mm256_mullo_epi16(a.high, steps.step.high), steps.offset.high)};
 }
-LLMD_INLINE Quad load_quad(const int8_t* p) {
+LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
     int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
+    std::memcpy(&quad, p + 4 * i, sizeof quad);
     return {_mm256_set1_epi32(quad)};
 }
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }

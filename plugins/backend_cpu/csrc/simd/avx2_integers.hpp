@@ -85,8 +85,8 @@ struct StepSums {
         __m256i high = low;
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            const Quad first = load_quad(inputs + 8 * i);
-            const Quad second = load_quad(inputs + 8 * i + 4);
+            const Quad first = load_quad(inputs, 2 * i);
+            const Quad second = load_quad(inputs, 2 * i + 1);
             const Bytes even = field<0, 15>(planes[i]);
             const Bytes odd = field<4, 15>(planes[i]);
             low = _mm256_add_epi16(low, _mm256_maddubs_epi16(even.low, first.v));

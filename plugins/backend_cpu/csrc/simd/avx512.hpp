@@ -171,9 +171,9 @@ LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
 }
 LLMD_INLINE Bytes look_up(Book book, Bytes a) { return {_mm512_shuffle_epi8(book.table, a.v)}; }
 
-LLMD_INLINE Quad load_quad(const int8_t* p) {
+LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
     int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
+    std::memcpy(&quad, p + 4 * i, sizeof quad);
     return {_mm512_set1_epi32(quad)};
 }
 LLMD_INLINE Sums load_sums(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -278,8 +278,8 @@ struct StepSums {
         high.start(0);
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            low.add({_mm512_and_si512(planes[i].v, low_half)}, load_quad(inputs + 8 * i));
-            high.add({_mm512_andnot_si512(low_half, planes[i].v)}, load_quad(inputs + 8 * i + 4));
+            low.add({_mm512_and_si512(planes[i].v, low_half)}, load_quad(inputs, 2 * i));
+            high.add({_mm512_andnot_si512(low_half, planes[i].v)}, load_quad(inputs, 2 * i + 1));
         }
         // The upper half's codes are 16 times too large: shifted by 12 they lie in the upper 16 bits.
         const __m512i pairs =

@@ -54,8 +54,8 @@ struct StepSums {
         high.start(0);
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) {
-            low.add(field<0, 15>(planes[i]), load_quad(inputs + 8 * i));
-            high.add(upper_codes(planes[i]), load_quad(inputs + 8 * i + 4));
+            low.add(field<0, 15>(planes[i]), load_quad(inputs, 2 * i));
+            high.add(upper_codes(planes[i]), load_quad(inputs, 2 * i + 1));
         }
         const Bytes step = load_steps<true>(steps, offsets).step;
         const __m256i of_inputs = _mm256_set1_epi32(q_sum);

@@ -164,9 +164,9 @@ LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
     return a;
 }
 
-LLMD_INLINE Quad load_quad(const int8_t* p) {
+LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
     Quad quad;
-    std::memcpy(quad.v, p, sizeof quad.v);
+    std::memcpy(quad.v, p + 4 * i, sizeof quad.v);
     return quad;
 }
 LLMD_INLINE Sums set_sums(int32_t x) {
@@ -235,8 +235,8 @@ struct StepSums {
         Accumulator<Operand::kSigned> sums;
         sums.start(0);
         for (int i = 0; i < 4; ++i) {
-            sums.add(field<0, 15>(planes[i]), load_quad(inputs + 8 * i));
-            sums.add(field<4, 15>(planes[i]), load_quad(inputs + 8 * i + 4));
+            sums.add(field<0, 15>(planes[i]), load_quad(inputs, 2 * i));
+            sums.add(field<4, 15>(planes[i]), load_quad(inputs, 2 * i + 1));
         }
         for (int r = 0; r < 16; ++r) {
             const int step = steps[r / 2] >> 4 * (r % 2) & 15;

@@ -100,8 +100,10 @@ struct Bytes {
 struct Book {
     int8x16_t table;
 };
+// One of four in a register: the product takes it by its place, and one load serves four.
 struct Quad {
-    int8x16_t v;  // the same 4 inputs in every lane
+    int8x16_t inputs;
+    int place;
 };
 struct Sums {
     int32x4_t v[4];
@@ -119,10 +121,11 @@ LLMD_INLINE Bytes from_byte_codes(Bytes a) {
 }
 template <int kShift, int kMask>
 LLMD_INLINE Bytes field(Bytes a) {
+    constexpr int kLeft = 255 >> (kShift > 0 ? kShift : 0);  // by a shift down, which needs no mask then
     for (uint8x16_t& part : a.v) {
         if constexpr (kShift > 0) part = vshrq_n_u8(part, kShift);
         if constexpr (kShift < 0) part = vshlq_n_u8(part, -kShift);
-        part = vandq_u8(part, vdupq_n_u8(kMask));
+        if constexpr (kLeft != kMask) part = vandq_u8(part, vdupq_n_u8(kMask));
     }
     return a;
 }
@@ -167,11 +170,7 @@ LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
     return a;
 }
 
-LLMD_INLINE Quad load_quad(const int8_t* p) {
-    int32_t quad;
-    std::memcpy(&quad, p, sizeof quad);
-    return {vreinterpretq_s8_s32(vdupq_n_s32(quad))};
-}
+LLMD_INLINE Quad load_quad(const int8_t* p, int i) { return {vld1q_s8(p + i / 4 * 16), i % 4}; }
 LLMD_INLINE Sums set_sums(int32_t x) {
     return {{vdupq_n_s32(x), vdupq_n_s32(x), vdupq_n_s32(x), vdupq_n_s32(x)}};
 }
@@ -215,13 +214,22 @@ struct Accumulator {
     Sums total;
 
     LLMD_INLINE_MEMBER void start(int32_t x) { total = set_sums(x); }
-    LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
-        for (int i = 0; i < 4; ++i) {
-            total.v[i] = vdotq_s32(total.v[i], vreinterpretq_s8_u8(record.v[i]), inputs.v);
-        }
+    LLMD_INLINE_MEMBER void add(Bytes record, Quad quad) {
+        if (quad.place == 0) add_products<0>(record, quad.inputs);
+        if (quad.place == 1) add_products<1>(record, quad.inputs);
+        if (quad.place == 2) add_products<2>(record, quad.inputs);
+        if (quad.place == 3) add_products<3>(record, quad.inputs);
     }
     LLMD_INLINE_MEMBER void close() {}
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
+
+  private:
+    template <int kPlace>
+    LLMD_INLINE_MEMBER void add_products(Bytes record, int8x16_t inputs) {
+        for (int i = 0; i < 4; ++i) {
+            total.v[i] = vdotq_laneq_s32(total.v[i], vreinterpretq_s8_u8(record.v[i]), inputs, kPlace);
+        }
+    }
 };
 
 // Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
@@ -234,8 +242,8 @@ struct StepSums {
         Accumulator<Operand::kSigned> sums;
         sums.start(0);
         for (int i = 0; i < 4; ++i) {
-            sums.add(field<0, 15>(planes[i]), load_quad(inputs + 8 * i));
-            sums.add(field<4, 15>(planes[i]), load_quad(inputs + 8 * i + 4));
+            sums.add(field<0, 15>(planes[i]), load_quad(inputs, 2 * i));
+            sums.add(field<4, 15>(planes[i]), load_quad(inputs, 2 * i + 1));
         }
         const Sums step = of_rows(load_row_steps<true>(steps));
         const Sums offset = add_to_each(of_rows(vld1q_u8(offsets)), -128);
