@@ -56,12 +56,22 @@ def test_distributions_move_as_little_as_the_bits_allow(device: str, quant: Form
     ("better", "worse"),
     [
         (lambda: moved("q8", activations="f32"), lambda: moved("q8")),
+        (lambda: moved("q8", "cpu", "f32"), lambda: moved("q8_wide", "cpu")),
+        (lambda: moved("q8_wide", "cpu"), lambda: moved("q8", "cpu")),
         (lambda: moved("q8"), lambda: moved("q4")),
         (lambda: moved("q4"), lambda: moved("q4_g64")),
         (lambda: moved("q4_g64"), lambda: moved("q3")),
         (lambda: moved("q3"), lambda: moved("q2")),
     ],
-    ids=["rows as they are", "more bits", "two levels", "4 bits of one level", "3 bits"],
+    ids=[
+        "rows as they are",
+        "rows as they are on the CPU",
+        "rows of nine bits",
+        "more bits",
+        "two levels",
+        "4 bits of one level",
+        "3 bits",
+    ],
 )
 def test_what_costs_more_loses_less(better: Callable[[], float], worse: Callable[[], float]) -> None:
     assert better() < worse()

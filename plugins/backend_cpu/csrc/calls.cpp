@@ -67,13 +67,9 @@ Call bind_norm(const Operands& of) {
 
 // How the activations are rounded that a weight is multiplied by. Groups of 0: they stay float32.
 QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
-    const bool rounded = weight.format == Format::kInteger;
-    return {x,
-            0,
-            weight.cols,
-            rounded ? weight.integer.activation_group() : 0,
-            weight.integer.input_terms(),
-            to.quantized};
+    if (weight.format != Format::kInteger || !to.parts.program.rounds) return {x, 0, weight.cols, 0, 1, {}};
+    const IntegerFormat& format = weight.integer;
+    return {x, 0, weight.cols, format.activation_group(), format.input_terms(), to.quantized};
 }
 
 // The pass of an op for weights that round activations as this one.
@@ -86,7 +82,7 @@ LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, 
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
     pass.quantize = quantize;
-    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, to.quantized};
+    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, quantize.out};
     return call.passes.emplace_back(std::move(pass));
 }
 

@@ -98,7 +98,7 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    QuantizedRows quantized;  // of x, where weights are integers
+    QuantizedRows quantized;  // of x, where weights are integers; none: x is not rounded
 };
 
 struct RopeArgs {

@@ -36,7 +36,8 @@ llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t cont
                            int64_t hidden_out, std::vector<int64_t> slot_widths,
                            const std::vector<Group>& groups,
                            const std::vector<std::pair<std::vector<double>, double>>& ropes,
-                           const std::vector<int64_t>& records, const std::vector<double>& floats) {
+                           const std::vector<int64_t>& records, const std::vector<double>& floats,
+                           bool rounds) {
     llmd::Program program{hidden_size, vocab_size, context_len, hidden_in, hidden_out, std::move(slot_widths),
                           {},          {},         {}};
     for (const auto& [layers, kv_heads, head_dim, window] : groups) {
@@ -44,6 +45,7 @@ llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t cont
     }
     for (const auto& [inv_freq, factor] : ropes) program.ropes.push_back({inv_freq, factor});
     program.ops = llmd::parse_ops(records, floats);
+    program.rounds = rounds;
     return program;
 }
 
@@ -136,14 +138,15 @@ void bind_parts(nb::module_& module) {
                int64_t context_len, int64_t hidden_in, int64_t hidden_out, std::vector<int64_t> slot_widths,
                const std::vector<Group>& groups,
                const std::vector<std::pair<std::vector<double>, double>>& ropes,
-               const std::vector<int64_t>& records, const std::vector<double>& floats) {
+               const std::vector<int64_t>& records, const std::vector<double>& floats, bool rounds) {
                 new (self)
                     llmd::Parts(make_program(hidden_size, vocab_size, context_len, hidden_in, hidden_out,
-                                             std::move(slot_widths), groups, ropes, records, floats),
+                                             std::move(slot_widths), groups, ropes, records, floats, rounds),
                                 device.pool, device.kernels);
             },
             "device"_a, "hidden_size"_a, "vocab_size"_a, "context_len"_a, "hidden_in"_a, "hidden_out"_a,
-            "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, nb::keep_alive<1, 2>(),
+            "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, "rounds"_a,
+            nb::keep_alive<1, 2>(),
             "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); slots "
             "are -1 for "
             "none.")

@@ -54,6 +54,7 @@ struct Program {
     std::vector<KvGroup> groups;
     std::vector<RopeTable> ropes;
     std::vector<Op> ops;
+    bool rounds = true;  // activations that weights of integers multiply
 };
 
 // Throws std::invalid_argument for records that are no program.

@@ -23,7 +23,7 @@ QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = parts.matrix(op.weights[i]);
-            if (weight.format != Format::kInteger) continue;
+            if (weight.format != Format::kInteger || !parts.program.rounds) continue;
             const InputLayout layout{weight.cols, weight.integer.activation_group(),
                                      weight.integer.input_terms()};
             // Outliers are gathered from all lines of a group, of which the last of a row may have fewer.

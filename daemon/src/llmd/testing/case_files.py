@@ -84,8 +84,9 @@ def pack(arrays: Arrays) -> bytes:
 def _program_arrays(program: Program) -> Arrays:
     encoded = encode(program)
     slots = [-1 if slot is None else slot for slot in (program.hidden_in, program.hidden_out)]
+    sizes = (program.hidden_size, program.vocab_size, program.context_len)
     arrays: Arrays = {
-        "program/sizes": _int64([program.hidden_size, program.vocab_size, program.context_len, *slots]),
+        "program/sizes": _int64([*sizes, *slots, program.activations != "f32"]),
         "program/slot_widths": _int64(program.slot_widths),
         "program/records": encoded.records,
         "program/floats": encoded.floats,

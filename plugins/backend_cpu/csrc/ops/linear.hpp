@@ -2,12 +2,13 @@
 //
 //   work   panels of 16 output rows, all weights of the op in one range; each thread begins with a part of
 //          its own, so that it reads one stream, and ends with what is left of others
-//   where  ops/linear_plain.hpp, ops/linear_integer.hpp
+//   where  ops/linear_plain.hpp, ops/linear_integer.hpp, ops/linear_unpacked.hpp
 
 #pragma once
 
 #include "ops/linear_integer.hpp"
 #include "ops/linear_plain.hpp"
+#include "ops/linear_unpacked.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -25,6 +26,7 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
         case Format::kBF16:
             return plain_panels<BF16>(args, target, first, last);
         case Format::kInteger:
+            if (args.quantized.values == nullptr) return unpacked_panels(args, target, first, last);
             return integers(args, target, first, last);
     }
 }

@@ -9,8 +9,8 @@ namespace llmd::LLMD_ISA {
 
 constexpr int64_t kAmxRowBlock = 512;
 constexpr int64_t kAmxPanels = 16;  // whose totals are held at a time
-constexpr int64_t kCachedInputBytes = int64_t{1}
-                                      << 20;  // of activations that stay close while panels pass by
+// Of activations, which stay in the second cache while panels pass by.
+constexpr int64_t kCachedInputBytes = int64_t{1} << 20;
 
 // The tiles of some rows, set anew where they change.
 class TileRows {

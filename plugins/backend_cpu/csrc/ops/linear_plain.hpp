@@ -57,28 +57,35 @@ LLMD_INLINE void plain_tile_of(int64_t rows, const float* x, const Element* w, i
     }
 }
 
+// Rows of a weight, and where what they give goes: output o of row r to out[r * stride + o].
+template <class Element>
+struct PlainRows {
+    const Element* weights;
+    const float* bias;  // or null
+    float* out;
+    int64_t stride;
+};
+
 // Rows of x from `row` on, as many as a tile has, against kOutputs rows of a weight.
 template <int kOutputs, class Element>
-LLMD_INLINE void plain_outputs(const LinearArgs& args, const LinearTarget& target, int64_t row,
+LLMD_INLINE void plain_outputs(const LinearArgs& args, const PlainRows<Element>& of, int64_t row,
                                int64_t first) {
-    const int64_t cols = target.weight.cols;
-    const int64_t stride = target.weight.rows;
-    const Element* w = static_cast<const Element*>(target.weight.data) + first * cols;
-    const float* bias = target.bias == nullptr ? nullptr : target.bias + first;
-    float* out = target.out + row * stride + first;
-    plain_tile_of<kPlainRowTile, kOutputs>(args.rows - row, args.x + row * cols, w, cols, bias, out, stride);
+    const float* bias = of.bias == nullptr ? nullptr : of.bias + first;
+    plain_tile_of<kPlainRowTile, kOutputs>(args.rows - row, args.x + row * args.cols,
+                                           of.weights + first * args.cols, args.cols, bias,
+                                           of.out + row * of.stride + first, of.stride);
 }
 
 // All rows of x against rows [first, last) of a weight, which stay close while the rows of x pass by.
 template <class Element>
-LLMD_INLINE void plain_block(const LinearArgs& args, const LinearTarget& target, int64_t first,
+LLMD_INLINE void plain_block(const LinearArgs& args, const PlainRows<Element>& of, int64_t first,
                              int64_t last) {
     for (int64_t row = 0; row < args.rows; row += kPlainRowTile) {
         int64_t output = first;
         for (; output + kWeightRows <= last; output += kWeightRows) {
-            plain_outputs<kWeightRows, Element>(args, target, row, output);
+            plain_outputs<kWeightRows>(args, of, row, output);
         }
-        for (; output < last; ++output) plain_outputs<1, Element>(args, target, row, output);
+        for (; output < last; ++output) plain_outputs<1>(args, of, row, output);
     }
 }
 
@@ -88,10 +95,12 @@ void plain_panels(const LinearArgs& args, const LinearTarget& target, int64_t fi
     constexpr int64_t kNearBytes = int64_t{1} << 18;
     const int64_t panel_bytes = kPanelRows * target.weight.cols * static_cast<int64_t>(sizeof(Element));
     const int64_t near = panel_bytes < kNearBytes ? kNearBytes / panel_bytes : 1;
+    const PlainRows<Element> rows{static_cast<const Element*>(target.weight.data), target.bias, target.out,
+                                  target.weight.rows};
     for (; first < last; first += near) {
         const int64_t stop = first + near < last ? first + near : last;
         const int64_t end = stop * kPanelRows < target.weight.rows ? stop * kPanelRows : target.weight.rows;
-        plain_block<Element>(args, target, first * kPanelRows, end);
+        plain_block(args, rows, first * kPanelRows, end);
     }
 }
 

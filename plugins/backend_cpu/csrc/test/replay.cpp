@@ -41,6 +41,7 @@ Program read_program(const CaseFile& file) {
         const std::vector<double> table = file.at("program/ropes/" + std::to_string(i)).doubles();
         program.ropes.push_back({{table.begin() + 1, table.end()}, table[0]});
     }
+    program.rounds = sizes[5] != 0;
     program.ops = parse_ops(file.at("program/records").int64s(), file.at("program/floats").doubles());
     return program;
 }

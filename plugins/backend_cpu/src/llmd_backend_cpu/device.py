@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from llmd.api import (
+    ACTIVATION_DTYPES,
     INTEGER_FORMATS,
     KV_DTYPES,
     PLAIN_FORMATS,
@@ -39,6 +40,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
+        activations=ACTIVATION_DTYPES,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",

@@ -171,6 +171,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
         ropes=[(list(table.inv_freq), table.factor) for table in program.ropes],
         records=encoded.records.tolist(),
         floats=encoded.floats.tolist(),
+        rounds=program.activations != "f32",
     )
 
 

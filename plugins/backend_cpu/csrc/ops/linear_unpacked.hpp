@@ -1,0 +1,30 @@
+// linear, integers, rows that are not rounded: a panel is unpacked to float32, which all rows meet.
+//
+//   out    as ops/linear_plain.hpp with the numbers that the weights stand for, in its order
+//   check  NMSE < 1e-9 against float64 (the cases "activations-f32" of llmd.testing.format_cases)
+//   speed  ops/unpack.hpp takes 2 to 3 ns a weight once for all rows of a step: made to be exact
+
+#pragma once
+
+#include <vector>
+
+#include "ops/linear_plain.hpp"
+#include "ops/unpack.hpp"
+
+namespace llmd::LLMD_ISA {
+
+// Panels [first, last) of one weight.
+void unpacked_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
+    const Matrix& weight = target.weight;
+    std::vector<float> numbers(static_cast<size_t>(kPanelRows * weight.cols));
+    for (int64_t output = first * kPanelRows; output < last * kPanelRows; output += kPanelRows) {
+        const int64_t left = weight.rows - output;
+        const int64_t count = left < kPanelRows ? left : kPanelRows;
+        for (int64_t r = 0; r < count; ++r)
+            unpack_row(weight, output + r, 1.0F, numbers.data() + r * weight.cols);
+        const float* bias = target.bias == nullptr ? nullptr : target.bias + output;
+        plain_block(args, PlainRows<float>{numbers.data(), bias, target.out + output, weight.rows}, 0, count);
+    }
+}
+
+}  // namespace llmd::LLMD_ISA
