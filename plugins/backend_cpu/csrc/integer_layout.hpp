@@ -32,10 +32,9 @@ struct IntegerFormat {
     int8_t book[16] = {};  // what codes stand for where they are no numbers
     // A weight is its coarse scale times fine scale * code - fine minimum, which is an int8.
     bool in_int8 = false;
-    // So many weights of a group have residuals besides their codes; 0 or kOutliers.
+    // So many weights of a group have residuals besides their codes; 0 or kOutliers. Activations are then
+    // rounded to int9.
     int32_t outliers = 0;
-    // Activations are rounded to int9.
-    bool wide_activations = false;
 
     bool operator==(const IntegerFormat&) const = default;
 
@@ -47,7 +46,7 @@ struct IntegerFormat {
     // Inputs whose products are added as integers, before a scale meets them.
     LLMD_SHARED constexpr int64_t sum_group() const { return in_int8 ? coarse_size : group_size; }
     // Numbers of int8 that make an activation: those of int9 are sums of two.
-    LLMD_SHARED constexpr int64_t input_terms() const { return wide_activations ? 2 : 1; }
+    LLMD_SHARED constexpr int64_t input_terms() const { return outliers > 0 ? 2 : 1; }
     // Fine scales of codes of 4 bits take 4 bits: the format has none above 15.
     LLMD_SHARED constexpr bool short_steps() const { return in_int8 && bits == 4; }
 };

@@ -77,13 +77,12 @@ llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t r
 
 llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int32_t bits, int32_t zero,
                                    bool has_minimum, bool wide_scales, const std::vector<int>& book,
-                                   bool in_int8, int32_t outliers, bool wide_activations) {
+                                   bool in_int8, int32_t outliers) {
     require(book.empty() || book.size() == 16, "a code book has 16 values");
     llmd::IntegerFormat format{bits, zero, group_size, coarse_size, has_minimum, wide_scales, !book.empty()};
     std::copy(book.begin(), book.end(), format.book);
     format.in_int8 = in_int8;
     format.outliers = outliers;
-    format.wide_activations = wide_activations;
     return format;
 }
 
@@ -162,13 +161,13 @@ void bind_parts(nb::module_& module) {
             "add_integers",
             [](llmd::Parts& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
                int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book,
-               bool in_int8, int32_t outliers, bool wide_activations) {
+               bool in_int8, int32_t outliers) {
                 self.add_integers(rows, cols,
                                   integer_format(group_size, coarse_size, bits, zero, has_minimum,
-                                                 wide_scales, book, in_int8, outliers, wide_activations));
+                                                 wide_scales, book, in_int8, outliers));
             },
             "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
-            "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a, "wide_activations"_a,
+            "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a,
             "Add a matrix of integer codes, which is packed or read once all weights are added.")
         .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
              "Make room for all integer matrices.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -68,10 +67,8 @@ def in_format(values: np.ndarray, fmt: str) -> WeightData:
 def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
     """The formula of integer weights in float64: activations quantised in float32 for each row and group."""
     form = INTEGER_FORMATS[weight.format]
-    q, scales = quantized_rows(x, form.activation_group(x.shape[1]), 254 if form.wide_activations else 127)
-    within = dequantized(msgspec.structs.replace(weight, outliers=None))
-    beyond = dequantized(weight) - within  # meets numbers of 8 bits
-    product: Array = (q * scales) @ within.T + (2 * np.rint(q / 2) * scales) @ beyond.T
+    q, scales = quantized_rows(x, form.activation_group(x.shape[1]), form.activation_limit)
+    product: Array = (q * scales) @ dequantized(weight).T
     return product
 
 

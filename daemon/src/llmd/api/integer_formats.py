@@ -35,7 +35,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     within -128 .. 127 for every code: a weight is its coarse scale times an int8. Fine minimums then have 8 bits.
     Each group of a row has so many ``outliers``: a place in the group, and an int8 that is added to the integer there, times
     `OUTLIER_STEP`.
-    Activations are rounded to 9 bits where they are ``wide_activations``, else to 8.
+    Activations that they multiply have 9 bits, others 8.
     """
 
     name: str
@@ -49,7 +49,6 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     wide_scales: bool = False
     in_int8: bool = False
     outliers: int = 0
-    wide_activations: bool = False
 
     def row_group_size(self, row_len: int) -> int:
         """Inputs that share a scale in rows of this length; the last group of a row may be short."""
@@ -64,6 +63,11 @@ class IntegerFormat(msgspec.Struct, frozen=True):
         if self.group_size == 0:
             return ROW_ACTIVATION_GROUP
         return self.coarse_size or self.row_group_size(row_len)
+
+    @property
+    def activation_limit(self) -> int:
+        """The largest integer that activations are rounded to."""
+        return 254 if self.outliers else 127
 
     def weight_bytes(self, row_len: int) -> int:
         """Bytes of a row of weights, rounded up: codes of ``bits`` bits, float16 scales and minimums, fine ones of a byte.
@@ -87,7 +91,7 @@ _OURS = (
     IntegerFormat("q8_g32", 8, 32, zero=128),
     IntegerFormat("q8_g128", 8, 128, zero=128),
     IntegerFormat("q8_row", 8, 0, zero=128),
-    IntegerFormat("q8_wide", 8, 256, zero=128, outliers=4, wide_activations=True),
+    IntegerFormat("q8_wide", 8, 256, zero=128, outliers=4),
     IntegerFormat("q4", 4, 32, has_minimum=True, coarse_size=256, fine_bits=4, in_int8=True),
     IntegerFormat("q3", 3, 32, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),
     IntegerFormat("q2", 2, 16, has_minimum=True, coarse_size=256, fine_bits=8, in_int8=True),

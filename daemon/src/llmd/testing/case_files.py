@@ -7,7 +7,7 @@ A file holds named arrays, little-endian:
         axes uint64…, zeros up to a multiple of 64 from the start of the file, data
 
 Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its plain weights; those of integers are
-``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, outliers of a group, whether activations have 9 bits,
+``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, outliers of a group,
 and the code book if there is one),
 ``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, ``…/outliers/columns``, ``…/outliers/residuals``, as far as their format has them. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
 ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
@@ -114,8 +114,7 @@ def _integer_arrays(under: str, weight: WeightData) -> Arrays:
     form = INTEGER_FORMATS[weight.format]
     # One scale for a row is the same scale for each of its activation groups.
     group_size = weight.group_size if form.group_size else form.activation_group(weight.data.shape[1])
-    flags = (form.in_int8, form.outliers, form.wide_activations)
-    numbers = (form.bits, form.zero, group_size, form.coarse_size, *flags, *form.book)
+    numbers = (form.bits, form.zero, group_size, form.coarse_size, form.in_int8, form.outliers, *form.book)
     arrays: Arrays = {f"{under}/codes": weight.data, f"{under}/integers": _int64(numbers)}
     for name, scales in (("scales", weight.scales), ("minimums", weight.minimums)):
         if scales is not None:

@@ -16,7 +16,8 @@ struct Codes {
     static constexpr bool kBook = kBook_;
     static constexpr int kStepUnits = kStepUnits_;
     static constexpr bool kHasOutliers = kHasOutliers_;
-    static constexpr bool kShortSteps = kBits == 4;  // see IntegerFormat::short_steps
+    static constexpr int kTerms = kHasOutliers ? 2 : 1;  // see IntegerFormat::input_terms
+    static constexpr bool kShortSteps = kBits == 4;      // see IntegerFormat::short_steps
     static constexpr Operand kOperand = operand_of(kStepUnits > 0 ? 8 : kBits, kBook);
 
     // What a record's byte has more than the integer that the weight's scale multiplies.

@@ -22,13 +22,13 @@ struct GroupSums {
     // The chunk's inputs begin at a unit.
     LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
                                       const InputTile& x, int64_t unit) {
-        for (int64_t term = 0; term < x.terms; ++term) {
+        unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
             const int8_t* inputs = x.unit(unit, term);
             unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
                 chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs, q));
             });
             unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
-        }
+        });
     }
     LLMD_INLINE_MEMBER Sums half(int which) const {
         return add(chains[2 * which].sums(), chains[2 * which + 1].sums());
@@ -188,13 +188,10 @@ void step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x,
         for (int64_t c = 0; c < chunks; ++c, at += 64 * kBits) {
             const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at);
             const int64_t unit = a * units + 2 * c;
-            for (int64_t term = 0; term < x.terms; ++term) {
-                const int8_t* inputs = x.unit(unit, term);
-                unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                    const int32_t of_inputs = term == 0 ? q_sum(m, unit, 2) : 0;
-                    sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, of_inputs);
-                });
-            }
+            const int8_t* inputs = x.unit(unit);
+            unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, q_sum(m, unit, 2));
+            });
             steps += kPanelRows / 2;
             minimums += kPanelRows;
         }

@@ -276,7 +276,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
             Accumulator<kOperand> products[kSums];
             unroll<kSums>(
                 [&](auto i) LLMD_LAMBDA { products[i].start(terms.first[group * kRows + i / kPanelTile]); });
-            for (int64_t term = 0; term < x.terms; ++term) {
+            for (int64_t term = 0; term < (kHasOutliers ? 2 : 1); ++term) {
                 TileProducts<kOperand>::template add_units<kRows>(panels, x.of_term(term), shape.first_unit,
                                                                   unit, end, products);
             }

@@ -91,7 +91,7 @@ LLMD_INLINE void load_records(const uint8_t* first, const uint8_t* second) {
                  : "r"(first), "r"(second), "r"(kLineInputs)
                  : "memory");
 }
-template <int kTiles>
+template <int kTiles, bool kTwoTerms>
 LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const InputTile (&x)[kTiles],
                            int64_t line, int64_t lines) {
     const int8_t* inputs = x[0].values + line * x[0].rows * kLineInputs;
@@ -99,7 +99,8 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
     for (; lines > 0; --lines) {
         load_records(first, second);
         multiply_line<kTiles>(inputs, more);
-        if (x[0].terms > 1) multiply_line<kTiles>(inputs + x[0].term_bytes, more + x[kTiles - 1].term_bytes);
+        if constexpr (kTwoTerms)
+            multiply_line<kTiles>(inputs + x[0].term_bytes, more + x[kTiles - 1].term_bytes);
         first += kTileBytes;
         second += kTileBytes;
         inputs += x[0].rows * kLineInputs;
@@ -226,8 +227,8 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
         const int64_t line = g * group_lines;
         const int64_t lines = line + group_lines < all_lines ? group_lines : all_lines - line;
         start_sums<kTiles>();
-        sum_lines<kTiles>(panels[0].records + line * kTileBytes, panels[1].records + line * kTileBytes, x,
-                          first_line + line, lines);
+        sum_lines<kTiles, kHasOutliers>(panels[0].records + line * kTileBytes,
+                                        panels[1].records + line * kTileBytes, x, first_line + line, lines);
         store_sums<kTiles>(sums);
         const Vec scale[2] = {load(panels[0].scales + g * kPanelRows),
                               load(panels[1].scales + g * kPanelRows)};

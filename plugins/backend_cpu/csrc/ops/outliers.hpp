@@ -2,7 +2,7 @@
 // by besides their codes.
 //
 //   the inputs that they are at are gathered into a record of their own, and multiplied by the record of
-//   residuals; of int9 the first term is taken, whose double is the number rounded to 8 bits
+//   residuals: both terms of int9
 
 #pragma once
 
@@ -20,9 +20,11 @@ struct OutliersAt {
 
     // What they add to the sums of 16 output rows for row m of a tile, whose group begins at a unit.
     LLMD_INLINE_MEMBER Sums sums(const InputTile& x, int64_t unit, int64_t m) const {
-        const Bytes inputs = gather(columns, x.unit(unit) + m * kLineInputs, x.rows * kLineInputs);
-        const Sums products = multiply_each(inputs, residuals);
-        return x.terms == 1 ? shift_up<kOutlierShift>(products) : shift_up<kOutlierShift + 1>(products);
+        const auto of_term = [&](int64_t term) LLMD_LAMBDA {
+            const int8_t* lines = x.unit(unit, term) + m * kLineInputs;
+            return multiply_each(gather(columns, lines, x.rows * kLineInputs), residuals);
+        };
+        return shift_up<kOutlierShift>(add(of_term(0), of_term(1)));
     }
 };
 using Outliers = OutliersAt<Columns>;

@@ -68,9 +68,8 @@ IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     format.bf16_scales = scales.wide;
     format.in_int8 = numbers[4] != 0;
     format.outliers = static_cast<int32_t>(numbers[5]);
-    format.wide_activations = numbers[6] != 0;
-    format.has_book = numbers.size() > 7;
-    std::copy(numbers.begin() + 7, numbers.end(), format.book);
+    format.has_book = numbers.size() > 6;
+    std::copy(numbers.begin() + 6, numbers.end(), format.book);
     IntegerMatrix matrix{codes.shape[0], codes.shape[1], format, codes.data, scales, minimums};
     if (format.outliers > 0) {
         matrix.outlier_columns = file.at(under + "outliers/columns").as<uint8_t>();

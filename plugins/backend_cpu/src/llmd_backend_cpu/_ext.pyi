@@ -43,7 +43,7 @@ class Parts:
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Widen a vector to float32."""
 
-    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int, wide_activations: bool) -> None:
+    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int) -> None:
         """
         Add a matrix of integer codes, which is packed or read once all weights are added.
         """

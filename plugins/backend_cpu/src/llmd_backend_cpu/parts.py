@@ -201,7 +201,6 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
         book=list(integers.book),
         in_int8=integers.in_int8,
         outliers=integers.outliers,
-        wide_activations=integers.wide_activations,
     )
 
 

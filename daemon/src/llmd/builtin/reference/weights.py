@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,8 +51,7 @@ class IntegerMatrix:
     """A weight in an integer format times a row that is itself rounded to int8, or int9, for each activation group of it.
 
     Per activation group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127`` (all float32,
-    ties to even; a group of zeros has scale 0), with 254 in the place of 127 where they are of 9 bits. Outliers meet codes of
-    8 bits all the same: twice ``rint(code / 2)``. The dot products of integers are exact; they and the sums of codes are
+    ties to even; a group of zeros has scale 0), with 254 in the place of 127 where they are of 9 bits. The dot products of integers are exact; they and the sums of codes are
     scaled and added over the groups in float64.
     """
 
@@ -61,11 +59,9 @@ class IntegerMatrix:
         assert data.scales is not None, "integers come with scales"
         form = INTEGER_FORMATS[data.format]
         self._activation_group = form.activation_group(data.data.shape[1])
-        self._most = 254 if form.wide_activations else 127
+        self._most = form.activation_limit
         self._group_size = data.group_size if form.group_size else self._activation_group
-        integers, outliers = _apart(data)
-        self._integers = self._grouped(integers, self._group_size)
-        self._outliers = None if outliers is None else self._grouped(outliers, self._group_size)
+        self._integers = self._grouped(data.integers().astype(np.float32), self._group_size)
         # Where a whole row shares a scale, each of its activation groups has it.
         groups = np.arange(self._integers.shape[1]) * self._group_size // data.group_size
         self._scales = data.scales.values().astype(np.float64)[:, groups]
@@ -80,8 +76,6 @@ class IntegerMatrix:
         per_group = self._activation_group // self._group_size
         scales = np.repeat(row_scales.astype(np.float64), per_group)[: len(codes)]
         dots = np.einsum("ogk,gk->og", self._integers, codes).astype(np.float64)
-        if self._outliers is not None:
-            dots += np.einsum("ogk,gk->og", self._outliers, 2 * np.rint(codes / 2))
         products = dots * self._scales
         if self._minimums is not None:
             products += self._minimums * codes.sum(axis=1, dtype=np.float64)
@@ -93,15 +87,6 @@ class IntegerMatrix:
         """``[out, in]`` → ``[out, groups, size]``, a short last group filled with zeros."""
         missing = -matrix.shape[1] % size
         return np.pad(matrix, ((0, 0), (0, missing))).reshape(matrix.shape[0], -1, size)
-
-
-def _apart(data: WeightData) -> tuple[Float32, Float32 | None]:
-    """The integers of a weight, and what outliers add to them."""
-    integers = data.integers()
-    if data.outliers is None:
-        return integers.astype(np.float32), None
-    within = msgspec.structs.replace(data, outliers=None).integers()
-    return within.astype(np.float32), (integers - within).astype(np.float32)
 
 
 def quantize_row(groups: Float32, most: int = 127) -> tuple[Float32, Float32]:
