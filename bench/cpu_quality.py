@@ -36,6 +36,7 @@ ROWS = 256
 """Rows of each matrix that are compared with what they were quantised from."""
 QUESTIONS = 32
 RANDOM_TOKENS = 96
+RANDOM_TEXTS = 6
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def guide_texts() -> list[Text]:
 
 
 def random_texts(vocab: int) -> list[Text]:
-    """One text of random tokens; what a model expects after the first few says nothing of it."""
-    tokens = np.random.default_rng(0).integers(0, vocab, RANDOM_TOKENS).tolist()
-    return [Text(tokens, list(range(8, RANDOM_TOKENS)))]
+    """Texts of random tokens; what a model expects after the first few says nothing of it."""
+    drawn = np.random.default_rng(0).integers(0, vocab, (RANDOM_TEXTS, RANDOM_TOKENS))
+    return [Text(tokens, list(range(8, RANDOM_TOKENS))) for tokens in drawn.tolist()]
 
 
 def compare(wanted: Logits, found: Logits) -> Divergence:
