@@ -49,8 +49,9 @@ def test_a_model_does_not_diverge_from_itself() -> None:
 
 
 def test_only_scored_places_count() -> None:
-    (text,) = random_texts(1000)
-    assert len(text.tokens) == RANDOM_TOKENS
+    text, other, *_ = random_texts(1000)
+    assert len(text.tokens) == len(other.tokens) == RANDOM_TOKENS
+    assert text.tokens != other.tokens
     assert scored_logits(Echo(), [text, text])[:, 0].tolist() == 2 * text.tokens[8:]
 
 
