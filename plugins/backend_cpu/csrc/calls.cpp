@@ -82,7 +82,7 @@ LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, 
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
     pass.quantize = quantize;
-    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, quantize.out};
+    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, quantize.out, to.unpacked};
     return call.passes.emplace_back(std::move(pass));
 }
 
@@ -198,6 +198,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
     call.quantize = bind_quantize(to.gathered, weight, to);
+    call.unpacked = to.unpacked;
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
 }
@@ -258,7 +259,8 @@ struct Execution {
         gather.rows = selection->rows;
         crew.run_small(kernels.gather, gather);
         const LinearTarget target{call.weight, nullptr, outputs->raw};
-        multiply(call.quantize, {gather.out, gather.rows, gather.cols, &target, 1, call.quantize.out});
+        multiply(call.quantize,
+                 {gather.out, gather.rows, gather.cols, &target, 1, call.quantize.out, call.unpacked});
         CandidateArgs candidates = call.candidates;
         candidates.selection = selection;
         candidates.outputs = outputs;

@@ -55,6 +55,7 @@ struct HeadCall {
     GatherArgs gather;
     Matrix weight;
     QuantizeArgs quantize;
+    float* unpacked;
     CandidateArgs candidates;
 };
 
@@ -73,6 +74,7 @@ struct Bindings {
     const EncoderScratch& encoder;
     const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
     QuantizedRows quantized;
+    float* unpacked;
     float* attention_scratch;
     float* attention_partials;
     float* gathered;

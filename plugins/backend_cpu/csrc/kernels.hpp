@@ -98,7 +98,10 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    QuantizedRows quantized;  // of x, where weights are integers; none: x is not rounded
+    QuantizedRows quantized;  // of x, where weights are integers
+    // [threads, 16, cols] where x is not rounded, for a panel of integers as each thread unpacks it; else
+    // null
+    float* unpacked = nullptr;
 };
 
 struct RopeArgs {

@@ -14,6 +14,7 @@ struct QuantizedSizes {
     int64_t values = 0;
     int64_t scales = 0;
     int64_t running = 0;
+    int64_t unpacked = 0;  // of a thread, where they are not rounded
 };
 
 QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
@@ -23,7 +24,11 @@ QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = parts.matrix(op.weights[i]);
-            if (weight.format != Format::kInteger || !parts.program.rounds) continue;
+            if (weight.format != Format::kInteger) continue;
+            if (!parts.program.rounds) {
+                most.unpacked = std::max(most.unpacked, kPanelRows * weight.cols);
+                continue;
+            }
             const InputLayout layout{weight.cols, weight.integer.activation_group(),
                                      weight.integer.input_terms()};
             // Outliers are gathered from all lines of a group, of which the last of a row may have fewer.
@@ -89,13 +94,14 @@ void Stage::make_buffers() {
     const QuantizedSizes sizes = quantized_sizes(parts_, limits_);
     const QuantizedRows quantized{reinterpret_cast<int8_t*>(floats(sizes.values / 4)), floats(sizes.scales),
                                   reinterpret_cast<int32_t*>(floats(sizes.running))};
+    float* unpacked = program.rounds ? nullptr : floats(parts_.pool.size() * sizes.unpacked);
     token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
     float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
     float* partials = floats(attention_partials(parts_, pools_.blocks()));
     float* gathered = floats(limits_.max_outputs * program.hidden_size);
     const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
-    const Bindings bindings{parts_,    slots_,  pools_,   angles_,  encoder_, first_types,
-                            quantized, scratch, partials, gathered, limits_};
+    const Bindings bindings{parts_,    slots_,   pools_,  angles_,  encoder_, first_types,
+                            quantized, unpacked, scratch, partials, gathered, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

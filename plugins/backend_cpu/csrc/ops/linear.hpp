@@ -14,10 +14,10 @@ namespace llmd::LLMD_ISA {
 
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return pieces(weight.rows, kPanelRows); }
 
-// Panels [first, last) of one weight.
+// Panels [first, last) of one weight; `numbers` has room for a panel where rows are not rounded.
 template <class Integers>
 LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
-                               int64_t last, Integers&& integers) {
+                               int64_t last, float* numbers, Integers&& integers) {
     switch (target.weight.format) {
         case Format::kF32:
             return plain_panels<float>(args, target, first, last);
@@ -26,7 +26,7 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
         case Format::kBF16:
             return plain_panels<BF16>(args, target, first, last);
         case Format::kInteger:
-            if (args.quantized.values == nullptr) return unpacked_panels(args, target, first, last);
+            if (numbers != nullptr) return unpacked_panels(args, target, first, last, numbers);
             return integers(args, target, first, last);
     }
 }
@@ -37,6 +37,7 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
     const int64_t tiles = pieces(panels, kPanelTile);
+    float* numbers = args.unpacked == nullptr ? nullptr : args.unpacked + worker.id * kPanelRows * args.cols;
     const int64_t quarter = tiles / (4 * worker.count);
     const int64_t grain = quarter < 1 ? 1 : quarter < most ? quarter : most;
     for (Run run; (run = worker.take_near(tiles, grain)).first < run.last;) {
@@ -47,7 +48,7 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
             const int64_t count = panels_of(args.targets[i].weight);
             const int64_t from = first > before ? first - before : 0;
             const int64_t to = last < before + count ? last - before : count;
-            if (from < to) linear_panels(args, args.targets[i], from, to, integers);
+            if (from < to) linear_panels(args, args.targets[i], from, to, numbers, integers);
             before += count;
         }
     }

@@ -6,24 +6,21 @@
 
 #pragma once
 
-#include <vector>
-
 #include "ops/linear_plain.hpp"
 #include "ops/unpack.hpp"
 
 namespace llmd::LLMD_ISA {
 
-// Panels [first, last) of one weight.
-void unpacked_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
+// Panels [first, last) of one weight, each in turn unpacked to `numbers`, [16, cols].
+void unpacked_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last,
+                     float* numbers) {
     const Matrix& weight = target.weight;
-    std::vector<float> numbers(static_cast<size_t>(kPanelRows * weight.cols));
     for (int64_t output = first * kPanelRows; output < last * kPanelRows; output += kPanelRows) {
         const int64_t left = weight.rows - output;
         const int64_t count = left < kPanelRows ? left : kPanelRows;
-        for (int64_t r = 0; r < count; ++r)
-            unpack_row(weight, output + r, 1.0F, numbers.data() + r * weight.cols);
+        for (int64_t r = 0; r < count; ++r) unpack_row(weight, output + r, 1.0F, numbers + r * weight.cols);
         const float* bias = target.bias == nullptr ? nullptr : target.bias + output;
-        plain_block(args, PlainRows<float>{numbers.data(), bias, target.out + output, weight.rows}, 0, count);
+        plain_block(args, PlainRows<float>{numbers, bias, target.out + output, weight.rows}, 0, count);
     }
 }
 
