@@ -26,15 +26,18 @@ RESULTS = Path(__file__).parent / "results"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.cpu")
     parser.add_argument("shape", nargs="?", default="llama-1b", choices=SHAPES)
+    parser.add_argument("--layers", type=int, help="have so many of them instead, where all would take hours")
     add_options(parser)
     arguments = parser.parse_args()
     try:
         profile, warnings = chosen(arguments)
+        shape = SHAPES[arguments.shape]
+        if arguments.layers is not None:
+            shape = shape.with_layers(arguments.layers)
     except ValueError as error:
         parser.error(str(error))
     for warning in warnings:
         print(f"warning: not as pinned: {warning}", file=sys.stderr)
-    shape = SHAPES[arguments.shape]
     found = list(sections(shape, profile))
     now = datetime.now(UTC)
     text = page(shape, profile, warnings, f"{now:%Y-%m-%d}, {describe()}", peer_version(), found)

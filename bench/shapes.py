@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 Family = Literal["llama", "qwen3", "phi3"]
 _CLASSES = {"llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM", "phi3": "Phi3ForCausalLM"}
@@ -27,6 +27,16 @@ class Shape:
     context: int = 32768
     rope_theta: float = 10000.0
     rotary: float = 1.0
+
+    def with_layers(self, layers: int) -> Self:
+        """The same with so many layers, as a shape of its own.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if layers < 1:
+            raise ValueError(f"a model of {layers} layers: give it 1 or more")
+        return replace(self, name=f"{self.name}-of-{layers}-layers", layers=layers)
 
     @property
     def kv_token_bytes(self) -> int:

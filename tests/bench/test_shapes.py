@@ -28,3 +28,15 @@ def test_llmd_reads_every_family(shape: Shape, tmp_path: Path) -> None:
 def test_sizes_are_as_stated(name: str, billions: float) -> None:
     shape = SHAPES[name]
     assert round((shape.products + shape.head_products) / 1e9, 3) == pytest.approx(billions, rel=0.006)
+
+
+def test_a_shape_of_fewer_layers_is_another() -> None:
+    whole = SHAPES["llama-1b"]
+    some = whole.with_layers(2)
+    assert (some.name, some.products * 8, some.head_products) == (
+        "llama-1b-of-2-layers",
+        whole.products,
+        whole.head_products,
+    )
+    with pytest.raises(ValueError, match="1 or more"):
+        whole.with_layers(0)
