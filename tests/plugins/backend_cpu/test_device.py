@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import msgspec
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ from llmd.api import (
 from llmd.builtin.reference.kv_formats import KV_FORMATS
 from llmd.models.formats.quantization import quantize
 from llmd.models.lowering import lower
-from llmd.testing.conformance import cases_for, check_device
+from llmd.testing.conformance import cases_for, check_case, reference_outcome
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice, describe
 from tests.plugins.backend_cpu.workbench import (
@@ -83,12 +85,14 @@ def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("isa", _ext.available_isas())
-def test_conforms(isa: str, case: str) -> None:
-    problems = [
-        result for result in check_device(CpuDevice(isa, threads=2), (CASES[case],)) if result.problem
-    ]
-    assert problems == []
+def test_conforms_with_every_other_instruction_set(case: str) -> None:
+    """The best that the machine has is what tests/conformance opens."""
+    expected = reference_outcome(CASES[case])
+    for isa in _ext.available_isas()[1:]:
+        with closing(CpuDevice(isa, threads=2)) as device:
+            results = list(check_case(device, CASES[case], expected))
+        assert [result for result in results if result.problem] == [], isa
+        assert len(results) > 1, "accuracy and exactness were both checked"
 
 
 @pytest.mark.parametrize("fmt", INTEGER_FORMATS)
