@@ -41,28 +41,20 @@ class Pair(NamedTuple):
 
 ONE_LEVEL, TWO_LEVELS, MINIMUMS = "Scales<false, false>", "Scales<true, false>", "Scales<true, true>"
 PAIRS = (
-    Pair(
-        "neon", 1, "q4_0", f"integer_row<Codes<4, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q4_0_4x4_q8_0"
-    ),
-    Pair("neon", 1, "q4", "step_rows<1>", "ggml_gemv_q4_0_4x4_q8_0"),
-    Pair(
-        "neon", 1, "q8_0", f"integer_row<Codes<8, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q8_0_4x4_q8_0"
-    ),
-    Pair(
-        "neon", 1, "q4_k", f"integer_row<Codes<4, false, 0, false>, {MINIMUMS} >", "ggml_gemv_q4_K_8x4_q8_K"
-    ),
-    Pair(
-        "neon", 1, "q6_k", f"integer_row<Codes<6, false, 0, false>, {TWO_LEVELS} >", "ggml_gemv_q6_K_8x4_q8_K"
-    ),
+    Pair("neon", 1, "q4_0", f"neon_row<Codes<4, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q4_0_4x4_q8_0"),
+    Pair("neon", 1, "q4", "neon_step_rows<1>", "ggml_gemv_q4_0_4x4_q8_0"),
+    Pair("neon", 1, "q8_0", f"neon_row<Codes<8, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q8_0_4x4_q8_0"),
+    Pair("neon", 1, "q4_k", f"neon_row<Codes<4, false, 0, false>, {MINIMUMS} >", "ggml_gemv_q4_K_8x4_q8_K"),
+    Pair("neon", 1, "q6_k", f"neon_row<Codes<6, false, 0, false>, {TWO_LEVELS} >", "ggml_gemv_q6_K_8x4_q8_K"),
     *(
-        Pair(unit, MANY, fmt, f"integer_tile<{scales}, (Operand)0, false, 4>", f"ggml_gemm_{theirs}")
+        Pair(unit, MANY, fmt, ours, f"ggml_gemm_{theirs}")
         for unit, width in (("neon", 4), ("neon_i8mm", 8))
-        for fmt, scales, theirs in (
-            ("q4_0", ONE_LEVEL, f"q4_0_4x{width}_q8_0"),
-            ("q4", ONE_LEVEL, f"q4_0_4x{width}_q8_0"),
-            ("q8_0", ONE_LEVEL, f"q8_0_4x{width}_q8_0"),
-            ("q4_k", MINIMUMS, f"q4_K_8x{width}_q8_K"),
-            ("q6_k", TWO_LEVELS, f"q6_K_8x{width}_q8_K"),
+        for fmt, ours, theirs in (
+            ("q4_0", "neon_tile<false, false, 4>", f"q4_0_4x{width}_q8_0"),
+            ("q4", "neon_tile<false, false, 4>", f"q4_0_4x{width}_q8_0"),
+            ("q8_0", "neon_tile<false, false, 4>", f"q8_0_4x{width}_q8_0"),
+            ("q4_k", f"integer_tile<{MINIMUMS}, (Operand)0, false, 4>", f"q4_K_8x{width}_q8_K"),
+            ("q6_k", f"integer_tile<{TWO_LEVELS}, (Operand)0, false, 4>", f"q6_K_8x{width}_q8_K"),
         )
     ),
 )

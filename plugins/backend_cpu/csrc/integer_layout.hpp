@@ -62,8 +62,16 @@ LLMD_SHARED constexpr bool scales_suit(int bits, bool book, bool two_levels, boo
 
 LLMD_SHARED constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
+// What the bytes of 8-bit codes are flipped with in panels. Products of aarch64 want weights with a sign:
+// bytes that have it already spare them an instruction for each load.
+#ifdef __aarch64__
+constexpr uint8_t kByteCodeFlip = 128;
+#else
+constexpr uint8_t kByteCodeFlip = 0;
+#endif
+
 // Names the layout in files: another number where the bytes of panels come to mean something else.
-constexpr char kPanelLayoutName[] = "llmd panels 2";
+constexpr const char* kPanelLayoutName = kByteCodeFlip == 0 ? "llmd panels 2" : "llmd panels 2 signed";
 
 // Packed weights: for each activation group a header of scales and then chunks of codes.
 struct PanelLayout {

@@ -3,9 +3,11 @@
 #define LLMD_ISA neon
 #include "simd/neon.hpp"
 
-#include "simd/gathered.hpp"
 #include "simd/neon_pairs.hpp"
-// The vector type comes first: the ops are written against it.
+// The vector type comes first: the ops are written against it. What the unit has of its own comes before the
+// ops.
+#include "ops/integer_row_neon.hpp"
+#include "ops/integer_tile_neon.hpp"
 #include "ops/table.hpp"
 
 namespace llmd {

@@ -3,10 +3,12 @@
 #define LLMD_ISA neon_i8mm
 #include "simd/neon_i8mm.hpp"
 
-#include "simd/gathered.hpp"
 #include "simd/neon_pairs.hpp"
-// The vector type comes first: the ops are written against it. What tiles multiply with comes before the ops.
+// The vector type comes first: the ops are written against it. What the unit has of its own comes before the
+// ops.
+#include "ops/integer_row_neon.hpp"
 #include "ops/integer_tile_i8mm.hpp"
+#include "ops/integer_tile_neon.hpp"
 #include "ops/table.hpp"
 
 namespace llmd {

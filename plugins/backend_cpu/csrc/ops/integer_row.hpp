@@ -213,15 +213,26 @@ void step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x,
     });
 }
 
-// The kernel for a number of rows; null where they are too many, or the codes are no such.
 using RowKernel = void (*)(const uint8_t*, const PanelLayout&, const InputTile&, const TileOut&);
+
+// What multiplies one row, and several by codes with steps. A unit may have its own.
+template <class C, class S, Operand = C::kOperand>
+struct OneRow {
+    static constexpr RowKernel kernel = integer_row<C, S>;
+};
+template <int kRows, Operand = operand_of(8, false)>
+struct StepRows {
+    static constexpr RowKernel kernel = step_rows<kRows>;
+};
+
+// The kernel for a number of rows; null where they are too many, or the codes are no such.
 template <int kRows = kStepRows>
 LLMD_INLINE RowKernel step_kernel(const IntegerFormat& format, int64_t rows) {
     if (!format.short_steps() || rows > kRows) return nullptr;
     if constexpr (kRows > 1) {
         if (rows < kRows) return step_kernel<kRows - 1>(format, rows);
     }
-    return step_rows<kRows>;
+    return StepRows<kRows>::kernel;
 }
 
 }  // namespace llmd::LLMD_ISA

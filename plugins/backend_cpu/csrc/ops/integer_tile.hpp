@@ -168,7 +168,7 @@ LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupT
             const int32_t* after = x.running + (shape.first_unit + to) * x.rows;
             for (int m = 0; m < kRows; ++m) {
                 const int32_t of_inputs = after[m] - before[m];
-                first[m] = -shape.offset * of_inputs;
+                if constexpr (!kPlainRecords) first[m] = -shape.offset * of_inputs;
                 if constexpr (S::kMinimum) {
                     const float wide = static_cast<float>(of_inputs);
                     minimum[m] = S::kTwoLevels ? wide : scales[m] * wide;
@@ -262,7 +262,7 @@ template <class S, Operand kOperand, bool kHasOutliers, int kRows>
 void integer_tile(const PanelBlock* panels, const BlockShape& shape, const InputTile& x, float* totals) {
     constexpr int kSums = kRows * kPanelTile;
     GroupTerms<kRows> terms;
-    group_terms<S>(shape, x, terms);
+    if constexpr (!kPlainRecords || S::kMinimum) group_terms<S>(shape, x, terms);
     Totals<kRows> sum;  // of one level all of it, of two the inner one
     if constexpr (!S::kTwoLevels) {
         unroll<kSums * kPanelVecs>([&](auto i) LLMD_LAMBDA { sum.v[i] = load(totals + i * Vec::kLanes); });
@@ -274,8 +274,9 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
         if constexpr (S::kTwoLevels) clear(sum);
         each_group(shape, from, to, [&](int64_t, int64_t unit, int64_t end) LLMD_LAMBDA {
             Accumulator<kOperand> products[kSums];
-            unroll<kSums>(
-                [&](auto i) LLMD_LAMBDA { products[i].start(terms.first[group * kRows + i / kPanelTile]); });
+            unroll<kSums>([&](auto i) LLMD_LAMBDA {
+                products[i].start(kPlainRecords ? 0 : terms.first[group * kRows + i / kPanelTile]);
+            });
             for (int64_t term = 0; term < (kHasOutliers ? 2 : 1); ++term) {
                 TileProducts<kOperand>::template add_units<kRows>(panels, x.of_term(term), shape.first_unit,
                                                                   unit, end, products);
@@ -299,14 +300,21 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
     }
 }
 
-// The kernel for a number of rows.
 using TileKernel = void (*)(const PanelBlock*, const BlockShape&, const InputTile&, float*);
+
+// What multiplies a tile. A unit may have its own.
+template <class S, Operand kOperand, bool kHasOutliers, int kRows>
+struct TileOfRows {
+    static constexpr TileKernel kernel = integer_tile<S, kOperand, kHasOutliers, kRows>;
+};
+
+// The kernel for a number of rows.
 template <class S, Operand kOperand, bool kHasOutliers, int kRows = kRowTile>
 LLMD_INLINE TileKernel tile_kernel(int64_t rows) {
     if constexpr (kRows > 1) {
         if (rows < kRows) return tile_kernel<S, kOperand, kHasOutliers, kRows - 1>(rows);
     }
-    return integer_tile<S, kOperand, kHasOutliers, kRows>;
+    return TileOfRows<S, kOperand, kHasOutliers, kRows>::kernel;
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -119,7 +119,7 @@ void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t 
         if (args.rows == 1) {
             with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
                 for (int64_t p = first; p < last; ++p) {
-                    integer_row<C, decltype(scales)>(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
+                    OneRow<C, decltype(scales)>::kernel(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
                 }
             });
             return;
@@ -128,7 +128,7 @@ void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t 
             const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
             for (int64_t r = 0; r < args.rows; r += kRowBlock) {
                 const int64_t end = r + kRowBlock < args.rows ? r + kRowBlock : args.rows;
-                panel_rows<C, false, kRowBlock>(of, p, count, r, end, tile_block<C>);
+                panel_rows<C, kPlainRecords, kRowBlock>(of, p, count, r, end, tile_block<C>);
             }
         }
     });

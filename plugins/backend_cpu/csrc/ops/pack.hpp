@@ -7,7 +7,7 @@
 //              128 - fine minimum in the place of the fine minimum
 //     outliers: 16 x 4 x uint8 inputs of the group, 16 x 4 x int8 residuals
 //     chunks of 32 inputs, each of 64 bytes for each bit of a code: planes of 4 bits, then of 2, then of 1
-//       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j
+//       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j, flipped with kByteCodeFlip
 //       4 bits: byte 4 r + j of record i holds inputs 8 i + j (low half) and 8 i + 4 + j (high half)
 //       2 bits: byte 4 r + j of record i holds inputs 16 i + 4 n + j, n = 0..3, from its low bits upwards
 //       1 bit:  bit n of byte 4 r + j holds input 4 n + j
@@ -116,9 +116,16 @@ LLMD_INLINE void put_bits(const QuadWords& quad, int first, int64_t number, uint
     }
 }
 
+LLMD_INLINE QuadWords flipped(QuadWords quad) {
+    if constexpr (kByteCodeFlip != 0) {
+        for (uint32_t& row : quad.rows) row ^= kByteCodeFlip * 0x01010101U;
+    }
+    return quad;
+}
+
 // The panels come zeroed.
 LLMD_INLINE void pack_quad(const QuadWords& quad, int bits, int64_t number, uint8_t* chunk) {
-    if (bits == 8) return put_bits<8>(quad, 0, number, chunk);
+    if (bits == 8) return put_bits<8>(flipped(quad), 0, number, chunk);
     int first = 0;
     if ((bits & 4) != 0) {
         put_bits<4>(quad, 0, number, chunk);

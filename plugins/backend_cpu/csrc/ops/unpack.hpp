@@ -23,7 +23,7 @@ LLMD_INLINE uint32_t get_bits(const uint8_t* plane, int64_t number, int64_t row)
 
 // What pack_quad put into a chunk, of one row.
 LLMD_INLINE uint32_t unpack_quad(const uint8_t* chunk, int bits, int64_t number, int64_t row) {
-    if (bits == 8) return get_bits<8>(chunk, number, row);
+    if (bits == 8) return get_bits<8>(chunk, number, row) ^ kByteCodeFlip * 0x01010101U;
     uint32_t quad = 0;
     int first = 0;
     if ((bits & 4) != 0) {

@@ -12,6 +12,7 @@
 namespace llmd::LLMD_ISA {
 
 constexpr int kBiasOfSigned = 0;
+constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;

@@ -94,6 +94,7 @@ constexpr int kFloatTile = 24;
 // Integers: a record is 16 output rows by 4 inputs, one register. VNNI wants the weight without a sign: bytes
 // that have one are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
+constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;

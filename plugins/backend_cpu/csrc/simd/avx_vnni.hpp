@@ -9,6 +9,7 @@ namespace llmd::LLMD_ISA {
 
 // The weight is the operand without a sign: bytes that have one are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
+constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 2;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;

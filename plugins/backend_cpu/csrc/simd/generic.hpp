@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "integer_layout.hpp"
 #include "simd/float16.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -88,6 +89,7 @@ constexpr int kFloatTile = 8;
 
 // Integers: a record is 16 output rows by 4 inputs.
 constexpr int kBiasOfSigned = 0;
+constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
@@ -117,7 +119,7 @@ LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
 }
 LLMD_INLINE void store_bytes(uint8_t* p, const Bytes& a) { std::memcpy(p, a.v, sizeof a.v); }
 LLMD_INLINE Bytes from_byte_codes(Bytes a) {
-    for (uint8_t& byte : a.v) byte ^= 128U;
+    for (uint8_t& byte : a.v) byte ^= 128U ^ kByteCodeFlip;
     return a;
 }
 template <int kShift, int kMask>

@@ -4,6 +4,7 @@
 
 #include <arm_neon.h>
 
+#include "integer_layout.hpp"
 #include "simd/elements.hpp"
 #include "simd/step_places.hpp"
 
@@ -30,12 +31,14 @@ LLMD_INLINE Vec load(const int8_t* p) {
 }
 template <class Element>
 LLMD_INLINE Vec load_n(const Element* p, int n) {
+    if (n == Vec::kLanes) return load(p);
     Element first[4] = {};
     std::memcpy(first, p, sizeof(Element) * static_cast<size_t>(n));
     return load(first);
 }
 LLMD_INLINE void store(float* p, Vec a) { vst1q_f32(p, a.v); }
 LLMD_INLINE void store_n(float* p, Vec a, int n) {
+    if (n == Vec::kLanes) return store(p, a);
     float all[4];
     vst1q_f32(all, a.v);
     std::memcpy(p, all, sizeof(float) * static_cast<size_t>(n));
@@ -85,6 +88,7 @@ constexpr int kFloatTile = 24;
 
 // Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands have a sign.
 constexpr int kBiasOfSigned = 0;
+constexpr bool kPlainRecords = true;
 constexpr int kStepRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
@@ -112,13 +116,16 @@ struct Sums {
 LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
     return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
 }
+// In one instruction: for bytes that go straight into a product, whose loads the compiler would leave apart.
+LLMD_INLINE Bytes load_at_once(const uint8_t* p) {
+    const uint8x16x4_t four = vld1q_u8_x4(p);
+    return {{four.val[0], four.val[1], four.val[2], four.val[3]}};
+}
 LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) {
     for (int i = 0; i < 4; ++i) vst1q_u8(p + 16 * i, a.v[i]);
 }
-LLMD_INLINE Bytes from_byte_codes(Bytes a) {
-    for (uint8x16_t& part : a.v) part = veorq_u8(part, vdupq_n_u8(128));
-    return a;
-}
+static_assert(kByteCodeFlip == 128);  // panels hold them with signs
+LLMD_INLINE Bytes from_byte_codes(Bytes a) { return a; }
 template <int kShift, int kMask>
 LLMD_INLINE Bytes field(Bytes a) {
     constexpr int kLeft = 255 >> (kShift > 0 ? kShift : 0);  // by a shift down, which needs no mask then
@@ -149,9 +156,8 @@ struct Steps {
 template <bool kShort>
 LLMD_INLINE uint8x16_t load_row_steps(const uint8_t* steps) {
     if constexpr (!kShort) return vld1q_u8(steps);
-    const uint8x8_t pairs = vld1_u8(steps);
-    const uint8x8x2_t rows = vzip_u8(vand_u8(pairs, vdup_n_u8(15)), vshr_n_u8(pairs, 4));
-    return vcombine_u8(rows.val[0], rows.val[1]);
+    const uint8x16_t pairs = vcombine_u8(vld1_u8(steps), vdup_n_u8(0));
+    return vzip1q_u8(vandq_u8(pairs, vdupq_n_u8(15)), vshrq_n_u8(pairs, 4));
 }
 template <bool kShort>
 LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
@@ -164,6 +170,10 @@ LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
         found.offset[i] = vqtbl1q_u8(offset, place);
     }
     return found;
+}
+LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
+    for (uint8x16_t& part : a.v) part = vsubq_u8(part, vdupq_n_u8(static_cast<uint8_t>(x)));
+    return a;
 }
 LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
     for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(steps.offset[i], a.v[i], steps.step[i]);
@@ -178,9 +188,34 @@ LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
     return a;
 }
+// Keeps the compiler from loading what lies at `p` before these sums are there, for which it would spill
+// them.
+LLMD_INLINE void load_after(const uint8_t*& p, const Sums& a) {
+    asm("" : "+r"(p) : "w"(a.v[0]), "w"(a.v[1]), "w"(a.v[2]), "w"(a.v[3]));
+}
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {
     return {vcvtq_f32_s32(a.v[kPart])};
+}
+// 16 bytes with signs, widened.
+struct Words {
+    int16x8_t v[2];
+};
+LLMD_INLINE Words words_of(int8x16_t bytes) { return {{vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)}}; }
+LLMD_INLINE Words load_words(const uint8_t* p) { return words_of(vreinterpretq_s8_u8(vld1q_u8(p))); }
+LLMD_INLINE Words load_short_steps(const uint8_t* p) {
+    return words_of(vreinterpretq_s8_u8(load_row_steps<true>(p)));
+}
+LLMD_INLINE Words load_offsets(const uint8_t* p) {
+    return words_of(vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(128))));
+}
+LLMD_INLINE Sums widen(Words a) {
+    return {{vmovl_s16(vget_low_s16(a.v[0])), vmovl_high_s16(a.v[0]), vmovl_s16(vget_low_s16(a.v[1])),
+             vmovl_high_s16(a.v[1])}};
+}
+LLMD_INLINE Sums add_products(Sums sums, Words a, int16_t x) {
+    return {{vmlal_n_s16(sums.v[0], vget_low_s16(a.v[0]), x), vmlal_high_n_s16(sums.v[1], a.v[0], x),
+             vmlal_n_s16(sums.v[2], vget_low_s16(a.v[1]), x), vmlal_high_n_s16(sums.v[3], a.v[1], x)}};
 }
 LLMD_INLINE int32x4_t quad_sums(const int8_t* values) {
     return vdotq_s32(vdupq_n_s32(0), vld1q_s8(values), vdupq_n_s8(1));
@@ -192,6 +227,24 @@ LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
     vst1q_s32(sums, vpaddq_s32(first, second));
 }
 
+// 64 places in 4 lines of 64 bytes: those of other lines are beyond the table, and leave the byte as it was.
+struct Columns {
+    Bytes places;
+
+    LLMD_INLINE_MEMBER explicit Columns(const uint8_t* p) : places(load_bytes(p)) {}
+};
+LLMD_INLINE Bytes gather(Columns columns, const int8_t* lines, int64_t stride) {
+    Bytes found = {};
+    for (int line = 0; line < 4; ++line) {
+        const uint8x16x4_t bytes = vld1q_u8_x4(reinterpret_cast<const uint8_t*>(lines + line * stride));
+        for (int i = 0; i < 4; ++i) {
+            const uint8x16_t inside =
+                vsubq_u8(columns.places.v[i], vdupq_n_u8(static_cast<uint8_t>(64 * line)));
+            found.v[i] = vqtbx4q_u8(found.v[i], bytes, inside);
+        }
+    }
+    return found;
+}
 template <int kShift>
 LLMD_INLINE Sums shift_up(Sums a) {
     for (int32x4_t& part : a.v) part = vshlq_n_s32(part, kShift);
@@ -237,33 +290,12 @@ struct StepSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
-                                const int8_t* inputs, int32_t q_sum) {
-        Accumulator<Operand::kSigned> sums;
-        sums.start(0);
-        for (int i = 0; i < 4; ++i) {
-            sums.add(field<0, 15>(planes[i]), load_quad(inputs, 2 * i));
-            sums.add(field<4, 15>(planes[i]), load_quad(inputs, 2 * i + 1));
-        }
-        const Sums step = of_rows(load_row_steps<true>(steps));
-        const Sums offset = add_to_each(of_rows(vld1q_u8(offsets)), -128);
-        for (int i = 0; i < 4; ++i) {
-            total.v[i] = vmlaq_s32(total.v[i], sums.total.v[i], step.v[i]);
-            total.v[i] = vmlaq_n_s32(total.v[i], offset.v[i], q_sum);
-        }
+    // The offsets are bytes with signs, and of 32 inputs the sum fits a word.
+    LLMD_INLINE_MEMBER void add(const Sums& products, Sums steps, Words offsets, int32_t q_sum) {
+        for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], products.v[i], steps.v[i]);
+        total = add_products(total, offsets, static_cast<int16_t>(q_sum));
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
-
-  private:
-    LLMD_INLINE_MEMBER static Sums of_rows(uint8x16_t rows) {
-        const int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(rows)));
-        const int16x8_t high = vreinterpretq_s16_u16(vmovl_u8(vget_high_u8(rows)));
-        return {{vmovl_s16(vget_low_s16(low)), vmovl_s16(vget_high_s16(low)), vmovl_s16(vget_low_s16(high)),
-                 vmovl_s16(vget_high_s16(high))}};
-    }
-    LLMD_INLINE_MEMBER static Sums add_to_each(Sums a, int32_t x) {
-        return llmd::LLMD_ISA::add(a, set_sums(x));
-    }
 };
 
 }  // namespace llmd::LLMD_ISA
