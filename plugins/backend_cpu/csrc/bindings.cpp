@@ -210,5 +210,5 @@ NB_MODULE(_ext, module) {
             "(read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.");
     bind_parts(module);
     bind_stage(module);
-    bind_group_fit(module);
+    bind_quantization(module);
 }

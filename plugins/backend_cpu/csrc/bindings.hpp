@@ -43,5 +43,5 @@ struct Device {
 // Throws std::invalid_argument for a name that is none.
 llmd::KvDtype kv_dtype(const std::string& name);
 
-void bind_group_fit(nanobind::module_& module);  // for quantising weights
+void bind_quantization(nanobind::module_& module);
 void bind_parts(nanobind::module_& module);

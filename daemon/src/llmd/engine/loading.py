@@ -13,13 +13,13 @@ import msgspec
 from llmd.api.checks import refusals
 from llmd.api.device import Device, LoadedParts, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
-from llmd.api.group_fit import FitsGroups
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
+from llmd.api.quantizer import Quantizes
 from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
@@ -228,8 +228,8 @@ def _place(
         device = devices[spec.device]
         phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
         packing = _packing(load, model, device, program, packings)
-        fitter = device.group_fitter if isinstance(device, FitsGroups) else None
-        source = CheckpointSource(model.checkpoint, packing, fitter)
+        quantizer = device.quantizer if isinstance(device, Quantizes) else None
+        source = CheckpointSource(model.checkpoint, packing, quantizer)
         parts = device.load(program, source, partial(_report_progress, report, phase))
         stack.callback(parts.close)
         placed.append(_Placed(spec, device, program, parts))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
-from llmd.api.group_fit import GroupFitter
+from llmd.api.quantizer import Quantizer
 from llmd.api.tensors import PLAIN_FORMATS, Format, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
@@ -23,10 +23,10 @@ class CheckpointSource:
     """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing between calls."""
 
     def __init__(
-        self, checkpoint: Checkpoint, packed: Path | None = None, fitter: GroupFitter | None = None
+        self, checkpoint: Checkpoint, packed: Path | None = None, quantizer: Quantizer | None = None
     ) -> None:
         self._checkpoint = checkpoint
-        self._fitter = fitter
+        self._quantizer = quantizer
         self.packed = packed
 
     def read(self, weight: Weight) -> WeightData:
@@ -61,7 +61,7 @@ class CheckpointSource:
         if wanted in PLAIN_FORMATS:
             # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
             return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
-        return quantize(data, wanted, stored, self._fitter)
+        return quantize(data, wanted, stored, self._quantizer)
 
 
 def plain_numbers(wanted: Format, data: NDArray[np.generic], tensor: TensorInfo) -> NDArray[np.generic]:

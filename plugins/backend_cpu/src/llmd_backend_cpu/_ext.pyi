@@ -103,10 +103,17 @@ class Stage:
     def write_blocks(self, group: int, blocks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], contents: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
         """The reverse of ``read_blocks``."""
 
-def fit_affine(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], most: int, minimum_below_zero: bool, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
+def quantize_eight_bits(weights: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], format: str, group_size: int, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu')], columns: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None), order='C', device='cpu')], residuals: Annotated[NDArray[numpy.int8], dict(shape=(None, None, None), order='C', device='cpu')]) -> bool:
     """
-    Fill the rows of ``out``: scale, minimum, sums of codes, of squares, of products, error.
+    Fill the arrays with what the bytes of plain weights become, scales as the bits of float16; return whether all
+    are within the format.
     """
 
-def fit_symmetric(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], half: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None:
-    """As `fit_affine`, without a minimum."""
+def quantize_symmetric(weights: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], format: str, group_size: int, bits: int, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
+    """As `quantize_eight_bits`, for few bits."""
+
+def quantize_with_minimums(weights: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], format: str, group_size: int, bits: int, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], scales: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu')], minimums: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
+    """As `quantize_eight_bits`, for few bits."""
+
+def quantize_bytes(weights: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], format: str, group_size: int, bits: int, fine_bits: int, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], coarse: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu')], step: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], below: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')]) -> bool:
+    """As `quantize_eight_bits`, for few bits in int8."""

@@ -21,8 +21,8 @@ from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
-from llmd_backend_cpu.group_fit import NativeFitter
 from llmd_backend_cpu.parts import CpuParts, load_parts
+from llmd_backend_cpu.quantizer import NativeQuantizer
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class CpuDevice:
         placed = placement.chosen_placement(isa) if threads is None else placement.Placement(threads)
         self.info = describe(isa, placed.threads)
         self._native = _start_threads(isa, placed)
-        self.group_fitter = NativeFitter()
+        self.quantizer = NativeQuantizer()
         where = ", ".join(map(str, placed.processors)) or "any"
         log.info("cpu_opened isa=%s threads=%d processors=%s", isa, placed.threads, where)
 

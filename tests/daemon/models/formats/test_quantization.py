@@ -5,9 +5,9 @@ import pytest
 from gguf import GGMLQuantizationType, quants
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, WeightData
 from llmd.models.formats.dequantization import dequantize
-from llmd.models.formats.quantization import quantize
+from llmd.models.formats.quantization import QUANTIZER_ELEMENTS, quantize
 from llmd.models.plain_formats import from_float32, to_float32
 
 Float32 = NDArray[np.float32]
@@ -216,3 +216,22 @@ def test_two_levels_need_whole_blocks(name: str) -> None:
 @pytest.mark.parametrize("name", OWN_FORMATS)
 def test_a_weight_without_rows_is_quantised_to_nothing(name: str) -> None:
     assert quantize(np.empty((0, 256), np.float32), name).data.shape == (0, 256)
+
+
+class HalfWilling:
+    """A quantiser that writes zeros for rows that begin with 0, and no more than rubbish for others."""
+
+    def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
+        done = not weights[0, 0]
+        for array in into.arrays:
+            array[:] = 0 if done else 1
+        return done
+
+
+def test_what_a_quantiser_leaves_is_quantised_by_numpy() -> None:
+    values = random_weight(2, QUANTIZER_ELEMENTS)
+    values[0, 0] = 0
+    quantized = quantize(values, "q4", quantizer=HalfWilling())
+    assert not quantized.data[0].any()
+    for one, other in zip(quantized.arrays, quantize(values, "q4").arrays, strict=True):
+        np.testing.assert_array_equal(one[1], other[1])

@@ -18,6 +18,12 @@ def test_chunks_are_small_but_have_a_row() -> None:
     assert sizes == [1] * 10
 
 
+def test_chunks_have_as_many_elements_as_are_asked_for() -> None:
+    sizes: list[int] = []
+    for_row_chunks(10, 100, lambda rows: sizes.append(rows.stop - rows.start), elements=400)
+    assert sorted(sizes) == [2, 4, 4]
+
+
 def test_what_a_chunk_raises_is_raised() -> None:
     def fail(rows: slice) -> None:
         if rows.start > 1:

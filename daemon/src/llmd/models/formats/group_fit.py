@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from llmd.api.group_fit import GroupFitter
 from llmd.models.plain_formats import Float32
 
 STRETCHES = (-0.9, -0.3, 0.3, 0.9)
@@ -43,14 +42,10 @@ class GroupFit(msgspec.Struct, frozen=True):
 
 
 class Groups:
-    """Groups of weights, float32 ``[group_size, groups]``, and their codes as they were rounded last.
+    """Groups of weights, float32 ``[group_size, groups]``, and their codes as they were rounded last."""
 
-    A ``fitter`` searches in the place of NumPy.
-    """
-
-    def __init__(self, weights: Float32, fitter: GroupFitter | None = None) -> None:
+    def __init__(self, weights: Float32) -> None:
         self.weights = weights
-        self.fitter = fitter
         self.size = len(weights)
         self.total = _sum(weights)
         self.codes = np.empty_like(weights)
@@ -85,8 +80,6 @@ class Groups:
 
 def fit_affine(groups: Groups, most: int, *, minimum_below_zero: bool) -> GroupFit:
     """Fit ``scale * code + minimum`` with codes ``0 .. most``; scales are not negative."""
-    if groups.fitter is not None:
-        return _fit(groups.fitter.fit_affine(groups.weights, most, minimum_below_zero=minimum_below_zero))
     lowest, highest = groups.weights.min(axis=0), groups.weights.max(axis=0)
     if minimum_below_zero:
         lowest, highest = np.minimum(lowest, 0), np.maximum(highest, 0)
@@ -108,8 +101,6 @@ def fit_affine(groups: Groups, most: int, *, minimum_below_zero: bool) -> GroupF
 
 def fit_symmetric(groups: Groups, half: int) -> GroupFit:
     """Fit ``scale * integer`` with integers ``-half .. half - 1``. The longer end is for the weight farthest from zero."""
-    if groups.fitter is not None:
-        return _fit(groups.fitter.fit_symmetric(groups.weights, half))
     lowest, highest = groups.weights.min(axis=0), groups.weights.max(axis=0)
     farthest = np.where(-lowest > highest, lowest, highest)
     nothing = np.zeros_like(farthest)
@@ -124,11 +115,6 @@ def fit_symmetric(groups: Groups, half: int) -> GroupFit:
             yield GroupFit(scale, nothing, sums, groups.error(scale, nothing, sums))
 
     return _best(candidates())
-
-
-def _fit(rows: Float32) -> GroupFit:
-    scale, minimum, *sums, error = rows
-    return GroupFit(scale, minimum, GroupSums(*sums), error)
 
 
 def _sum(values: Float32) -> Float32:

@@ -8,15 +8,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.group_fit import GroupFitter
 from llmd.api.integer_formats import INTEGER_FORMATS, IntegerFormat
+from llmd.api.quantizer import Quantizer
 from llmd.api.tensors import Format, GroupScales, Outliers, WeightData
 from llmd.models.formats.byte_fit import fit_bytes, most_step
 from llmd.models.formats.float16 import check_weights, to_float16, units_of
 from llmd.models.formats.group_fit import Groups, fit_affine, fit_symmetric
 from llmd.models.formats.outlier_fit import least_units, take_outliers
-from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.formats.row_chunks import CHUNK_ELEMENTS, for_row_chunks
 from llmd.models.plain_formats import Float32, to_float32
+
+QUANTIZER_ELEMENTS = 1 << 18
+"""Elements that a quantiser is given at a time: milliseconds of work, so that the interpreter has time for other threads."""
 
 
 class _Quantized(msgspec.Struct, frozen=True):
@@ -37,10 +40,10 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 def quantize(
-    data: NDArray[np.generic], name: Format, source: Format = "f32", fitter: GroupFitter | None = None
+    data: NDArray[np.generic], name: Format, source: Format = "f32", quantizer: Quantizer | None = None
 ) -> WeightData:
     """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`; a row's bits do not depend on other rows,
-    nor on the ``fitter``, which takes the place of NumPy.
+    nor on the ``quantizer``, which takes the place of NumPy.
 
     Raises:
         ArithmeticError: a value is infinite or not a number, or too large for a float16 scale.
@@ -53,14 +56,19 @@ def quantize(
     quantized = _empty(form, num_rows, row_len)
 
     def of_rows(rows: slice) -> None:
-        weights = to_float32(data[rows], source)
-        check_weights(weights)
-        for piece in _pieces(row_len, quantized.group_size):
-            columns = np.ascontiguousarray(weights[:, piece.inputs].reshape(-1, piece.group_size).T)
-            _put(quantized.rows(rows), piece, _quantize_groups(Groups(columns, fitter), form))
+        into = quantized.rows(rows)
+        if quantizer is None or not quantizer.quantize(data[rows], source, into):
+            _quantize_rows(to_float32(data[rows], source), into)
 
-    for_row_chunks(num_rows, row_len, of_rows)
+    for_row_chunks(num_rows, row_len, of_rows, CHUNK_ELEMENTS if quantizer is None else QUANTIZER_ELEMENTS)
     return quantized
+
+
+def _quantize_rows(weights: Float32, into: WeightData) -> None:
+    check_weights(weights)
+    for piece in _pieces(weights.shape[1], into.group_size):
+        columns = np.ascontiguousarray(weights[:, piece.inputs].reshape(-1, piece.group_size).T)
+        _put(into, piece, _quantize_groups(Groups(columns), INTEGER_FORMATS[into.format]))
 
 
 def _empty(form: IntegerFormat, num_rows: int, row_len: int) -> WeightData:

@@ -1,0 +1,173 @@
+#include "byte_fit.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "float16.hpp"
+
+namespace llmd {
+
+namespace {
+
+constexpr float kLeast = -128.0F;
+constexpr float kMost = 127.0F;
+constexpr double kStretches[] = {1.0, 1.05, 1.1, 1.16};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Wide<Rounding> rounding_of(const Wide<Lanes>& step, const Wide<Lanes>& below, Lanes unit, float most) {
+    return roundings_of({step[0] * unit, step[1] * unit}, {-below[0] * unit, -below[1] * unit}, 0.0F, most);
+}
+
+// Of numbers of all groups of a block, in the order in which NumPy adds what lies side by side.
+class BlockSum {
+  public:
+    void add(int way, Lanes numbers) { lanes_[way] += numbers; }
+    float total() const { return of_four(lanes_[0]) + of_four(lanes_[1]); }
+
+  private:
+    static float of_four(Lanes four) { return (four[0] + four[1]) + (four[2] + four[3]); }
+
+    Wide<Lanes> lanes_{};
+};
+
+// The fits of a block without a byte's limits, and steps beside theirs.
+class Search {
+  public:
+    Search(std::span<const Tile> block, int most, int most_step)
+        : block_(block), most_(static_cast<float>(most)), most_step_(static_cast<float>(most_step)) {
+        for (size_t number = 0; number < block.size(); ++number) {
+            free_[number] = fit_affine(block[number], most, true);
+        }
+    }
+
+    // The least coarse scale with which every group fits.
+    float needed() const {
+        Lanes most = Lanes{};
+        for (size_t number = 0; number < block_.size(); ++number) {
+            for (const Fit& fit : free_[number].of) {
+                const Lanes ends = larger(fit.minimum / kLeast, (fit.minimum + fit.scale * most_) / kMost);
+                most = larger(most, larger(ends, fit.scale / most_step_));
+            }
+        }
+        return std::max({most[0], most[1], most[2], most[3]});
+    }
+
+    // The coarse scale with which the codes of the free fits lose least.
+    std::optional<uint16_t> coarse() const {
+        const float least = needed();
+        uint16_t found = 0;
+        float error = kInfinity;
+        for (const double stretch : kStretches) {
+            const uint16_t coarse = float16_from(least * static_cast<float>(stretch));
+            if (!is_finite_float16(coarse)) return std::nullopt;
+            const float lost = lost_with(all(from_float16(coarse)));
+            if (lost < error) found = coarse;
+            error = std::min(lost, error);
+        }
+        return found;
+    }
+
+    // The steps of a tile that lose least with codes of their own, and what is subtracted from code times
+    // step.
+    void choose_steps(size_t number, Lanes unit, Wide<Lanes>& found_step, Wide<Lanes>& found_below) const {
+        const Tile& tile = block_[number];
+        Wide<Lanes> least{{all(kInfinity), all(kInfinity)}};
+        found_step = found_below = {{unit, unit}};
+        for (const float above : {0.0F, 1.0F}) {
+            Wide<Lanes> step, below;
+            for (int way = 0; way < kWays; ++way) {
+                const Fit& fit = free_[number][way];
+                step[way] = beside(fit, unit, above);
+                const Lanes shorter = (step[way] * unit - fit.scale) * (most_ / 2);
+                below[way] = fitting(step[way], ratio(shorter - fit.minimum, unit));
+            }
+            const Wide<Sums> sums = tile.sums_of_codes(rounding_of(step, below, unit, most_));
+            for (int way = 0; way < kWays; ++way) {
+                below[way] = below_of(tile, way, step[way], unit, sums[way]);
+                const Lanes error = error_of(tile, way, step[way] * unit, -below[way] * unit, sums[way]);
+                const auto better = error < least[way];
+                found_step[way] = better ? step[way] : found_step[way];
+                found_below[way] = better ? below[way] : found_below[way];
+                least[way] = smaller(error, least[way]);
+            }
+        }
+    }
+
+  private:
+    float lost_with(Lanes unit) const {
+        BlockSum sum;
+        for (size_t number = 0; number < block_.size(); ++number) {
+            const Tile& tile = block_[number];
+            for (int way = 0; way < kWays; ++way) {
+                const Fit& fit = free_[number][way];
+                Lanes lost = all(kInfinity);
+                for (const float above : {0.0F, 1.0F}) {
+                    const Lanes step = beside(fit, unit, above);
+                    const Lanes below = below_of(tile, way, step, unit, fit.sums);
+                    lost = smaller(lost, error_of(tile, way, step * unit, -below * unit, fit.sums));
+                }
+                sum.add(way, lost);
+            }
+        }
+        return sum.total();
+    }
+
+    Lanes beside(const Fit& fit, Lanes unit, float above) const {
+        return clip(whole_below(ratio(fit.scale, unit)) + above, Lanes{}, all(most_step_));
+    }
+
+    // What fits given codes best.
+    Lanes below_of(const Tile& tile, int way, Lanes step, Lanes unit, const Sums& sums) const {
+        const Lanes missing = step * unit * sums.codes - tile.total(way);
+        return fitting(step, ratio(missing / static_cast<float>(tile.size()), unit));
+    }
+
+    // A whole number with which all codes are an int8.
+    Lanes fitting(Lanes step, Lanes below) const {
+        return nearest(clip(below, larger(step * most_ - kMost, Lanes{}), all(-kLeast)));
+    }
+
+    std::span<const Tile> block_;
+    float most_, most_step_;
+    Wide<Fit> free_[kMostTiles];
+};
+
+// The coarse scale that suits the integers as they are.
+float least_squares(std::span<const Tile> block, const ByteFit& fit, int most) {
+    BlockSum products, squares;
+    for (size_t number = 0; number < block.size(); ++number) {
+        const Wide<Sums> sums = block[number].sums_of_codes(fit.rounding(number, most));
+        const auto size = static_cast<float>(block[number].size());
+        for (int way = 0; way < kWays; ++way) {
+            const Lanes step = fit.step[number][way];
+            const Lanes below = fit.below[number][way];
+            products.add(way, step * sums[way].products - below * block[number].total(way));
+            squares.add(way, step * (step * sums[way].squares - 2.0F * below * sums[way].codes) +
+                                 below * below * size);
+        }
+    }
+    const float there = squares.total();
+    return there > 0.0F ? products.total() / there : 0.0F;
+}
+
+}  // namespace
+
+Wide<Rounding> ByteFit::rounding(size_t tile, int most) const {
+    return rounding_of(step[tile], below[tile], all(from_float16(coarse)), static_cast<float>(most));
+}
+
+std::optional<ByteFit> fit_bytes(std::span<const Tile> block, int most, int most_step) {
+    const Search search(block, most, most_step);
+    const std::optional<uint16_t> coarse = search.coarse();
+    if (!coarse) return std::nullopt;
+    ByteFit fit{};
+    fit.coarse = *coarse;
+    for (size_t number = 0; number < block.size(); ++number) {
+        search.choose_steps(number, all(from_float16(fit.coarse)), fit.step[number], fit.below[number]);
+    }
+    fit.coarse = to_float16(least_squares(block, fit, most));
+    if (!is_finite_float16(fit.coarse)) return std::nullopt;
+    return fit;
+}
+
+}  // namespace llmd

@@ -1,0 +1,117 @@
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include "bindings.hpp"
+#include "quantization.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Bytes = In<uint8_t, 2>;  // of plain weights, [rows, bytes of a row]
+using Codes = Out<uint8_t, 2>;
+using Halves = Out<uint16_t, 2>;  // the bits of float16
+using Fine = Out<uint8_t, 2>;
+
+llmd::PlainFormat plain_format(const std::string& name) {
+    if (name == "f32") return llmd::PlainFormat::kF32;
+    if (name == "f16") return llmd::PlainFormat::kF16;
+    require(name == "bf16", "plain weights are f32, f16 or bf16");
+    return llmd::PlainFormat::kBF16;
+}
+
+llmd::PlainRows plain_rows(const Bytes& weights, const std::string& format, const Codes& codes) {
+    const llmd::PlainRows rows{reinterpret_cast<const std::byte*>(weights.data()), plain_format(format),
+                               length(codes), length(codes, 1)};
+    require(
+        length(weights) == rows.rows && length(weights, 1) == rows.row_len * llmd::plain_bytes(rows.format),
+        "there is a code for each weight");
+    return rows;
+}
+
+// Of each group, or each so many of them.
+void require_numbers(const auto& numbers, const llmd::PlainRows& rows, int64_t size) {
+    require(
+        size > 0 && length(numbers) == rows.rows && length(numbers, 1) == (rows.row_len + size - 1) / size,
+        "there is a number for each group of a row");
+}
+
+void require_bits(int bits) { require(bits > 0 && bits < 8, "codes have 1 to 7 bits"); }
+
+bool quantize_eight_bits(const Bytes& weights, const std::string& format, int64_t group_size,
+                         const Codes& codes, const Halves& scales, const Out<uint8_t, 3>& columns,
+                         const Out<int8_t, 3>& residuals) {
+    const llmd::PlainRows rows = plain_rows(weights, format, codes);
+    require_numbers(scales, rows, group_size);
+    const llmd::OutlierPlaces outliers{length(columns, 2), columns.data(), residuals.data()};
+    require(outliers.count <= 8 && (outliers.count == 0 || group_size <= 256),
+            "at most 8 outliers are in groups of at most 256");
+    for (size_t axis = 0; axis < 3; ++axis) {
+        require(columns.shape(axis) == residuals.shape(axis) &&
+                    (axis == 2 || columns.shape(axis) == scales.shape(axis)),
+                "each group has the same number of outliers");
+    }
+    const nb::gil_scoped_release unlocked;
+    return llmd::quantize_eight_bits(rows, group_size, codes.data(), scales.data(), outliers);
+}
+
+bool quantize_symmetric(const Bytes& weights, const std::string& format, int64_t group_size, int bits,
+                        const Codes& codes, const Halves& scales) {
+    const llmd::PlainRows rows = plain_rows(weights, format, codes);
+    require_numbers(scales, rows, group_size);
+    require_bits(bits);
+    const nb::gil_scoped_release unlocked;
+    return llmd::quantize_symmetric(rows, group_size, 1 << (bits - 1), codes.data(), scales.data());
+}
+
+bool quantize_with_minimums(const Bytes& weights, const std::string& format, int64_t group_size, int bits,
+                            const Codes& codes, const Halves& scales, const Halves& minimums) {
+    const llmd::PlainRows rows = plain_rows(weights, format, codes);
+    require_numbers(scales, rows, group_size);
+    require_numbers(minimums, rows, group_size);
+    require_bits(bits);
+    const nb::gil_scoped_release unlocked;
+    return llmd::quantize_with_minimums(rows, group_size, (1 << bits) - 1, codes.data(), scales.data(),
+                                        minimums.data());
+}
+
+bool quantize_bytes(const Bytes& weights, const std::string& format, int64_t group_size, int bits,
+                    int fine_bits, const Codes& codes, const Halves& coarse, const Fine& step,
+                    const Fine& below) {
+    const llmd::PlainRows rows = plain_rows(weights, format, codes);
+    require_numbers(step, rows, group_size);
+    require_numbers(below, rows, group_size);
+    require_bits(bits);
+    const int64_t blocks = length(coarse, 1);
+    const int64_t per_coarse = blocks == 0 ? 0 : length(step, 1) / blocks;
+    require(length(coarse) == rows.rows && blocks * per_coarse * group_size == rows.row_len &&
+                (per_coarse == 8 || per_coarse == 16),
+            "rows are whole blocks of 8 or 16 groups");
+    require(fine_bits > 0 && fine_bits <= 8, "steps have 1 to 8 bits");
+    const int most = (1 << bits) - 1;
+    const int most_step = std::min((1 << fine_bits) - 1, 255 / most);  // with which codes fit in a byte
+    const nb::gil_scoped_release unlocked;
+    return llmd::quantize_bytes(rows, group_size, most, codes.data(),
+                                {per_coarse, most_step, coarse.data(), step.data(), below.data()});
+}
+
+}  // namespace
+
+void bind_quantization(nb::module_& module) {
+    module.def("quantize_eight_bits", quantize_eight_bits, "weights"_a.noconvert(), "format"_a,
+               "group_size"_a, "codes"_a.noconvert(), "scales"_a.noconvert(), "columns"_a.noconvert(),
+               "residuals"_a.noconvert(),
+               "Fill the arrays with what the bytes of plain weights become, scales as the bits of float16; "
+               "return whether all\nare within the format.");
+    module.def("quantize_symmetric", quantize_symmetric, "weights"_a.noconvert(), "format"_a, "group_size"_a,
+               "bits"_a, "codes"_a.noconvert(), "scales"_a.noconvert(),
+               "As `quantize_eight_bits`, for few bits.");
+    module.def("quantize_with_minimums", quantize_with_minimums, "weights"_a.noconvert(), "format"_a,
+               "group_size"_a, "bits"_a, "codes"_a.noconvert(), "scales"_a.noconvert(),
+               "minimums"_a.noconvert(), "As `quantize_eight_bits`, for few bits.");
+    module.def("quantize_bytes", quantize_bytes, "weights"_a.noconvert(), "format"_a, "group_size"_a,
+               "bits"_a, "fine_bits"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(), "step"_a.noconvert(),
+               "below"_a.noconvert(), "As `quantize_eight_bits`, for few bits in int8.");
+}
