@@ -1,6 +1,9 @@
 #include "quantization.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <vector>
 
 #include "byte_fit.hpp"
 #include "float16.hpp"
