@@ -20,7 +20,7 @@ struct Unit {
     const Kernels& (*kernels)();
 };
 
-#if defined(__x86_64__) && !defined(LLMD_GENERIC_ALONE)
+#if defined(__x86_64__)
 // Tiles are a state of a thread that Linux keeps only for processes that ask for it.
 // Source: the kernel's Documentation/arch/x86/xstate.rst.
 bool tiles_granted() {
@@ -37,9 +37,7 @@ bool tiles_granted() {
 
 std::vector<Unit> units() {
     std::vector<Unit> found;
-#if defined(LLMD_GENERIC_ALONE)
-    // A build without the other units, for sanitizers that look at threads: these are the same in every unit.
-#elif defined(__x86_64__)
+#if defined(__x86_64__)
     // These checks include that the operating system saves the wide registers.
     __builtin_cpu_init();
     const bool avx2 =
