@@ -1,8 +1,12 @@
-"""A score to watch while training: the share of development questions that get exactly the book's answer."""
+"""What the development questions tell while training: a score to watch, and how sure the guide may be of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
+from torch import Tensor
+from torch.nn import functional
 
 from guide.batches import padded
 from guide.model import Guide
@@ -11,6 +15,8 @@ from guide.tokens import Encoder
 from guide.topics import Book
 from guide.turns import Conversation, Turn
 
+TEMPERATURES = torch.arange(0.8, 3.0, 0.1)
+
 
 def development_score(model: Guide, encoder: Encoder, book: Book) -> float:
     """Share of the questions whose answer is the likeliest token at every place, so that greedy decoding gives it."""
@@ -18,16 +24,32 @@ def development_score(model: Guide, encoder: Encoder, book: Book) -> float:
     return sum(right for _, right in outcomes) / len(outcomes)
 
 
-@torch.no_grad()
 def development_outcomes(model: Guide, encoder: Encoder, book: Book) -> list[tuple[Question, bool]]:
     """Each development question, and whether its answer would come out exactly."""
-    questions = read(DEVELOPMENT)
-    turns = [Turn(question.ask, question.answer(book)) for question in questions]
-    examples = [encoder.example(Conversation("", (turn,)), loose=False) for turn in turns]
     rights: list[bool] = []
+    for logits, targets, own in _answers(model, encoder, book):
+        rights += ((logits.argmax(-1) == targets) | ~own).all(1).tolist()
+    return list(zip(read(DEVELOPMENT), rights, strict=True))
+
+
+def development_temperature(model: Guide, encoder: Encoder, book: Book) -> float:
+    """The temperature at which the answers are likeliest (Guo et al. 2017, "On Calibration of Modern Neural Networks")."""
+    losses = torch.zeros(len(TEMPERATURES))
+    for logits, targets, own in _answers(model, encoder, book):
+        for i, temperature in enumerate(TEMPERATURES):
+            tempered = logits[own].float() / temperature
+            losses[i] += functional.cross_entropy(tempered, targets[own], reduction="sum").item()
+    return TEMPERATURES[losses.argmin()].item()
+
+
+@torch.no_grad()
+def _answers(model: Guide, encoder: Encoder, book: Book) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Logits [batch, length, vocab], the ids that should follow, and which of these are an answer's, both [batch, length]."""
+    turns = [Turn(question.ask, question.answer(book)) for question in read(DEVELOPMENT)]
+    examples = [encoder.example(Conversation("", (turn,)), loose=False) for turn in turns]
     for start in range(0, len(examples), 32):
-        ids, weights = padded(examples[start : start + 32])
+        batch, device = padded(examples[start : start + 32]), model.norm.device
+        ids, own = torch.from_numpy(batch.ids).to(device).long(), torch.from_numpy(batch.own).to(device)
         inputs, targets = ids[:, :-1].contiguous(), ids[:, 1:]
-        best = model(inputs, torch.arange(inputs.numel())).argmax(-1).view(targets.shape)
-        rights += ((best == targets) | (weights[:, 1:] == 0)).all(1).tolist()
-    return list(zip(questions, rights, strict=True))
+        logits = model(inputs, torch.arange(inputs.numel(), device=device))
+        yield logits.view(*inputs.shape, -1), targets, own[:, 1:]

@@ -1,4 +1,4 @@
-"""The guide's network in torch: a Llama, written for training on a processor, where it is compiled as a whole."""
+"""The guide's network in torch: a Llama, written for training, where it is compiled as a whole."""
 
 from __future__ import annotations
 
@@ -40,30 +40,23 @@ class Layer(nn.Module):
         self.gate_up = nn.Linear(shape.hidden, 2 * shape.intermediate, bias=False)
         self.down = nn.Linear(shape.intermediate, shape.hidden, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Transform x [batch, length, hidden]."""
-        x = x + self._attend(x, cos, sin, mask)
+        x = x + self._attend(x, cos, sin)
         gate, up = self.gate_up(self._normed(x, self.mlp_norm)).chunk(2, -1)
         return x + self.down(functional.silu(gate) * up)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(x, (self.shape.hidden,), weight, self.shape.eps)
 
-    def _attend(self, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor) -> Tensor:
-        """Plain matrix products: at these lengths they are faster than the fused kernel and its 16-bit backward."""
+    def _attend(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         shape, (batch, length, _) = self.shape, x.shape
-        group = shape.heads // shape.kv_heads
         rows = self.qkv(self._normed(x, self.attention_norm)).view(batch, length, -1, shape.head_dim)
         query, key, value = rows.split((shape.heads, shape.kv_heads, shape.kv_heads), 2)
         query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
-        query = query.view(batch, length, shape.kv_heads, group, shape.head_dim).permute(0, 2, 3, 1, 4)
-        query = query.reshape(batch * shape.kv_heads, group * length, shape.head_dim)
-        key, value = (y.transpose(1, 2).reshape(-1, length, shape.head_dim) for y in (key, value))
-        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=shape.head_dim**-0.5)
-        mixed = torch.bmm(scores.softmax(-1), value).view(
-            batch, shape.kv_heads, group, length, shape.head_dim
-        )
-        return self.out(mixed.permute(0, 3, 1, 2, 4).reshape(batch, length, -1))
+        heads = [y.transpose(1, 2) for y in (query, key, value)]
+        mixed = _products(*heads) if x.device.type == "cpu" else _fused(*heads)
+        return self.out(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
 class Guide(nn.Module):
@@ -82,13 +75,10 @@ class Guide(nn.Module):
 
     def forward(self, ids: Tensor, places: Tensor) -> Tensor:
         """Logits [places, vocab] after the flat positions ``places`` of ids [batch, length]."""
-        length, kind = ids.shape[1], self.norm.dtype
-        cos, sin = _angles(self.shape, length, kind)
-        past = torch.full((length, length), float("-inf"), dtype=kind).triu(1)
-        mask = past.repeat(self.shape.heads // self.shape.kv_heads, 1)[None]
         x = self.embedding(ids)
+        cos, sin = _angles(self.shape, x)
         for layer in self.layers:
-            x = layer(x, cos, sin, mask)
+            x = layer(x, cos, sin)
         x = functional.rms_norm(x.flatten(0, 1)[places], (self.shape.hidden,), self.norm, self.shape.eps)
         return functional.linear(x, self.embedding.weight)
 
@@ -111,14 +101,34 @@ class Guide(nn.Module):
             yield from ((f"model.layers.{i}.mlp.{name}_proj.weight", w) for name, w in mlp.items())
 
 
-def _angles(shape: Shape, length: int, kind: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of the rotary angles, [length, 1, head_dim / 2]."""
-    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
-    angles = torch.arange(length, dtype=torch.float32)[:, None] * shape.theta**-exponents
-    return angles.cos().to(kind)[:, None], angles.sin().to(kind)[:, None]
+def _angles(shape: Shape, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the rotary angles of x [batch, length, hidden], both [length, 1, head_dim / 2]."""
+    places = torch.arange(x.shape[1], dtype=torch.float32, device=x.device)
+    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32, device=x.device) / shape.head_dim
+    angles = places[:, None] * shape.theta**-exponents
+    return angles.cos().to(x.dtype)[:, None], angles.sin().to(x.dtype)[:, None]
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary position embedding in the half-split style; x is [batch, length, heads, head_dim]."""
     low, high = x.chunk(2, -1)
     return torch.cat((low * cos - high * sin, high * cos + low * sin), -1)
+
+
+def _products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention of query [batch, heads, length, head_dim] to fewer heads of keys and values, as plain matrix products: on
+    a processor, at these lengths, they are faster than the fused kernel and its 16-bit backward.
+    """
+    batch, heads, length, width = query.shape
+    group = heads // key.shape[1]
+    past = torch.full((length, length), float("-inf"), dtype=query.dtype, device=query.device).triu(1)
+    query = query.reshape(-1, group * length, width)
+    key, value = key.reshape(-1, length, width), value.reshape(-1, length, width)
+    mask = past.repeat(group, 1)[None]
+    scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=width**-0.5)
+    return torch.bmm(scores.softmax(-1), value).view(batch, heads, length, width)
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The same as one kernel of a GPU."""
+    return functional.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)

@@ -1,0 +1,63 @@
+"""How long and how hard to train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One stage of training. ``log`` and ``checkpoint`` name its files; ``first_block`` is the seed of its first text, and
+    ``block`` the number of conversations from one seed; ``minutes``, where given, replace ``steps``; ``kept`` is the share of the weights that it began from in those that
+    it ends with.
+    """
+
+    log: str = "training-log.csv"
+    checkpoint: str = "checkpoint.pt"
+    first_block: int = 0
+    block: int = 2048
+    steps: int = 4700
+    minutes: float | None = None
+    warmup: int = 100  # first steps, over which the rate rises
+    decay: float = 0.34  # share of training at its end, over which the rate falls to zero
+    rate: float = 2e-3
+    batch_tokens: int = 8000
+    longest: int = 768
+    bpe_dropout: float = 0.06
+    seed: int = 1
+    report: int = 100
+    kept: float = 0.0
+
+    def done(self, step: int, seconds: float) -> float:
+        """Share of training, 0 to 1, that is done after so many steps and seconds."""
+        return min(1.0, seconds / (60 * self.minutes) if self.minutes else step / self.steps)
+
+    def rate_at(self, step: int, done: float) -> float:
+        """Learning rate when a share ``done`` of training is: rise, plateau, and a fall that is steep at first (Hägele et al.
+        2024, "1-sqrt").
+        """
+        fallen = max(0.0, 1 - (1 - done) / self.decay)
+        return self.rate * min(1.0, (step + 1) / self.warmup, 1 - fallen**0.5)
+
+
+ON_PROCESSOR = Plan()
+# Nine minutes of an H100.
+ON_GPU = Plan(block=16384, steps=10600, warmup=300, decay=0.4, rate=3e-3, batch_tokens=32768, report=250)
+# From weights that are trained already: a lower rate, and text that they have not seen.
+CONTINUED = Plan(
+    log="training-log-continued.csv",
+    checkpoint="continued.pt",
+    first_block=2_000_000,
+    steps=900,
+    warmup=40,
+    decay=0.71,
+    rate=1.5e-3,
+    kept=0.3,
+)
+
+
+def plan_for(device: str, *, continued: bool) -> Plan:
+    """The plan of a first or a further stage on a kind of device, as torch names it."""
+    if continued:
+        return CONTINUED
+    return ON_PROCESSOR if device == "cpu" else ON_GPU
