@@ -41,7 +41,8 @@ def run_peer(module: str, *arguments: str) -> str:
 
 
 def make_gguf(directory: Path, kind: str, file: Path) -> Path:
-    """A checkpoint as a GGUF file of one of llama.cpp's types, unless it is there already."""
-    if not file.exists():
+    """A checkpoint as a GGUF file of one of llama.cpp's types, unless that is there and no older than the weights."""
+    weights = directory / "model.safetensors"
+    if not file.exists() or file.stat().st_mtime < weights.stat().st_mtime:
         run_peer("bench.gguf_file", str(directory), str(file), kind)
     return file

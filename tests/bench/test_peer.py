@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -24,10 +25,23 @@ def test_a_failure_is_told_with_its_reason() -> None:
         peer.run_peer("no.such.module")
 
 
-def test_a_model_that_is_there_is_not_made_again(tmp_path: Path) -> None:
-    file = tmp_path / "model.gguf"
+def test_a_model_is_made_again_only_where_its_weights_are_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(peer, "run_peer", lambda *arguments: made.append(arguments[-1]))
+    weights, file = tmp_path / "model.safetensors", tmp_path / "model.gguf"
+    weights.touch()
+    os.utime(weights, (1000, 1000))
+    assert peer.make_gguf(tmp_path, "Q8_0", file) == file
+    assert made == ["Q8_0"]
     file.touch()
-    assert peer.make_gguf(tmp_path / "absent", "Q8_0", file) == file
+    peer.make_gguf(tmp_path, "Q8_0", file)
+    assert made == ["Q8_0"]
+    weights.touch()
+    os.utime(file, (1000, 1000))
+    peer.make_gguf(tmp_path, "Q8_0", file)
+    assert made == ["Q8_0", "Q8_0"]
 
 
 def test_each_build_has_its_own_library() -> None:
