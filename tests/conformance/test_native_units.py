@@ -31,7 +31,7 @@ THREAD_SANITIZER = ("-O1", "-g1", "-fsanitize=thread")
 # are a plain one, one that has minimums, one of two levels, one with a book and one with outliers.
 UNPACKED = {"q4_0", "q4_g32", "q6_k", "iq4_nl", "q8_wide"}
 UNPACKED_ALIKE = {f"linear/{name}-activations-f32" for name in set(INTEGER_FORMATS) - UNPACKED}
-UNITS_OF_X86 = ("generic", "avx2", "avx_vnni", "avx512")
+UNITS_OF_X86 = ("avx512", "avx_vnni", "avx2", "generic")  # the longest to compile first
 ON_X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the units of x86-64 need such a machine")
 EMULATED = pytest.mark.skipif(
     shutil.which(CROSS) is None or shutil.which("qemu-aarch64") is None,
@@ -97,7 +97,7 @@ def test_units_share_no_code_with_each_other(isa: str) -> None:
 
 def replay_emulated(cpu: str, cases: Sequence[Path]) -> list[str]:
     """The units that replayed the cases on an emulated machine."""
-    runner = build_runner(CROSS, ("generic", "neon", "neon_i8mm"), ("-O2", "-static"))
+    runner = build_runner(CROSS, ("neon_i8mm", "neon", "generic"), ("-O2", "-static"))
     return replay(["qemu-aarch64", "-cpu", cpu, str(runner)], cases)
 
 
