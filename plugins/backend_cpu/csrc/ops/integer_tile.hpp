@@ -77,8 +77,24 @@ struct TileProducts {
     }
 };
 
-// Activation groups [first, last) of a panel, from `at` on. Returns what follows them. Records are without
-// the offset where kPlain, else with it.
+// A chunk whose steps are loaded. Records are without the offset where kPlain, else with it.
+template <class C, bool kPlain>
+LLMD_INLINE void decode_chunk(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
+                              uint8_t* record) {
+    const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
+    const auto decoded = [&](auto q) LLMD_LAMBDA {
+        const Bytes bytes = record_of<C, q>(chunk, decoding);
+        if constexpr (kPlain) return subtract(bytes, C::offset(format));
+        return bytes;
+    };
+    unroll<kChunkQuads / 2>([&](auto i) LLMD_LAMBDA {
+        const Bytes first = decoded(Index<2 * i>{});
+        const Bytes second = decoded(Index<2 * i + 1>{});
+        TileProducts<C::kOperand>::store(record + 128 * i, first, second);
+    });
+}
+
+// Activation groups [first, last) of a panel, from `at` on. Returns what follows them.
 template <class C, bool kPlain = false>
 const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_t first, int64_t last,
                             PanelBlock& to) {
@@ -109,17 +125,7 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
         group += format.in_int8 ? 1 : groups;
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
             decoding.load_steps_of(c, fine_scales, fine_minimums);
-            const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
-            const auto decoded = [&](auto q) LLMD_LAMBDA {
-                const Bytes bytes = record_of<C, q>(chunk, decoding);
-                if constexpr (kPlain) return subtract(bytes, C::offset(format));
-                return bytes;
-            };
-            unroll<kChunkQuads / 2>([&](auto i) LLMD_LAMBDA {
-                const Bytes first = decoded(Index<2 * i>{});
-                const Bytes second = decoded(Index<2 * i + 1>{});
-                TileProducts<C::kOperand>::store(record + 128 * i, first, second);
-            });
+            decode_chunk<C, kPlain>(at, decoding, format, record);
             record += 64 * kChunkQuads;
         }
     }

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "ops/integer_tile_amx.hpp"
+#include "ops/integer_panel_amx.hpp"
 #include "ops/linear.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -77,13 +77,22 @@ LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, co
     amx_short_groups(of, panels, shape, first, last, totals);
 }
 
+LLMD_INLINE void finish_rows(const IntegerPanels& of, int64_t p, int64_t rows, const float* totals) {
+    const TileOut out = of.out(0, p);
+    for (int64_t m = 0; m < rows; ++m) finish_panel(out, m, 0, totals + m * kPanelRows);
+}
+
 // Up to 16 rows against a panel: it is read as one stream, and decoded while products are still made.
 template <class C>
 void amx_panel(const IntegerPanels& of, int64_t p) {
     const PanelLayout& layout = of.layout;
     const InputTile x = of.inputs(0);
-    PanelBlock panel;
     alignas(64) float totals[kTileRows * kPanelRows] = {};
+    if (layout.format.sum_group() >= kLineInputs) {
+        AmxPanel<C>(layout, x).multiply(of.panel(p), totals);
+        return finish_rows(of, p, x.rows, totals);
+    }
+    PanelBlock panel;
     const uint8_t* at = of.panel(p);
     const int64_t step = kSumTiles * kLineInputs / layout.format.activation_group();
     for (int64_t a = 0; a < layout.activation_groups(); a += step) {
@@ -91,8 +100,7 @@ void amx_panel(const IntegerPanels& of, int64_t p) {
         at = decode_block<C, true>(at, layout, a, end, panel);
         amx_panel_block<C::kHasOutliers>(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
-    const TileOut out = of.out(0, p);
-    for (int64_t m = 0; m < x.rows; ++m) finish_panel(out, m, 0, totals + m * kPanelRows);
+    finish_rows(of, p, x.rows, totals);
 }
 
 // Totals of a thread: [tiles of panels][rows][kPanelTile][16].
