@@ -138,14 +138,6 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
             :
             : "r"(of_piece), "r"(records + i * inputs * kPanelRows), "r"(kStride), "i"(static_cast<int>(i))
             : "memory");
-        if (x.terms > 1) {
-            asm volatile(
-                "tileloadd (%0, %1, 1), %%tmm4\n\t"
-                "tdpbssd %%tmm6, %%tmm4, %%tmm%c2"
-                :
-                : "r"(of_piece + x.term_bytes), "r"(kStride), "i"(static_cast<int>(i))
-                : "memory");
-        }
         asm volatile("tilestored %%tmm%c2, %c3(%0, %1, 1)"
                      :
                      : "r"(products), "r"(kStride), "i"(static_cast<int>(i)), "i"(i * kTileBytes)
@@ -154,35 +146,24 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
     unroll<kSumTiles>(multiply);
 }
 
-// Up to 16 rows against a block of one panel, each sum of a group with its scales as it comes. Totals are 16
-// floats for each row, `stride` apart.
-template <bool kHasOutliers>
+// Up to 16 rows against a block of one panel, each group a piece that meets its scales as it comes. Totals
+// are 16 floats for each row, `stride` apart.
 LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
                                  float* totals, int64_t stride) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
-    const int64_t units = piece_units(shape.group_units);
+    const int64_t units = shape.group_units;
     const int64_t all = pieces(shape.units, units);
-    const int64_t of_group = shape.group_units / units;
-    for (int64_t piece = 0, g = 0; piece < all; piece += kSumTiles) {
-        const int64_t count = all - piece < kSumTiles ? all - piece : kSumTiles;
-        multiply_pieces(panel.records + piece * units * kUnitInputs * kPanelRows, x,
-                        shape.first_unit + piece * units, units * kUnitInputs, count, products);
-        for (int64_t first = 0; first < count; first += of_group, ++g) {
-            const Vec scale = load(panel.scales + g * kPanelRows);
-            const float* x_scales = x.scales + (shape.first_activation + g) * x.rows;
-            const int32_t* from = products + first * kTileRows * kPanelRows;
-            const int64_t others = (first + of_group < count ? of_group : count - first) - 1;
-            const ByteOutliers outliers(kHasOutliers ? panel.outliers[g] : panel.records);
+    for (int64_t first = 0; first < all; first += kSumTiles) {
+        const int64_t count = all - first < kSumTiles ? all - first : kSumTiles;
+        multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
+                        shape.first_unit + first * units, units * kUnitInputs, count, products);
+        for (int64_t i = 0; i < count; ++i) {
+            const Vec scale = load(panel.scales + (first + i) * kPanelRows);
+            const float* x_scales = x.scales + (shape.first_activation + first + i) * x.rows;
+            const int32_t* from = products + i * kTileRows * kPanelRows;
             for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
-                Sums sums = load_sums(from);
-                for (int64_t i = 1; i <= others; ++i) {
-                    sums = add(sums, load_sums(from + i * kTileRows * kPanelRows));
-                }
-                if constexpr (kHasOutliers) {
-                    sums = add(sums, outliers.sums(x, shape.first_unit + g * shape.group_units, m));
-                }
                 float* total = totals + m * stride;
-                store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
+                store(total, fma(to_float<0>(load_sums(from)), scale * set1(x_scales[m]), load(total)));
             }
         }
     }

@@ -63,7 +63,7 @@ LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* pan
             if (x.rows == kTileRows) {
                 amx_whole_tile(panels[p], shape, x, to, kStride);
             } else {
-                amx_panel_block<false>(panels[p], shape, x, to, kStride);
+                amx_panel_block(panels[p], shape, x, to, kStride);
             }
         }
     }
@@ -98,7 +98,7 @@ void amx_panel(const IntegerPanels& of, int64_t p) {
     for (int64_t a = 0; a < layout.activation_groups(); a += step) {
         const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
         at = decode_block<C, true>(at, layout, a, end, panel);
-        amx_panel_block<C::kHasOutliers>(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
+        amx_panel_block(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
     finish_rows(of, p, x.rows, totals);
 }
