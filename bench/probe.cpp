@@ -45,19 +45,43 @@ double seconds(int threads, Work work) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-template <int kAhead>
+// Four lines of each stream in turn.
+template <int kAhead, int kStreams>
 std::uint64_t read(const Line* lines, std::size_t count) {
-    Line sums[8] = {};
-    for (std::size_t at = 0; at + 8 <= count; at += 8) {
-        for (int lane = 0; lane < 8; ++lane) {
-            if constexpr (kAhead > 0) {
-                __builtin_prefetch(reinterpret_cast<const char*>(lines + at + lane) + kAhead, 0, 3);
+    constexpr int kRun = 4;
+    const std::size_t apart = count / kStreams;
+    Line sums[kRun] = {};
+    for (std::size_t at = 0; at + kRun <= apart; at += kRun) {
+        for (int stream = 0; stream < kStreams; ++stream) {
+            const Line* from = lines + stream * apart + at;
+            for (int lane = 0; lane < kRun; ++lane) {
+                if constexpr (kAhead > 0) {
+                    __builtin_prefetch(reinterpret_cast<const char*>(from + lane) + kAhead, 0, 3);
+                }
+                sums[lane] += from[lane];
             }
-            sums[lane] += lines[at + lane];
         }
     }
-    Line sum = sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
+    Line sum = sums[0] + sums[1] + sums[2] + sums[3];
     return sum[0] + sum[7];
+}
+
+using Reader = std::uint64_t (*)(const Line*, std::size_t);
+
+template <int kStreams>
+Reader reader(int ahead) {
+    switch (ahead) {
+        case 0:
+            return read<0, kStreams>;
+        case 512:
+            return read<512, kStreams>;
+        case 1024:
+            return read<1024, kStreams>;
+        case 2048:
+            return read<2048, kStreams>;
+        default:
+            return read<4096, kStreams>;
+    }
 }
 
 #if defined(__AVX2__)
@@ -161,28 +185,13 @@ void* probe_memory(std::size_t bytes) {
     return memory;
 }
 
-// Bytes a second, each thread reading a stretch of its own and prefetching so many bytes ahead.
-double probe_read(const void* memory, std::size_t bytes, int threads, int ahead) {
+// Bytes a second, each thread reading a stretch of its own in so many streams (1, 2 or 4), and prefetching so many
+// bytes ahead.
+double probe_read(const void* memory, std::size_t bytes, int threads, int ahead, int streams) {
     std::size_t share = bytes / sizeof(Line) / threads;
+    const Reader one = streams == 1 ? reader<1>(ahead) : streams == 2 ? reader<2>(ahead) : reader<4>(ahead);
     double took = seconds(threads, [=](int thread) {
-        const Line* lines = static_cast<const Line*>(memory) + thread * share;
-        switch (ahead) {
-            case 0:
-                sink += read<0>(lines, share);
-                break;
-            case 512:
-                sink += read<512>(lines, share);
-                break;
-            case 1024:
-                sink += read<1024>(lines, share);
-                break;
-            case 2048:
-                sink += read<2048>(lines, share);
-                break;
-            default:
-                sink += read<4096>(lines, share);
-                break;
-        }
+        sink += one(static_cast<const Line*>(memory) + thread * share, share);
     });
     return static_cast<double>(share) * threads * sizeof(Line) / took;
 }

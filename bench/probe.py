@@ -16,8 +16,8 @@ from pathlib import Path
 from bench.worker import answer
 
 SOURCE = Path(__file__).with_name("probe.cpp")
-AHEAD = (0, 512, 1024, 2048, 4096)
-"""Bytes that a reader may prefetch ahead; which is best depends on the processor."""
+WAYS = tuple((ahead, streams) for ahead in (0, 512, 1024, 2048, 4096) for streams in (1, 2, 4))
+"""How a thread may read: bytes that it prefetches ahead, and streams; which is best depends on the processor."""
 PEAKS = {"AVX2": "probe_avx2", "VNNI": "probe_vnni", "AMX": "probe_amx"}
 
 
@@ -34,25 +34,25 @@ class Probe:
         self._functions = {name: self._function(library, symbol) for name, symbol in PEAKS.items()}
         library.probe_read.restype = ctypes.c_double
         self._library = library
-        rates = {ahead: statistics.median(self._read(ahead) for _ in range(3)) for ahead in AHEAD}
-        self._best = sorted(AHEAD, key=rates.__getitem__)[-2:]
+        rates = {way: statistics.median(self._read(*way) for _ in range(3)) for way in WAYS}
+        self._best = sorted(WAYS, key=rates.__getitem__)[-2:]
 
     def read(self) -> float:
         """Bytes per second, the better of the two best ways of reading."""
-        return max(self._read(ahead) for ahead in self._best)
+        return max(self._read(*way) for way in self._best)
 
     def integers(self) -> dict[str, float]:
         """Operations per second of 8-bit integers by instruction set; those that this processor lacks left out."""
         rates = {name: max(probe() for _ in range(3)) for name, probe in self._functions.items()}
         return {name: rate for name, rate in rates.items() if rate}
 
-    def ahead(self) -> list[int]:
-        """The two best distances."""
+    def ways(self) -> list[tuple[int, int]]:
+        """The two best."""
         return list(self._best)
 
-    def _read(self, ahead: int) -> float:
+    def _read(self, ahead: int, streams: int) -> float:
         rate: float = self._library.probe_read(
-            self._memory, ctypes.c_size_t(self._num_bytes), self._threads, ahead
+            self._memory, ctypes.c_size_t(self._num_bytes), self._threads, ahead, streams
         )
         return rate
 
@@ -73,7 +73,7 @@ def build(folder: Path) -> ctypes.CDLL:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="llmd-probe-") as folder:
         probe = Probe(build(Path(folder)), int(sys.argv[1]), int(sys.argv[2]))
-    answer(probe, {"ahead": probe.ahead()})
+    answer(probe, {"ways": probe.ways()})
 
 
 if __name__ == "__main__":

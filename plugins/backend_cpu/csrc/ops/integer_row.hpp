@@ -1,8 +1,13 @@
 // linear, integers, one row: bound by memory, so codes go from the stream straight into products.
 //
-//   tile   one panel by one row; four chains of products hide the latency of one
+//   tile     kRowPanels panels by one row, a chunk of each in turn; in each four chains of products hide the
+//            latency of one
+//   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next:
+//            with two that lie apart a thread has the other meanwhile
 
 #pragma once
+
+#include <utility>
 
 #include "ops/codes.hpp"
 #include "ops/integer_scales.hpp"
@@ -80,149 +85,195 @@ struct RowTotals {
     }
 };
 
-template <class C, class S>
-struct RowPanel {
-    const PanelLayout& layout;
-    const InputTile& x;
-    Decoding<C> decoding;
-    int32_t offset;
-    RowTotals<S> totals;
-    GroupSums<C> group;
-
-    // Sums of a weight group of `units` that begins at `unit`: products less the offset of the codes.
-    LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
-        return add(sums, set_sums(-offset * q_sum));
-    }
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t unit, int64_t units) const {
-        return x.running[(unit + units) * x.rows] - x.running[unit * x.rows];
-    }
-
-    LLMD_INLINE_MEMBER const uint8_t* add_one_level(const uint8_t* at, int64_t a, int64_t unit) {
-        const uint8_t* coarse = at;
-        const int64_t chunks = layout.chunks(a);
-        const uint8_t* fine_scales = at + layout.coarse_bytes();
-        const uint8_t* fine_minimums = fine_scales + layout.fine_scale_bytes(a);
-        const uint8_t* outliers = fine_scales + layout.fine_bytes(a);
-        at = outliers + layout.outlier_bytes();
-        const int32_t of_inputs = q_sum(unit, 2 * chunks);
-        group.start();
-        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
-            group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x, unit + 2 * c);
-        }
-        Sums sums = less_offset(add(group.half(0), group.half(1)), of_inputs);
-        if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers).sums(x, unit, 0));
-        totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a * x.rows], of_inputs);
-        return at;
-    }
-
-    LLMD_INLINE_MEMBER const uint8_t* add_two_levels(const uint8_t* at, int64_t a, int64_t unit) {
-        const uint8_t* coarse = at;
-        const uint8_t* scales = at + layout.coarse_bytes();
-        const uint8_t* minimums = scales + layout.groups(a) * kPanelRows;
-        const int64_t chunks = layout.chunks(a);
-        const int64_t in_group = layout.format.group_size / kChunkInputs;  // 0: half a chunk
-        at = scales + layout.fine_bytes(a);
-        totals.clear_inner();
-        const auto finish = [&](const Sums& sums, int64_t first, int64_t units) LLMD_LAMBDA {
-            const int32_t of_inputs = q_sum(first, units);
-            totals.add_fine(less_offset(sums, of_inputs), scales, minimums, of_inputs);
-            scales += kPanelRows;
-            minimums += kPanelRows;
-        };
-        for (int64_t c = 0; c < chunks;) {
-            const int64_t first = c;
-            const int64_t end = in_group == 0 ? c + 1 : c + in_group < chunks ? c + in_group : chunks;
-            group.start();
-            for (; c < end; ++c, at += 64 * C::kBits) {
-                group.add_chunk(load_chunk<C::kBits, kRowAhead>(at), decoding, x, unit + 2 * c);
-            }
-            if (in_group == 0) {
-                finish(group.half(0), unit + 2 * first, 1);
-                finish(group.half(1), unit + 2 * first + 1, 1);
-            } else {
-                finish(add(group.half(0), group.half(1)), unit + 2 * first, 2 * (end - first));
-            }
-        }
-        totals.add_inner(coarse, layout.format.bf16_scales, x.scales[a * x.rows]);
-        return at;
-    }
+// Panels that one kernel multiplies, and where what they give goes. They may be the same.
+struct RowPanels {
+    const uint8_t* at[kRowPanels];
+    TileOut to[kRowPanels];
 };
 
-// One row against one panel.
+// One row against one panel, a chunk at a time.
 template <class C, class S>
-void integer_row(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
-    RowPanel<C, S> panel{layout, x, Decoding<C>(layout.format), C::offset(layout.format), {}, {}};
-    panel.totals.clear();
-    const int64_t units = layout.format.activation_group() / kUnitInputs;
-    for (int64_t a = 0; a < layout.activation_groups(); ++a) {
+class RowPanel {
+  public:
+    LLMD_INLINE_MEMBER RowPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
+        : layout_(layout), x_(x), decoding_(layout.format), offset_(C::offset(layout.format)), at_(panel) {
+        totals_.clear();
+    }
+
+    LLMD_INLINE_MEMBER void begin_group(int64_t a) {
+        coarse_ = at_;
+        fine_scales_ = at_ + layout_.coarse_bytes();
+        fine_minimums_ = fine_scales_ + layout_.fine_scale_bytes(a);
+        outliers_ = fine_scales_ + layout_.fine_bytes(a);
+        at_ = outliers_ + layout_.outlier_bytes();
         if constexpr (S::kTwoLevels) {
-            at = panel.add_two_levels(at, a, a * units);
+            totals_.clear_inner();
         } else {
-            at = panel.add_one_level(at, a, a * units);
+            sums_.start();
         }
     }
-    float totals[kPanelRows];
-    unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, panel.totals.total[v]); });
-    finish_panel(to, 0, 0, totals);
-}
+    // The next chunk, number c of its group, whose inputs begin at a unit.
+    LLMD_INLINE_MEMBER void add_chunk(int64_t c, int64_t unit) {
+        if constexpr (S::kTwoLevels) {
+            sums_.start();
+        } else {
+            decoding_.load_steps_of(c, fine_scales_, fine_minimums_);
+        }
+        sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, unit);
+        at_ += 64 * C::kBits;
+        if constexpr (S::kTwoLevels) end_fine_groups(unit);
+    }
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+        const float x_scale = x_.scales[a * x_.rows];
+        if constexpr (S::kTwoLevels) {
+            totals_.add_inner(coarse_, layout_.format.bf16_scales, x_scale);
+        } else {
+            const int32_t of_inputs = q_sum(unit, units);
+            Sums sums = less_offset(add(sums_.half(0), sums_.half(1)), of_inputs);
+            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, unit, 0));
+            totals_.add_group(sums, coarse_, layout_.format.bf16_scales, x_scale, of_inputs);
+        }
+    }
+    LLMD_INLINE_MEMBER void finish(const TileOut& to) const {
+        float totals[kPanelRows];
+        unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, totals_.total[v]); });
+        finish_panel(to, 0, 0, totals);
+    }
+
+  private:
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t unit, int64_t units) const {
+        return x_.running[(unit + units) * x_.rows] - x_.running[unit * x_.rows];
+    }
+    // Sums of products less the offset of the codes.
+    LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
+        return add(sums, set_sums(-offset_ * q_sum));
+    }
+    // Those of a chunk: a fine group is as long, or half of it.
+    LLMD_INLINE_MEMBER void end_fine_groups(int64_t unit) {
+        if (layout_.format.group_size < kChunkInputs) {
+            end_fine_group(sums_.half(0), unit, 1);
+            end_fine_group(sums_.half(1), unit + 1, 1);
+        } else {
+            end_fine_group(add(sums_.half(0), sums_.half(1)), unit, 2);
+        }
+    }
+    LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t unit, int64_t units) {
+        const int32_t of_inputs = q_sum(unit, units);
+        totals_.add_fine(less_offset(sums, of_inputs), fine_scales_, fine_minimums_, of_inputs);
+        fine_scales_ += kPanelRows;
+        fine_minimums_ += kPanelRows;
+    }
+
+    const PanelLayout& layout_;
+    const InputTile& x_;
+    Decoding<C> decoding_;
+    int32_t offset_;
+    RowTotals<S> totals_;
+    GroupSums<C> sums_;
+    // What comes next, and what has come of the group.
+    const uint8_t* at_;
+    const uint8_t* coarse_ = nullptr;
+    const uint8_t* fine_scales_ = nullptr;
+    const uint8_t* fine_minimums_ = nullptr;
+    const uint8_t* outliers_ = nullptr;
+};
 
 // Up to kStepRows rows against one panel of 4-bit codes with steps, which multiply the sums of 32 codes.
 template <int kRows>
-void step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
-    constexpr int kBits = 4;
-    const int64_t units = layout.format.activation_group() / kUnitInputs;
-    const auto q_sum = [&](auto m, int64_t unit, int64_t count) LLMD_LAMBDA {
-        return x.running[(unit + count) * x.rows + m] - x.running[unit * x.rows + m];
-    };
-    Vec totals[kRows * kPanelVecs];
-    unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals[i] = set1(0.0F); });
-    for (int64_t a = 0; a < layout.activation_groups(); ++a) {
-        const uint8_t* coarse = at;
-        const uint8_t* steps = at + layout.coarse_bytes();
-        const uint8_t* minimums = steps + layout.fine_scale_bytes(a);
-        const int64_t chunks = layout.chunks(a);
-        at = steps + layout.fine_bytes(a);
-        StepSums sums[kRows];
-        unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m].start(); });
-        for (int64_t c = 0; c < chunks; ++c, at += 64 * kBits) {
-            const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at);
-            const int64_t unit = a * units + 2 * c;
-            const int8_t* inputs = x.unit(unit);
-            unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                sums[m].add(chunk.planes, steps, minimums, inputs + m * kLineInputs, q_sum(m, unit, 2));
-            });
-            steps += kPanelRows / 2;
-            minimums += kPanelRows;
-        }
+class StepPanel {
+  public:
+    LLMD_INLINE_MEMBER StepPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
+        : layout_(layout), x_(x), at_(panel) {
+        unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals_[i] = set1(0.0F); });
+    }
+
+    LLMD_INLINE_MEMBER void begin_group(int64_t a) {
+        coarse_ = at_;
+        steps_ = at_ + layout_.coarse_bytes();
+        minimums_ = steps_ + layout_.fine_scale_bytes(a);
+        at_ = steps_ + layout_.fine_bytes(a);
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
+    }
+    LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t unit) {
+        const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at_);
+        const int8_t* inputs = x_.unit(unit);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            const int32_t offset = kBiasOfSigned * q_sum(m, a * units, 2 * chunks);
-            const Sums sum = add(sums[m].sums(), set_sums(-offset));
-            const Vec x_scale = set1(x.scales[a * x.rows + m]);
+            sums_[m].add(chunk.planes, steps_, minimums_, inputs + m * kLineInputs, q_sum(m, unit, 2));
+        });
+        at_ += 64 * kBits;
+        steps_ += kPanelRows / 2;
+        minimums_ += kPanelRows;
+    }
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            const int32_t offset = kBiasOfSigned * q_sum(m, unit, units);
+            const Sums sum = add(sums_[m].sums(), set_sums(-offset));
+            const Vec x_scale = set1(x_.scales[a * x_.rows + m]);
             unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
-                Vec& total = totals[m * kPanelVecs + v];
-                total = fma(to_float<v>(sum), load_coarse(coarse, v, false) * x_scale, total);
+                Vec& total = totals_[m * kPanelVecs + v];
+                total = fma(to_float<v>(sum), load_coarse(coarse_, v, false) * x_scale, total);
             });
         });
     }
-    unroll<kRows>([&](auto m) LLMD_LAMBDA {
-        float values[kPanelRows];
-        unroll<kPanelVecs>([&](auto v)
-                               LLMD_LAMBDA { store(values + v * Vec::kLanes, totals[m * kPanelVecs + v]); });
-        finish_panel(to, m, 0, values);
-    });
-}
+    LLMD_INLINE_MEMBER void finish(const TileOut& to) const {
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            float totals[kPanelRows];
+            unroll<kPanelVecs>(
+                [&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, totals_[m * kPanelVecs + v]); });
+            finish_panel(to, m, 0, totals);
+        });
+    }
 
-using RowKernel = void (*)(const uint8_t*, const PanelLayout&, const InputTile&, const TileOut&);
+  private:
+    static constexpr int kBits = 4;
+
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t unit, int64_t units) const {
+        return x_.running[(unit + units) * x_.rows + m] - x_.running[unit * x_.rows + m];
+    }
+
+    const PanelLayout& layout_;
+    const InputTile& x_;
+    StepSums sums_[kRows];
+    Vec totals_[kRows * kPanelVecs];
+    // What comes next, and the scales of the group.
+    const uint8_t* at_;
+    const uint8_t* coarse_ = nullptr;
+    const uint8_t* steps_ = nullptr;
+    const uint8_t* minimums_ = nullptr;
+};
+
+using RowKernel = void (*)(const RowPanels&, const PanelLayout&, const InputTile&);
+
+// The rows against several panels, a chunk of each in turn.
+template <class Panel, size_t... kPlaces>
+LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& layout, const InputTile& x,
+                                 std::index_sequence<kPlaces...>) {
+    Panel of[] = {Panel(panels.at[kPlaces], layout, x)...};
+    const int64_t units = layout.format.activation_group() / kUnitInputs;
+    for (int64_t a = 0; a < layout.activation_groups(); ++a) {
+        const int64_t unit = a * units;
+        const int64_t chunks = layout.chunks(a);
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a); });
+        for (int64_t c = 0; c < chunks; ++c) {
+            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_chunk(c, unit + 2 * c); });
+        }
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, unit, 2 * chunks); });
+    }
+    unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].finish(panels.to[p]); });
+}
+template <class Panel>
+void row_kernel(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
+    multiply_panels<Panel>(panels, layout, x, std::make_index_sequence<kRowPanels>());
+}
 
 // What multiplies one row, and several by codes with steps. A unit may have its own.
 template <class C, class S, Operand = C::kOperand>
 struct OneRow {
-    static constexpr RowKernel kernel = integer_row<C, S>;
+    static constexpr RowKernel kernel = row_kernel<RowPanel<C, S>>;
 };
 template <int kRows, Operand = operand_of(8, false)>
 struct StepRows {
-    static constexpr RowKernel kernel = step_rows<kRows>;
+    static constexpr RowKernel kernel = row_kernel<StepPanel<kRows>>;
 };
 
 // The kernel for a number of rows; null where they are too many, or the codes are no such.

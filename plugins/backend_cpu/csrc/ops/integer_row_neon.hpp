@@ -128,8 +128,7 @@ struct NeonRow {
         const uint8_t* coarse = at;
         FineSums fine(at + kCoarseBytes, layout.groups(a));
         at += kCoarseBytes + layout.fine_bytes(a);
-        const int64_t in_group = layout.format.group_size / kChunkInputs;  // 0: half a chunk
-        if (in_group == 0) {
+        if (layout.format.group_size < kChunkInputs) {
             for (; chunks > 0; --chunks) {
                 unroll<2>([&](auto half) LLMD_LAMBDA {
                     const int32_t of_inputs = q_sum(1);
@@ -140,11 +139,10 @@ struct NeonRow {
                 });
                 leave_chunk();
             }
-        } else if (in_group == 1) {
-            for (; chunks > 0; --chunks) add_fine_group(1, fine);
         } else {
-            for (; chunks > 0; chunks -= in_group) {
-                add_fine_group(chunks < in_group ? chunks : in_group, fine);
+            for (; chunks > 0; --chunks) {
+                const int32_t of_inputs = q_sum(2);
+                fine.add_group(sums_of(1, of_inputs), of_inputs);
             }
         }
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
@@ -178,20 +176,16 @@ struct NeonRow {
             }
         }
     };
-
-    LLMD_INLINE_MEMBER void add_fine_group(int64_t chunks, FineSums& fine) {
-        const int32_t of_inputs = q_sum(2 * chunks);
-        fine.add_group(sums_of(chunks, of_inputs), of_inputs);
-    }
 };
 
 template <class C, class S>
-void neon_row(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
+void neon_row(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
+    static_assert(kRowPanels == 1);
     NeonRow<C, S> row{layout, x, Decoding<C>(layout.format), C::offset(layout.format), {}};
-    row.multiply(at);
+    row.multiply(panels.at[0]);
     float totals[kPanelRows];
     unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, row.totals.total[v]); });
-    finish_panel(to, 0, 0, totals);
+    finish_panel(panels.to[0], 0, 0, totals);
 }
 template <class C, class S>
 struct OneRow<C, S, Operand::kSigned> {
@@ -269,14 +263,15 @@ struct NeonStepRows {
 };
 
 template <int kRows>
-void neon_step_rows(const uint8_t* at, const PanelLayout& layout, const InputTile& x, const TileOut& to) {
+void neon_step_rows(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
+    static_assert(kRowPanels == 1);
     NeonStepRows<kRows> rows{layout, x, {}};
-    rows.multiply(at);
+    rows.multiply(panels.at[0]);
     unroll<kRows>([&](auto m) LLMD_LAMBDA {
         float totals[kPanelRows];
         unroll<kPanelVecs>(
             [&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, rows.totals[m * kPanelVecs + v]); });
-        finish_panel(to, m, 0, totals);
+        finish_panel(panels.to[0], m, 0, totals);
     });
 }
 template <int kRows>

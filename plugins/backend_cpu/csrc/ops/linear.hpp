@@ -54,6 +54,19 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
     }
 }
 
-void linear(const LinearArgs& args, Worker& worker) { share_panels(args, worker, 1, integer_panels); }
+// Tiles of panels that a thread takes at a time where rows are few: a stream for each panel of a kernel, so
+// long that they lie far enough apart.
+LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
+    constexpr int64_t kStreamBytes = 80 << 10;
+    if (weight.format != Format::kInteger) return 1;
+    const int64_t bytes = PanelLayout{weight.cols, weight.integer}.panel_bytes();
+    const int64_t panels = (kStreamBytes + bytes / 2) / bytes;
+    return pieces((panels > 0 ? panels : 1) * kRowPanels, kPanelTile);
+}
+
+void linear(const LinearArgs& args, Worker& worker) {
+    const int64_t most = args.rows <= kStepRows ? stream_tiles(args.targets[0].weight) : 1;
+    share_panels(args, worker, most, integer_panels);
+}
 
 }  // namespace llmd::LLMD_ISA

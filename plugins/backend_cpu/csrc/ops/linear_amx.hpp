@@ -172,7 +172,8 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
 }
 
 void linear_amx(const LinearArgs& args, Worker& worker) {
-    share_panels(args, worker, args.rows > kTileRows ? kAmxPanels / kPanelTile : 1, amx_panels);
+    const int64_t most = args.rows > kTileRows ? kAmxPanels / kPanelTile : stream_tiles(args.targets[0].weight);
+    share_panels(args, worker, most, amx_panels);
 }
 
 }  // namespace llmd::LLMD_ISA

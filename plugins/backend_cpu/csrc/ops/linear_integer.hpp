@@ -107,20 +107,33 @@ LLMD_INLINE void tile_block(const IntegerPanels& of, const PanelBlock* panels, c
     });
 }
 
+// Panels [first, last) with few rows: as many streams as a kernel has panels, each a part of the range, apart
+// from the others.
+LLMD_INLINE void stream_panels(const IntegerPanels& of, RowKernel kernel, int64_t first, int64_t last) {
+    const int64_t part = pieces(last - first, kRowPanels);
+    const InputTile x = of.inputs(0);
+    for (int64_t i = first; i < first + part; ++i) {
+        RowPanels panels;
+        for (int64_t s = 0; s < kRowPanels; ++s) {
+            const int64_t p = i + s * part < last ? i + s * part : last - 1;  // the last one again
+            panels.at[s] = of.panel(p);
+            panels.to[s] = of.out(0, p);
+        }
+        kernel(panels, of.layout, x);
+    }
+}
+
 // Panels [first, last) of one weight.
 void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
     if (const RowKernel kernel = step_kernel(of.layout.format, args.rows)) {
-        for (int64_t p = first; p < last; ++p) kernel(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
-        return;
+        return stream_panels(of, kernel, first, last);
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
         if (args.rows == 1) {
             with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
-                for (int64_t p = first; p < last; ++p) {
-                    OneRow<C, decltype(scales)>::kernel(of.panel(p), of.layout, of.inputs(0), of.out(0, p));
-                }
+                stream_panels(of, OneRow<C, decltype(scales)>::kernel, first, last);
             });
             return;
         }

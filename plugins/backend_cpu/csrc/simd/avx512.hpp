@@ -98,6 +98,7 @@ constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
+constexpr int kRowPanels = 2;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 

@@ -13,6 +13,7 @@ constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 2;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;
+constexpr int kRowPanels = 2;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 

@@ -93,6 +93,7 @@ constexpr bool kPlainRecords = false;
 constexpr int kStepRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
+constexpr int kRowPanels = 1;
 constexpr int kRowAhead = 0;
 constexpr int kTileAhead = 0;
 

@@ -92,6 +92,7 @@ constexpr bool kPlainRecords = true;
 constexpr int kStepRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
+constexpr int kRowPanels = 1;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 
