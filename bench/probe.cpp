@@ -185,14 +185,13 @@ void* probe_memory(std::size_t bytes) {
     return memory;
 }
 
-// Bytes a second, each thread reading a stretch of its own in so many streams (1, 2 or 4), and prefetching so many
-// bytes ahead.
+// Bytes a second, each thread reading a stretch of its own in so many streams (1, 2 or 4), and prefetching so
+// many bytes ahead.
 double probe_read(const void* memory, std::size_t bytes, int threads, int ahead, int streams) {
     std::size_t share = bytes / sizeof(Line) / threads;
     const Reader one = streams == 1 ? reader<1>(ahead) : streams == 2 ? reader<2>(ahead) : reader<4>(ahead);
-    double took = seconds(threads, [=](int thread) {
-        sink += one(static_cast<const Line*>(memory) + thread * share, share);
-    });
+    double took = seconds(
+        threads, [=](int thread) { sink += one(static_cast<const Line*>(memory) + thread * share, share); });
     return static_cast<double>(share) * threads * sizeof(Line) / took;
 }
 

@@ -77,21 +77,12 @@ LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, co
     amx_short_groups(of, panels, shape, first, last, totals);
 }
 
-LLMD_INLINE void finish_rows(const IntegerPanels& of, int64_t p, int64_t rows, const float* totals) {
-    const TileOut out = of.out(0, p);
-    for (int64_t m = 0; m < rows; ++m) finish_panel(out, m, 0, totals + m * kPanelRows);
-}
-
-// Up to 16 rows against a panel: it is read as one stream, and decoded while products are still made.
+// Up to 16 rows against a panel of groups that are shorter than a line.
 template <class C>
-void amx_panel(const IntegerPanels& of, int64_t p) {
+void amx_short_panel(const IntegerPanels& of, int64_t p) {
     const PanelLayout& layout = of.layout;
     const InputTile x = of.inputs(0);
     alignas(64) float totals[kTileRows * kPanelRows] = {};
-    if (layout.format.sum_group() >= kLineInputs) {
-        AmxPanel<C>(layout, x).multiply(of.panel(p), totals);
-        return finish_rows(of, p, x.rows, totals);
-    }
     PanelBlock panel;
     const uint8_t* at = of.panel(p);
     const int64_t step = kSumTiles * kLineInputs / layout.format.activation_group();
@@ -100,7 +91,19 @@ void amx_panel(const IntegerPanels& of, int64_t p) {
         at = decode_block<C, true>(at, layout, a, end, panel);
         amx_panel_block(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
-    finish_rows(of, p, x.rows, totals);
+    const TileOut out = of.out(0, p);
+    for (int64_t m = 0; m < x.rows; ++m) finish_panel(out, m, 0, totals + m * kPanelRows);
+}
+
+// Up to 16 rows against panels [first, last).
+template <class C>
+void amx_few_rows(const IntegerPanels& of, int64_t first, int64_t last) {
+    const int64_t group_units = of.layout.format.sum_group() / kUnitInputs;
+    set_tiles({of.args.rows, of.args.rows, piece_units(group_units) * kUnitInputs});
+    if (of.layout.format.sum_group() >= kLineInputs) {
+        return stream_panels(of, amx_row_kernel<C>, first, last);
+    }
+    for (int64_t p = first; p < last; ++p) amx_short_panel<C>(of, p);
 }
 
 // Totals of a thread: [tiles of panels][rows][kPanelTile][16].
@@ -154,12 +157,7 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
-        if (args.rows <= kTileRows) {
-            const int64_t group_units = format.sum_group() / kUnitInputs;
-            set_tiles({args.rows, args.rows, piece_units(group_units) * kUnitInputs});
-            for (int64_t p = first; p < last; ++p) amx_panel<C>(of, p);
-            return;
-        }
+        if (args.rows <= kTileRows) return amx_few_rows<C>(of, first, last);
         for (int64_t p = first; p < last; p += kAmxPanels) {
             const int64_t count = p + kAmxPanels < last ? kAmxPanels : last - p;
             for (int64_t r = 0; r < args.rows; r += kAmxRowBlock) {
@@ -172,7 +170,8 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
 }
 
 void linear_amx(const LinearArgs& args, Worker& worker) {
-    const int64_t most = args.rows > kTileRows ? kAmxPanels / kPanelTile : stream_tiles(args.targets[0].weight);
+    const int64_t most =
+        args.rows > kTileRows ? kAmxPanels / kPanelTile : stream_tiles(args.targets[0].weight);
     share_panels(args, worker, most, amx_panels);
 }
 
