@@ -1,8 +1,7 @@
 // linear, integers, up to 16 rows, in tiles of AMX: two panels, each read as a stream of its own.
 //
-//   line     64 inputs, decoded while tiles multiply those before: tiles and vectors work at once, and what
-//   is
-//            asked of memory is spread; activations are loaded once for both panels
+//   line     64 inputs, decoded while tiles multiply those before: tiles and vectors work at once, and
+//            what is asked of memory is spread; activations are loaded once for both panels
 //   group    its sums take turns between two registers, so that it ends while the next is multiplied
 //   streams  as with one row, ops/integer_row.hpp
 //   where    groups of 64 inputs or more
