@@ -17,7 +17,7 @@ class AmxPanels {
   public:
     LLMD_INLINE_MEMBER AmxPanels(const RowPanels& panels, const PanelLayout& layout, const InputTile& x)
         : layout_(layout), x_(x), decoding_(layout.format), inputs_(x.values) {
-        each_panel([&](auto p) LLMD_LAMBDA { streams_[p].at = panels.at[p]; });
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { streams_[p].at = panels.at[p]; });
     }
 
     // Adds to totals: of each panel 16 for each row.
@@ -51,25 +51,20 @@ class AmxPanels {
         const uint8_t* at;  // what comes next
     };
 
-    template <class F>
-    LLMD_INLINE_MEMBER static void each_panel(F&& f) {
-        unroll<kRowPanels>(f);
-    }
-
     template <int kTurn>
     LLMD_INLINE_MEMBER void multiply_group(int64_t a) {
         const int64_t chunks = layout_.chunks(a);
-        each_panel([&](auto p) LLMD_LAMBDA {
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             begin_group(a, streams_[p], streams_[p].groups[kTurn]);
             asm volatile("tilezero %%tmm%c0" : : "i"(2 * p + kTurn));
         });
         for (int64_t c = 0; c < chunks; c += kLineChunks) {
             turn_ = (turn_ + 1) % kLines;
-            each_panel([&](auto p)
-                           LLMD_LAMBDA { decode_line(c, chunks, streams_[p], streams_[p].groups[kTurn]); });
+            unroll<kRowPanels>(
+                [&](auto p) LLMD_LAMBDA { decode_line(c, chunks, streams_[p], streams_[p].groups[kTurn]); });
             multiply_line<kTurn>(streams_[0].records[turn_], streams_[1].records[turn_]);
         }
-        each_panel([&](auto p) LLMD_LAMBDA {
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             asm volatile("tilestored %%tmm%c2, (%0, %1, 1)"
                          :
                          : "r"(streams_[p].groups[kTurn].sums), "r"(kLineInputs), "i"(2 * p + kTurn)
@@ -121,7 +116,7 @@ class AmxPanels {
     LLMD_INLINE_MEMBER void end_group(int64_t a, float (&totals)[kRowPanels][kTileRows * kPanelRows]) {
         const float* x_scales = x_.scales + a * x_.rows;
         const int64_t unit = a * layout_.format.activation_group() / kUnitInputs;
-        each_panel([&](auto p) LLMD_LAMBDA {
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             const Group& group = streams_[p].groups[kTurn];
             const Vec scale = load_coarse(group.scales, 0, layout_.format.bf16_scales);
             const ByteOutliers outliers(C::kHasOutliers ? group.outliers : streams_[p].records[0]);

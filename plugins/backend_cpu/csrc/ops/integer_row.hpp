@@ -134,11 +134,7 @@ class RowPanel {
             totals_.add_group(sums, coarse_, layout_.format.bf16_scales, x_scale, of_inputs);
         }
     }
-    LLMD_INLINE_MEMBER void finish(const TileOut& to) const {
-        float totals[kPanelRows];
-        unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, totals_.total[v]); });
-        finish_panel(to, 0, 0, totals);
-    }
+    LLMD_INLINE_MEMBER void finish(const TileOut& to) const { finish_row(to, 0, totals_.total); }
 
   private:
     LLMD_INLINE_MEMBER int32_t q_sum(int64_t unit, int64_t units) const {
@@ -216,12 +212,7 @@ class StepPanel {
         });
     }
     LLMD_INLINE_MEMBER void finish(const TileOut& to) const {
-        unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            float totals[kPanelRows];
-            unroll<kPanelVecs>(
-                [&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, totals_[m * kPanelVecs + v]); });
-            finish_panel(to, m, 0, totals);
-        });
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { finish_row(to, m, totals_ + m * kPanelVecs); });
     }
 
   private:

@@ -183,9 +183,7 @@ void neon_row(const RowPanels& panels, const PanelLayout& layout, const InputTil
     static_assert(kRowPanels == 1);
     NeonRow<C, S> row{layout, x, Decoding<C>(layout.format), C::offset(layout.format), {}};
     row.multiply(panels.at[0]);
-    float totals[kPanelRows];
-    unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, row.totals.total[v]); });
-    finish_panel(panels.to[0], 0, 0, totals);
+    finish_row(panels.to[0], 0, row.totals.total);
 }
 template <class C, class S>
 struct OneRow<C, S, Operand::kSigned> {
@@ -267,12 +265,7 @@ void neon_step_rows(const RowPanels& panels, const PanelLayout& layout, const In
     static_assert(kRowPanels == 1);
     NeonStepRows<kRows> rows{layout, x, {}};
     rows.multiply(panels.at[0]);
-    unroll<kRows>([&](auto m) LLMD_LAMBDA {
-        float totals[kPanelRows];
-        unroll<kPanelVecs>(
-            [&](auto v) LLMD_LAMBDA { store(totals + v * Vec::kLanes, rows.totals[m * kPanelVecs + v]); });
-        finish_panel(panels.to[0], m, 0, totals);
-    });
+    unroll<kRows>([&](auto m) LLMD_LAMBDA { finish_row(panels.to[0], m, rows.totals + m * kPanelVecs); });
 }
 template <int kRows>
 struct StepRows<kRows, Operand::kSigned> {

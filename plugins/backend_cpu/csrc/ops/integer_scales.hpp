@@ -64,4 +64,11 @@ LLMD_INLINE void finish_panel(const TileOut& to, int64_t m, int64_t panel, const
     }
 }
 
+// The same for a tile of one panel, whose totals are in registers.
+LLMD_INLINE void finish_row(const TileOut& to, int64_t m, const Vec* totals) {
+    float values[kPanelRows];
+    unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(values + v * Vec::kLanes, totals[v]); });
+    finish_panel(to, m, 0, values);
+}
+
 }  // namespace llmd::LLMD_ISA

@@ -24,12 +24,6 @@ LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
     return one_level && format.sum_group() % kChunkInputs == 0;
 }
 
-// What is multiplied at once of a group: all of it, as far as a tile holds so many inputs.
-LLMD_INLINE int64_t piece_units(int64_t group_units) {
-    constexpr int64_t kMost = kLineInputs / kUnitInputs;
-    return group_units < kMost ? group_units : kMost;
-}
-
 // Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its
 // activations and the second's; 6 and 7 the records of the panels.
 struct alignas(64) TileShapes {
@@ -146,10 +140,10 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
     unroll<kSumTiles>(multiply);
 }
 
-// Up to 16 rows against a block of one panel, each group a piece that meets its scales as it comes. Totals
-// are 16 floats for each row, `stride` apart.
-LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
-                                 float* totals, int64_t stride) {
+// Calls f(scales of 16 outputs, scales of the rows, products [rows][16]) for each group of a block of one
+// panel, which is a piece.
+template <class F>
+LLMD_INLINE void each_piece(const PanelBlock& panel, const BlockShape& shape, const InputTile& x, F&& f) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
     const int64_t units = shape.group_units;
     const int64_t all = pieces(shape.units, units);
@@ -158,39 +152,35 @@ LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shap
         multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
                         shape.first_unit + first * units, units * kUnitInputs, count, products);
         for (int64_t i = 0; i < count; ++i) {
-            const Vec scale = load(panel.scales + (first + i) * kPanelRows);
-            const float* x_scales = x.scales + (shape.first_activation + first + i) * x.rows;
-            const int32_t* from = products + i * kTileRows * kPanelRows;
-            for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
-                float* total = totals + m * stride;
-                store(total, fma(to_float<0>(load_sums(from)), scale * set1(x_scales[m]), load(total)));
-            }
+            f(load(panel.scales + (first + i) * kPanelRows),
+              x.scales + (shape.first_activation + first + i) * x.rows,
+              products + i * kTileRows * kPanelRows);
         }
     }
 }
 
-// 16 rows against a block of one panel, a scale for each piece: totals stay in registers.
+// Up to 16 rows against a block of one panel. Totals are 16 floats for each row, `stride` apart.
+LLMD_INLINE void amx_panel_block(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
+                                 float* totals, int64_t stride) {
+    each_piece(panel, shape, x, [&](Vec scale, const float* x_scales, const int32_t* from) LLMD_LAMBDA {
+        for (int64_t m = 0; m < x.rows; ++m, from += kPanelRows) {
+            float* total = totals + m * stride;
+            store(total, fma(to_float<0>(load_sums(from)), scale * set1(x_scales[m]), load(total)));
+        }
+    });
+}
+
+// The same for 16 rows: totals stay in registers.
 LLMD_INLINE void amx_whole_tile(const PanelBlock& panel, const BlockShape& shape, const InputTile& x,
                                 float* totals, int64_t stride) {
-    alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
-    const int64_t units = shape.group_units;
-    const int64_t all = pieces(shape.units, units);
     Vec total[kTileRows];
     unroll<kTileRows>([&](auto m) LLMD_LAMBDA { total[m] = load(totals + m * stride); });
-    for (int64_t first = 0; first < all; first += kSumTiles) {
-        const int64_t count = all - first < kSumTiles ? all - first : kSumTiles;
-        multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
-                        shape.first_unit + first * units, units * kUnitInputs, count, products);
-        for (int64_t i = 0; i < count; ++i) {
-            const Vec scale = load(panel.scales + (first + i) * kPanelRows);
-            const float* x_scales = x.scales + (shape.first_activation + first + i) * kTileRows;
-            const int32_t* from = products + i * kTileRows * kPanelRows;
-            unroll<kTileRows>([&](auto m) LLMD_LAMBDA {
-                const Sums sums = load_sums(from + m * kPanelRows);
-                total[m] = fma(to_float<0>(sums), scale * set1(x_scales[m]), total[m]);
-            });
-        }
-    }
+    each_piece(panel, shape, x, [&](Vec scale, const float* x_scales, const int32_t* from) LLMD_LAMBDA {
+        unroll<kTileRows>([&](auto m) LLMD_LAMBDA {
+            const Sums sums = load_sums(from + m * kPanelRows);
+            total[m] = fma(to_float<0>(sums), scale * set1(x_scales[m]), total[m]);
+        });
+    });
     unroll<kTileRows>([&](auto m) LLMD_LAMBDA { store(totals + m * stride, total[m]); });
 }
 

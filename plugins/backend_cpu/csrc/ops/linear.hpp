@@ -58,7 +58,7 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
 // long that they lie far enough apart.
 LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
     constexpr int64_t kStreamBytes = 80 << 10;
-    if (weight.format != Format::kInteger) return 1;
+    if (kRowPanels == 1 || weight.format != Format::kInteger) return 1;
     const int64_t bytes = PanelLayout{weight.cols, weight.integer}.panel_bytes();
     const int64_t panels = (kStreamBytes + bytes / 2) / bytes;
     return pieces((panels > 0 ? panels : 1) * kRowPanels, kPanelTile);

@@ -53,7 +53,7 @@ LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* pane
 // The same, a tile of rows and a panel at a time.
 LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                   int64_t first, int64_t last, float* totals) {
-    TileRows tiles(piece_units(shape.group_units) * kUnitInputs);
+    TileRows tiles(shape.group_units * kUnitInputs);
     for (int64_t r = first; r < last; r += kTileRows) {
         const InputTile x = of.inputs(r);
         tiles.set(x.rows, x.rows);
@@ -98,11 +98,10 @@ void amx_short_panel(const IntegerPanels& of, int64_t p) {
 // Up to 16 rows against panels [first, last).
 template <class C>
 void amx_few_rows(const IntegerPanels& of, int64_t first, int64_t last) {
-    const int64_t group_units = of.layout.format.sum_group() / kUnitInputs;
-    set_tiles({of.args.rows, of.args.rows, piece_units(group_units) * kUnitInputs});
-    if (of.layout.format.sum_group() >= kLineInputs) {
-        return stream_panels(of, amx_row_kernel<C>, first, last);
-    }
+    const int64_t group = of.layout.format.sum_group();
+    const bool lines = group >= kLineInputs;
+    set_tiles({of.args.rows, of.args.rows, lines ? kLineInputs : group});
+    if (lines) return stream_panels(of, amx_row_kernel<C>, first, last);
     for (int64_t p = first; p < last; ++p) amx_short_panel<C>(of, p);
 }
 
