@@ -11,14 +11,13 @@ namespace llmd::LLMD_ISA {
 void add(const AddArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
     const Vec scale = set1(args.scale);
-    for (int64_t first; (first = worker.take(kGrain)) < args.count;) {
-        const int64_t last = first + kGrain < args.count ? first + kGrain : args.count;
-        int64_t i = first;
-        for (; i + Vec::kLanes <= last; i += Vec::kLanes) {
+    for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
+        int64_t i = run.first;
+        for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
             store(args.out + i, fma(load(args.b + i), scale, load(args.a + i)));
         }
-        if (i < last) {
-            const int n = static_cast<int>(last - i);
+        if (i < run.last) {
+            const int n = static_cast<int>(run.last - i);
             store_n(args.out + i, fma(load_n(args.b + i, n), scale, load_n(args.a + i, n)), n);
         }
     }

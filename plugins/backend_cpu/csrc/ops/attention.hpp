@@ -18,6 +18,7 @@
 #pragma once
 
 #include "ops/attention_tile.hpp"
+#include "ops/near.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -31,21 +32,20 @@ int64_t attention_partials(int64_t head_dim, int64_t positions, int threads) {
 // Calls f(item) for the items that this thread takes of those that f's sequence has: `count(cut)` of them.
 template <class Count, class F>
 void take_items(const AttentionArgs& args, Worker& worker, const AttentionPlan& plan, Count&& count, F&& f) {
+    int64_t items = 0;
+    for (int64_t s = 0; s < args.sequences; ++s) items += count(plan.cut(s));
     int64_t before = 0;
     int64_t partials_before = 0;
     int64_t sequence = 0;
-    for (int64_t item = worker.take(1); sequence < args.sequences;) {
-        const Cut cut = plan.cut(sequence);
-        const int64_t items = count(cut);
-        if (item >= before + items) {
-            before += items;
+    each_near(worker, items, 1, [&](int64_t item) {
+        if (item < before) before = partials_before = sequence = 0;
+        Cut cut = plan.cut(sequence);
+        for (int64_t of; item >= before + (of = count(cut)); cut = plan.cut(++sequence)) {
+            before += of;
             if (cut.split) partials_before += cut.items(args.kv_heads);
-            ++sequence;
-            continue;
         }
         f(sequence, cut, item - before, partials_before);
-        item = worker.take(1);
-    }
+    });
 }
 
 Tile tile_of(const AttentionArgs& args, int64_t sequence, const Cut& cut, int64_t number) {

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "ops/near.hpp"
 #include "ops/unpack.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -15,19 +16,19 @@ template <class Element>
 void embed_rows(const EmbedArgs& args, Worker& worker) {
     const int64_t width = args.table->cols;
     const Vec scale = set1(args.scale);
-    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         const Element* from = static_cast<const Element*>(args.table->data) + args.ids[r] * width;
         float* to = args.out + r * width;
         int64_t i = 0;
         for (; i + Vec::kLanes <= width; i += Vec::kLanes) store(to + i, load(from + i) * scale);
         if (i < width) store_n(to + i, load_n(from + i, width - i) * scale, width - i);
-    }
+    });
 }
 
 void embed_packed(const EmbedArgs& args, Worker& worker) {
-    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         unpack_row(*args.table, args.ids[r], args.scale, args.out + r * args.table->cols);
-    }
+    });
 }
 
 void embed(const EmbedArgs& args, Worker& worker) {

@@ -13,14 +13,13 @@ namespace llmd::LLMD_ISA {
 template <Activation kActivation>
 void glu_with(const GluArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
-    for (int64_t first; (first = worker.take(kGrain)) < args.count;) {
-        const int64_t last = first + kGrain < args.count ? first + kGrain : args.count;
-        int64_t i = first;
-        for (; i + Vec::kLanes <= last; i += Vec::kLanes) {
+    for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
+        int64_t i = run.first;
+        for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
             store(args.out + i, activated<kActivation>(load(args.gate + i)) * load(args.up + i));
         }
-        if (i < last) {
-            const int n = static_cast<int>(last - i);
+        if (i < run.last) {
+            const int n = static_cast<int>(run.last - i);
             store_n(args.out + i, activated<kActivation>(load_n(args.gate + i, n)) * load_n(args.up + i, n),
                     n);
         }

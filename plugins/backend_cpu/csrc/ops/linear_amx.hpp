@@ -142,9 +142,11 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
         }
     }
     const TileOut out = of.out(first, p);
-    for (int64_t i = 0; i < count; ++i) {
-        const float* of_panel = totals + i / kPanelTile * rows * kWidth + i % kPanelTile * kPanelRows;
-        for (int64_t r = 0; r < rows; ++r) finish_panel(out, r, i, of_panel + r * kWidth);
+    for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < count; ++i) {
+            const float* of_tile = totals + (i / kPanelTile * rows + r) * kWidth;
+            finish_panel(out, r, i, of_tile + i % kPanelTile * kPanelRows);
+        }
     }
 }
 

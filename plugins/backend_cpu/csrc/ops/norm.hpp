@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include "ops/near.hpp"
+
 namespace llmd::LLMD_ISA {
 
 LLMD_INLINE float sum_of(const float* x, int64_t width) {
@@ -44,7 +46,9 @@ LLMD_INLINE Vec normed(const NormArgs& args, Vec x, int64_t i, int n, Vec mean, 
 
 void norm(const NormArgs& args, Worker& worker) {
     const auto width = static_cast<float>(args.width);
-    for (int64_t piece; (piece = worker.take(1)) < args.pieces;) {
+    constexpr int64_t kGrain = 1024;  // elements
+    const int64_t together = args.width < kGrain ? kGrain / args.width : 1;
+    each_near(worker, args.pieces, together, [&](int64_t piece) LLMD_LAMBDA {
         const float* x = args.x + piece * args.width;
         float* out = args.out + piece * args.width;
         const float mean = args.subtract_mean ? sum_of(x, args.width) / width : 0.0F;
@@ -55,7 +59,7 @@ void norm(const NormArgs& args, Worker& worker) {
             const int n = args.width - i < Vec::kLanes ? static_cast<int>(args.width - i) : Vec::kLanes;
             store_n(out + i, normed(args, load_n(x + i, n), i, n, center, inverse), n);
         }
-    }
+    });
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -17,6 +17,8 @@
 
 #pragma once
 
+#include "ops/near.hpp"
+
 namespace llmd::LLMD_ISA {
 
 // Quantised rows of one tile, from some row on.
@@ -143,9 +145,9 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
 
 void quantize(const QuantizeArgs& args, Worker& worker) {
     const InputLayout layout{args.cols, args.group_size, args.terms};
-    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
-    }
+    });
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include "ops/near.hpp"
+
 namespace llmd::LLMD_ISA {
 
 LLMD_INLINE void turn_halves(const float* x, float* out, const float* cosines, const float* sines,
@@ -37,7 +39,7 @@ LLMD_INLINE void turn_neighbours(const float* x, float* out, const float* cosine
 void rope(const RopeArgs& args, Worker& worker) {
     const int64_t turned = 2 * args.half;
     const size_t rest = sizeof(float) * static_cast<size_t>(args.head_dim - turned);
-    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         const float* cosines = args.cosines + r * args.half;
         const float* sines = args.sines + r * args.half;
         for (int64_t head = r * args.heads; head < (r + 1) * args.heads; ++head) {
@@ -49,7 +51,7 @@ void rope(const RopeArgs& args, Worker& worker) {
                 turn_halves(x, out, cosines, sines, args.half);
             std::memcpy(out + turned, x + turned, rest);
         }
-    }
+    });
 }
 
 }  // namespace llmd::LLMD_ISA

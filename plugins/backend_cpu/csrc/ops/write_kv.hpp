@@ -14,6 +14,7 @@
 #pragma once
 
 #include "ops/kv_blocks.hpp"
+#include "ops/near.hpp"
 #include "ops/rotate.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -207,9 +208,10 @@ void write_kv_as(const AttentionArgs& args, Worker& worker) {
             write_floats<Element>(x, blocks.layout, place);
     };
     int64_t sequence = 0;
-    for (int64_t r; (r = worker.take(1)) < args.rows;) {
+    each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
+        if (r < args.row_offsets[sequence]) sequence = 0;
         while (args.row_offsets[sequence + 1] <= r) ++sequence;
-        if (r > args.row_offsets[sequence] && args.positions[r] % kBlockLen != 0) continue;
+        if (r > args.row_offsets[sequence] && args.positions[r] % kBlockLen != 0) return;
         const int64_t first = args.positions[r];
         const int32_t block = args.block_table[sequence * args.table_width + first / kBlockLen];
         const int64_t behind = first / kBlockLen * kBlockLen + kBlockLen;
@@ -221,7 +223,7 @@ void write_kv_as(const AttentionArgs& args, Worker& worker) {
                 write(args.v + from, {blocks.values(block, head), token, false});
             }
         }
-    }
+    });
 }
 
 void write_kv(const AttentionArgs& args, Worker& worker) {
