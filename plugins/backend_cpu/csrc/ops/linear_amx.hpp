@@ -141,6 +141,7 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
             }
         }
     }
+    // Rows outside: those of a panel alone would each be in another page.
     const TileOut out = of.out(first, p);
     for (int64_t r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < count; ++i) {
