@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,24 @@ def test_a_draft_has_the_name_of_the_target_and_goes_however_it_ends(tmp_path: P
         draft.write_bytes(b"half")
         raise KeyError
     assert list(target.parent.iterdir()) == []
+
+
+def test_nothing_is_left_when_the_signal_comes_as_the_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    mkdir = os.mkdir
+
+    def interrupted(path: Path, mode: int = 0o777) -> None:
+        mkdir(path, mode)
+        made.append(Path(path))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), drafting(tmp_path / "m"):
+        pytest.fail("the signal was lost")
+    assert [folder.parent for folder in made] == [tmp_path]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_complete_takes_the_place_of_what_was_there(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,10 +72,14 @@ def check_place(source: Path, target: Path, *, force: bool) -> None:
 
 @contextmanager
 def drafting(target: Path) -> Iterator[Path]:
-    """A path of the same name in a folder beside ``target``, which is removed in the end with all that is left in it."""
+    """A path of the same name in a folder beside ``target``, which is removed in the end with all that is left in it.
+
+    The folder has its name before it is made: Ctrl-C may come as it is made, and whoever makes it can no longer say which it was.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    folder = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
+        folder.mkdir(mode=0o700)
         yield folder / target.name
     finally:
         shutil.rmtree(folder, ignore_errors=True)
