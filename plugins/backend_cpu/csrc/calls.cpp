@@ -82,7 +82,15 @@ LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, 
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
     pass.quantize = quantize;
-    pass.args = {of.input(0), 0, of.input_width(0), nullptr, 0, quantize.out, to.unpacked};
+    pass.args = {of.input(0),
+                 0,
+                 of.input_width(0),
+                 nullptr,
+                 0,
+                 quantize.out,
+                 to.unpacked,
+                 to.linear_scratch,
+                 to.linear_scratch_bytes};
     return call.passes.emplace_back(std::move(pass));
 }
 

@@ -75,6 +75,8 @@ struct Bindings {
     const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
     QuantizedRows quantized;
     float* unpacked;
+    uint8_t* linear_scratch;  // [threads, linear_scratch_bytes]
+    int64_t linear_scratch_bytes;
     float* attention_scratch;
     float* attention_partials;
     float* gathered;

@@ -17,8 +17,12 @@ constexpr int64_t kUnitInputs = 16;        // the shortest group; sums of activa
 constexpr int64_t kLineInputs = 64;        // activations of a row that lie together
 constexpr int64_t kInputRows = 16;         // rows whose activations lie together
 constexpr int64_t kMostGroupInputs = 256;  // that may share a scale of the activations
-constexpr int64_t kOutliers = 4;           // of a row in a group, where a format has some
-constexpr int kOutlierShift = 3;           // their residuals are counted in eights
+constexpr int64_t kLanePanels = 4;         // panels of a lane
+constexpr int64_t kStripLanes = 8;
+constexpr int64_t kStripPanels = kStripLanes * kLanePanels;
+constexpr int64_t kSkippingRows = 4;  // so many at most leave inputs out
+constexpr int64_t kOutliers = 4;      // of a row in a group, where a format has some
+constexpr int kOutlierShift = 3;      // their residuals are counted in eights
 
 // weight = scale * (book[code] or code - zero) + minimum, as llmd.api.IntegerFormat has it.
 struct IntegerFormat {
@@ -72,6 +76,9 @@ constexpr uint8_t kByteCodeFlip = 0;
 
 // Names the layout in files: another number where the bytes of panels come to mean something else.
 constexpr const char* kPanelLayoutName = kByteCodeFlip == 0 ? "llmd panels 2" : "llmd panels 2 signed";
+// Where some matrices are packed by input besides.
+constexpr const char* kStripLayoutName =
+    kByteCodeFlip == 0 ? "llmd panels 2, strips 1" : "llmd panels 2 signed, strips 1";
 
 // Packed weights: for each activation group a header of scales and then chunks of codes.
 struct PanelLayout {
@@ -101,12 +108,42 @@ struct PanelLayout {
     }
     LLMD_SHARED constexpr int64_t outlier_bytes() const { return 2 * kPanelRows * format.outliers; }
     LLMD_SHARED constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
+    LLMD_SHARED constexpr int64_t header_bytes(int64_t a) const {
+        return coarse_bytes() + fine_bytes(a) + outlier_bytes();
+    }
     LLMD_SHARED constexpr int64_t group_bytes(int64_t a) const {
-        return coarse_bytes() + fine_bytes(a) + outlier_bytes() + chunks(a) * chunk_bytes();
+        return header_bytes(a) + chunks(a) * chunk_bytes();
     }
     LLMD_SHARED constexpr int64_t panel_bytes() const {
         const int64_t last = activation_groups() - 1;
         return last < 0 ? 0 : last * group_bytes(0) + group_bytes(last);
+    }
+};
+
+// Packed weights by input, besides panels where many inputs are zero: a strip has as many bytes as its
+// panels, first their headers, all of an activation group together, then the codes, all of an input together.
+struct StripLayout {
+    PanelLayout panel;
+
+    LLMD_SHARED constexpr int64_t input_bytes() const {
+        return kStripPanels * kPanelRows * panel.format.bits / 8;
+    }
+    // Where those of an activation group begin.
+    LLMD_SHARED constexpr int64_t headers(int64_t a) const {
+        return a * kStripPanels * panel.header_bytes(0);
+    }
+    LLMD_SHARED constexpr int64_t codes(int64_t a) const {
+        const int64_t last = panel.activation_groups() - 1;
+        return headers(last) + kStripPanels * panel.header_bytes(last) +
+               a * panel.format.activation_group() * input_bytes();
+    }
+    LLMD_SHARED constexpr int64_t strip_bytes() const { return kStripPanels * panel.panel_bytes(); }
+    // Places in a list of the inputs of a row that are not zero, with room behind its end.
+    LLMD_SHARED static constexpr int64_t most_active(int64_t cols) { return pieces(cols, 64) * 64 + 64; }
+    // Bytes of such a list.
+    LLMD_SHARED constexpr int64_t list_bytes() const {
+        const int64_t most = most_active(panel.cols);
+        return 4 * most + 3 * most / 4 + 64 + panel.format.input_terms() * most;
     }
 };
 

@@ -25,6 +25,7 @@ struct Matrix {
     int64_t cols;
     IntegerFormat integer;
     const void* data;
+    const void* strips = nullptr;  // the same integers by input, where that is worth its memory
 };
 
 // Scales or minimums [rows, columns] as the core hands them over.
@@ -102,6 +103,9 @@ struct LinearArgs {
     // [threads, 16, cols] where x is not rounded, for a panel of integers as each thread unpacks it; else
     // null
     float* unpacked = nullptr;
+    // [threads, scratch_bytes] where the weight has strips: for lists of the inputs that are not zero
+    uint8_t* scratch = nullptr;
+    int64_t scratch_bytes = 0;
 };
 
 struct RopeArgs {
@@ -243,6 +247,7 @@ struct Kernels {
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);
     void (*pack)(const IntegerMatrix&, uint8_t* panels, Worker&);
+    void (*pack_strips)(const IntegerMatrix&, uint8_t* strips, Worker&);
     // Floats of scratch that `attention` needs for each thread.
     int64_t (*attention_scratch)(int64_t head_dim);
     // Floats that all threads need together where contexts of up to `positions` are shared out.

@@ -18,6 +18,8 @@ int64_t num_bytes(const Matrix& matrix) {
     return matrix.rows * matrix.cols * (matrix.format == Format::kF32 ? 4 : 2);
 }
 
+int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
+
 void require(bool holds, const std::string& what) {
     if (!holds) throw std::invalid_argument("integer weights " + what);
 }
@@ -99,7 +101,20 @@ void Parts::add_vector(Format format, int64_t count, const void* data) {
 void Parts::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
     check_format(format);
     matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
-    panel_bytes_ += pieces(num_bytes(matrices_.back()), kLineBytes) * kLineBytes;
+    panel_bytes_ += whole_lines(num_bytes(matrices_.back())) + strip_bytes(matrices_.size() - 1);
+}
+
+int64_t Parts::strip_bytes(size_t index) const {
+    const Matrix& matrix = matrices_[index];
+    const bool integers = matrix.format == Format::kInteger;
+    const bool whole = matrix.rows % (kStripPanels * kPanelRows) == 0;
+    const bool zeros = index < meets_zeros_.size() && meets_zeros_[index];
+    return integers && whole && zeros ? whole_lines(num_bytes(matrix)) : 0;
+}
+
+void Parts::leave_strips() {
+    for (size_t i = 0; i < matrices_.size(); ++i) panel_bytes_ -= strip_bytes(i);
+    meets_zeros_.clear();
 }
 
 void Parts::allocate_panels() {
@@ -109,10 +124,13 @@ void Parts::allocate_panels() {
 
 void Parts::place_panels(uint8_t* panels) {
     first_panel_ = panels;
-    for (Matrix& matrix : matrices_) {
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+        Matrix& matrix = matrices_[i];
         if (matrix.format != Format::kInteger) continue;
         matrix.data = panels;
-        panels += pieces(num_bytes(matrix), kLineBytes) * kLineBytes;
+        panels += whole_lines(num_bytes(matrix));
+        matrix.strips = strip_bytes(i) > 0 ? panels : nullptr;
+        panels += strip_bytes(i);
     }
 }
 
@@ -135,9 +153,20 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
         job.kernels.pack(job.from, job.to, worker);
     };
     pool.run(pack, &job);
+    if (place.strips == nullptr) return;
+    job.to = const_cast<uint8_t*>(static_cast<const uint8_t*>(place.strips));
+    const auto pack_strips = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        job.kernels.pack_strips(job.from, job.to, worker);
+    };
+    pool.run(pack_strips, &job);
 }
 
-Packing Parts::packing() const { return {first_panel_, panel_bytes_, kPanelLayoutName}; }
+Packing Parts::packing() const {
+    bool strips = false;
+    for (size_t i = 0; i < matrices_.size(); ++i) strips |= strip_bytes(i) > 0;
+    return {first_panel_, panel_bytes_, strips ? kStripLayoutName : kPanelLayoutName};
+}
 
 bool Parts::read_packed(const std::string& path) {
     const bool whole = llmd::read_packed(path, packing(), pool);

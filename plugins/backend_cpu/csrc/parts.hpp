@@ -11,13 +11,17 @@
 #include "packed_file.hpp"
 #include "program.hpp"
 #include "thread_pool.hpp"
+#include "zeros.hpp"
 
 namespace llmd {
 
 class Parts {
   public:
     Parts(Program program, ThreadPool& pool, const Kernels& kernels)
-        : program(std::move(program)), pool(pool), kernels(kernels) {}
+        : program(std::move(program)),
+          pool(pool),
+          kernels(kernels),
+          meets_zeros_(weights_that_meet_zeros(this->program)) {}
     Parts(const Parts&) = delete;
     Parts& operator=(const Parts&) = delete;
 
@@ -29,6 +33,11 @@ class Parts {
     // A matrix that will be packed into panels. Throws std::invalid_argument for a format that panels cannot
     // hold.
     void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format);
+
+    // Bytes of all that is packed. Strips are a second form of some matrices, which saves time alone: they
+    // may be left out once all weights are added.
+    int64_t packed_bytes() const { return panel_bytes_; }
+    void leave_strips();
 
     // Once all weights are added: the memory for panels, in one piece. Then each matrix is packed by all
     // threads of the pool, or what was packed before is read from a file.
@@ -57,9 +66,11 @@ class Parts {
 
   private:
     std::vector<Matrix> factors() const;
+    int64_t strip_bytes(size_t index) const;
     void place_panels(uint8_t* panels);
     Packing packing() const;
 
+    std::vector<bool> meets_zeros_;  // of each weight: it is packed by input besides, where its shape allows
     std::vector<Matrix> matrices_;
     std::vector<Buffer> owned_;
     Buffer panels_;

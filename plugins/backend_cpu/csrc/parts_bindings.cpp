@@ -169,6 +169,9 @@ void bind_parts(nb::module_& module) {
             "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
             "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a,
             "Add a matrix of integer codes, which is packed or read once all weights are added.")
+        .def("packed_bytes", &llmd::Parts::packed_bytes, "Bytes of all integer matrices as they are packed.")
+        .def("leave_strips", &llmd::Parts::leave_strips,
+             "Once all weights are added: pack none by input besides, which takes less memory and more time.")
         .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
              "Make room for all integer matrices.")
         .def(

@@ -48,6 +48,18 @@ int64_t num_token_types(const Parts& parts) {
     return 1;
 }
 
+// Of a thread, for lists of inputs that are not zero.
+int64_t linear_scratch_bytes(const Parts& parts) {
+    int64_t most = 0;
+    for (const Op& op : parts.program.ops) {
+        if (op.kind != OpKind::kLinear) continue;
+        const Matrix& weight = parts.matrix(op.weights.at(0));
+        if (weight.strips == nullptr) continue;
+        most = std::max(most, kSkippingRows * StripLayout{{weight.cols, weight.integer}}.list_bytes());
+    }
+    return most;
+}
+
 int64_t attention_scratch(const Parts& parts) {
     int64_t most = 0;
     for (const Op& op : parts.program.ops) {
@@ -95,13 +107,15 @@ void Stage::make_buffers() {
     const QuantizedRows quantized{reinterpret_cast<int8_t*>(floats(sizes.values / 4)), floats(sizes.scales),
                                   reinterpret_cast<int32_t*>(floats(sizes.running))};
     float* unpacked = program.rounds ? nullptr : floats(parts_.pool.size() * sizes.unpacked);
+    const int64_t linear_bytes = linear_scratch_bytes(parts_);
+    auto* linear = reinterpret_cast<uint8_t*>(floats(parts_.pool.size() * linear_bytes / 4));
     token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
     float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
     float* partials = floats(attention_partials(parts_, pools_.blocks()));
     float* gathered = floats(limits_.max_outputs * program.hidden_size);
     const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
-    const Bindings bindings{parts_,    slots_,   pools_,  angles_,  encoder_, first_types,
-                            quantized, unpacked, scratch, partials, gathered, limits_};
+    const Bindings bindings{parts_,   slots_, pools_,       angles_, encoder_, first_types, quantized,
+                            unpacked, linear, linear_bytes, scratch, partials, gathered,    limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

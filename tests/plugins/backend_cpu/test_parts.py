@@ -1,17 +1,31 @@
-"""Weights: mapped where they lie, packed where they are int8, kept as long as something reads them."""
+"""Weights: mapped where they lie, packed where they are integers, and twice where they meet zeros; kept as long as something reads them."""
 
 from __future__ import annotations
 
 import gc
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from llmd.api import KVGroup, MemoryBudgetError, StageLimits, WeightData
+from llmd.api import (
+    HIDDEN,
+    INTEGER_FORMATS,
+    Activate,
+    KVGroup,
+    Linear,
+    MemoryBudgetError,
+    Op,
+    Program,
+    StageLimits,
+    TensorRef,
+    WeightData,
+)
+from llmd.api.step import Float32
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
-from llmd_backend_cpu import parts
+from llmd_backend_cpu import _ext, parts
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
     Weights,
@@ -20,6 +34,7 @@ from tests.plugins.backend_cpu.workbench import (
     middle_program,
     open_stage,
     plain,
+    random_integers,
     random_rows,
     run_rows,
 )
@@ -124,3 +139,106 @@ def test_weights_that_contradict_the_program_are_refused(device: CpuDevice) -> N
     loaded = device.load(program, Weights({"w": plain(np.zeros((8, 9)))}), no_progress)
     with pytest.raises(ValueError, match="weights have the width of its input"):
         loaded.stage({}, StageLimits(1, 1, 1))
+
+
+# Inputs of zero are left out where an activation made them: no bit of a result changes.
+
+WIDTH = 1024
+PANEL_BYTES = WIDTH * (WIDTH + 2 * WIDTH // 32)
+"""Of a matrix of q8_g32."""
+
+
+def with_zeros(rows: int, share: float, seed: int = 0) -> Float32:
+    """Hidden states that ``relu`` leaves as they are, but for a share of about that."""
+    draw = np.random.default_rng([rows, seed])
+    return np.where(draw.random((rows, WIDTH)) < share, -1.0, np.abs(random_rows(rows, WIDTH))).astype(
+        np.float32
+    )
+
+
+def program_of_zeros(fmt: str, ops: tuple[Op, ...] = (Activate(HIDDEN, "x", "relu"),)) -> Program:
+    product = Linear("x", (HIDDEN,), (TensorRef("w", (WIDTH, WIDTH)),), (TensorRef("b", (WIDTH,)),))
+    return middle_program([*ops, product], WIDTH, {"w": fmt}, None)
+
+
+def weights_of(fmt: str) -> dict[str, WeightData]:
+    return {"w": random_integers(fmt, WIDTH, WIDTH), "b": plain(random_rows(1, WIDTH)[0])}
+
+
+@pytest.mark.parametrize("fmt", INTEGER_FORMATS)
+def test_no_bit_changes(device: CpuDevice, fmt: str) -> None:
+    weights = weights_of(fmt)
+    skipping = open_stage(device, program_of_zeros(fmt), weights)
+    dense = open_stage(device, middle_program([linear(WIDTH, bias=True)], WIDTH, {"w": fmt}, None), weights)
+    for rows, share in (
+        (1, 0.0),
+        (1, 0.75),
+        (1, 0.9),
+        (1, 0.999),
+        (1, 1.0),
+        (2, 0.9),
+        (4, 0.95),
+        (5, 0.9),
+        (40, 0.5),
+    ):
+        x = with_zeros(rows, share)
+        np.testing.assert_array_equal(
+            run_rows(skipping, x), run_rows(dense, np.maximum(x, 0)), f"{rows}, {share}"
+        )
+
+
+@pytest.mark.parametrize(("rows", "is_read"), [(1, False), (4, False), (5, True)])
+def test_what_zeros_would_meet_is_not_read(device: CpuDevice, rows: int, is_read: bool) -> None:  # noqa: FBT001 - cases
+    """A scale that is no number shows it, where all inputs of its group are zero."""
+    weights = weights_of("q8_g32")
+    scales = weights["w"].scales
+    assert scales is not None
+    scales.coarse[:, 3] = np.nan
+    x = with_zeros(rows, 0.98)
+    x[:, 96:128] = -1
+    out = run_rows(open_stage(device, program_of_zeros("q8_g32"), weights), x)
+    assert np.isnan(out).all() if is_read else np.isfinite(out).all()
+
+
+def test_where_memory_is_short_nothing_is_kept_for_zeros(
+    device: CpuDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    weights, program, limits = weights_of("q8_g32"), program_of_zeros("q8_g32"), StageLimits(4, 1, 4)
+    x = with_zeros(1, 0.9)
+    outs, sizes = [], []
+    for name, available in (("much", 2 * PANEL_BYTES), ("little", 2 * PANEL_BYTES - 1)):
+        monkeypatch.setattr(parts, "available_bytes", lambda available=available: available)
+        loaded = device.load(program, Weights(weights, tmp_path / name), no_progress)
+        outs.append(run_rows(loaded.stage({}, limits), x))
+        assert loaded.writer is not None
+        loaded.writer.wait()
+        sizes.append((tmp_path / name).stat().st_size)
+        loaded.close()
+    np.testing.assert_array_equal(outs[0], outs[1])
+    assert sizes[0] - sizes[1] == pytest.approx(PANEL_BYTES, abs=1 << 16)
+    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
+    with pytest.raises(MemoryBudgetError, match=f"packed weights of {PANEL_BYTES} bytes do not fit"):
+        device.load(program, Weights({"b": plain(np.zeros(WIDTH))}), no_progress)
+
+
+@pytest.mark.parametrize(
+    ("ops", "num_forms"),
+    [
+        ((Activate(HIDDEN, "x", "relu"),), 2),
+        ((Activate(HIDDEN, "x", "relu2"),), 2),
+        ((Activate(HIDDEN, "x", "silu"),), 1),
+        # The last to write a value counts.
+        ((Activate(HIDDEN, "x", "relu"), Activate(HIDDEN, "x", "gelu")), 1),
+    ],
+)
+def test_only_what_meets_zeros_is_packed_twice(
+    device: CpuDevice, monkeypatch: pytest.MonkeyPatch, ops: tuple[Op, ...], num_forms: int
+) -> None:
+    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
+    monkeypatch.setattr(_ext.Parts, "leave_strips", lambda _self: None)
+    with pytest.raises(MemoryBudgetError, match=f"packed weights of {num_forms * PANEL_BYTES} bytes"):
+        device.load(
+            program_of_zeros("q8_g32", ops),
+            Weights({"b": plain(np.zeros(WIDTH))}),
+            lambda _done, _total: None,
+        )

@@ -10,11 +10,13 @@ from llmd.api import (
     HIDDEN,
     INTEGER_FORMATS,
     OWN_FORMATS,
+    Activate,
     Add,
     Embed,
     EmbedPosition,
     EmbedTokenType,
     Format,
+    Glu,
     Head,
     Linear,
     Op,
@@ -41,6 +43,13 @@ def format_cases() -> Iterator[Workload]:
         yield msgspec.structs.replace(exact, activations="f32")
         # What one matrix leaves a float32 rounding apart, the next may round to the neighbouring code.
         yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
+        yield part_case(
+            f"zeros/{name}",
+            _ops_of_zeros(512),
+            name,
+            max_nmse=1e-7,
+            width=512,
+        )
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)
         yield embed_case(f"embed/{name}", _embed(narrow), name, width=narrow)
@@ -78,6 +87,17 @@ def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:
         Linear(HIDDEN, ("c", "d"), cut, (None, TensorRef("d.bias", (narrow,)))),
         Add("c", "d", "e"),
         Add("b", "e", HIDDEN),
+    )
+
+
+def _ops_of_zeros(width: int) -> tuple[Op, ...]:
+    """A hidden state of which three quarters are zero: what a device leaves out for that changes nothing."""
+    up, down = TensorRef("up", (width, width)), TensorRef("down", (width, width))
+    return (
+        Activate(HIDDEN, "half", "relu"),
+        Linear(HIDDEN, ("u",), (up,), (None,)),
+        Glu("u", "half", "few", "relu"),
+        Linear("few", (HIDDEN,), (down,), (TensorRef("down.bias", (width,)),)),
     )
 
 

@@ -9,6 +9,7 @@
 #include "ops/linear_integer.hpp"
 #include "ops/linear_plain.hpp"
 #include "ops/linear_unpacked.hpp"
+#include "ops/skip_zeros.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -65,6 +66,7 @@ LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
 }
 
 void linear(const LinearArgs& args, Worker& worker) {
+    if (skip_zeros(args, worker)) return;
     const int64_t most = args.rows <= kStepRows ? stream_tiles(args.targets[0].weight) : 1;
     share_panels(args, worker, most, integer_panels);
 }

@@ -172,6 +172,7 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
 }
 
 void linear_amx(const LinearArgs& args, Worker& worker) {
+    if (skip_zeros(args, worker)) return;
     const int64_t most =
         args.rows > kTileRows ? kAmxPanels / kPanelTile : stream_tiles(args.targets[0].weight);
     share_panels(args, worker, most, amx_panels);

@@ -15,9 +15,13 @@
 //   the last chunk of a row is filled up with codes of 0, which meet activations of 0; scales that have no
 //   input are 0
 //
+//   by input, besides: a strip of 32 panels, 8 lanes of 4; first what precedes the codes of each panel, all
+//     of an activation group together, then for each input 64 bytes for each bit of a code, in the same
+//     planes. Lanes take the place of the 8 quads of a chunk: byte 16 l + 4 p + s of a record is the code of
+//     row 4 l + s, panel p of the lane
+//
 //   from   measured: scales inline keep a thread on one stream, which the hardware prefetcher follows; 16
-//   rows by
-//          4 inputs is one register of VNNI, two of AVX2, four of NEON, and a row of a tile of AMX
+//          rows by 4 inputs is one register of VNNI, two of AVX2, four of NEON, and a row of a tile of AMX
 
 #pragma once
 
@@ -101,6 +105,29 @@ LLMD_INLINE QuadWords load_quads(const uint8_t* codes, int64_t stride, int64_t r
     return words;
 }
 
+// Calls f(Index<bits>, first bit, first record) for each plane of codes.
+template <class F>
+LLMD_INLINE void each_plane(int bits, F&& f) {
+    if (bits == 8) return f(Index<8>{}, 0, int64_t{0});
+    int first = 0;
+    if ((bits & 4) != 0) {
+        f(Index<4>{}, 0, int64_t{0});
+        first = 4;
+    }
+    if ((bits & 2) != 0) {
+        f(Index<2>{}, first, int64_t{first});
+        first += 2;
+    }
+    if ((bits & 1) != 0) f(Index<1>{}, first, int64_t{first});
+}
+
+LLMD_INLINE QuadWords flipped(QuadWords quad) {
+    if constexpr (kByteCodeFlip != 0) {
+        for (uint32_t& row : quad.rows) row ^= kByteCodeFlip * 0x01010101U;
+    }
+    return quad;
+}
+
 // Adds bits [first, first + kPlane) of four codes of each row to their place in a plane.
 template <int kPlane>
 LLMD_INLINE void put_bits(const QuadWords& quad, int first, int64_t number, uint8_t* plane) {
@@ -116,62 +143,112 @@ LLMD_INLINE void put_bits(const QuadWords& quad, int first, int64_t number, uint
     }
 }
 
-LLMD_INLINE QuadWords flipped(QuadWords quad) {
-    if constexpr (kByteCodeFlip != 0) {
-        for (uint32_t& row : quad.rows) row ^= kByteCodeFlip * 0x01010101U;
-    }
-    return quad;
-}
-
 // The panels come zeroed.
 LLMD_INLINE void pack_quad(const QuadWords& quad, int bits, int64_t number, uint8_t* chunk) {
-    if (bits == 8) return put_bits<8>(flipped(quad), 0, number, chunk);
-    int first = 0;
-    if ((bits & 4) != 0) {
-        put_bits<4>(quad, 0, number, chunk);
-        first = 4;
-        chunk += 256;
+    each_plane(bits, [&](auto plane, int first, int64_t record) LLMD_LAMBDA {
+        put_bits<plane>(bits == 8 ? flipped(quad) : quad, first, number, chunk + 64 * record);
+    });
+}
+
+// The same for a panel of a strip, in chunks of four inputs that are so many bytes apart: a byte for each
+// row.
+LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int64_t input_bytes,
+                             uint8_t* chunk) {
+    const QuadWords words = bits == 8 ? flipped(quad) : quad;
+    const int64_t lane = panel / kLanePanels;
+    each_plane(bits, [&](auto plane, int first, int64_t record) LLMD_LAMBDA {
+        constexpr int kPlane = plane;
+        constexpr int kLanes = 8 / kPlane;  // in a byte
+        constexpr uint32_t kMask = (1U << kPlane) - 1U;
+        const int shift = static_cast<int>(lane % kLanes) * kPlane;
+        uint8_t* to = chunk + 64 * (record + lane / kLanes) + 4 * (panel % kLanePanels);
+        for (int64_t j = 0; j < 4; ++j, to += input_bytes) {
+            const int from = static_cast<int>(8 * j) + first;
+            for (int64_t r = 0; r < kPanelRows; ++r) {
+                uint8_t& byte = to[r / 4 * 16 + r % 4];
+                byte = static_cast<uint8_t>(byte | ((words.rows[r] >> from) & kMask) << shift);
+            }
+        }
+    });
+}
+
+LLMD_INLINE int64_t rows_of_panel(const IntegerMatrix& from, int64_t first_row) {
+    const int64_t left = from.rows - first_row;
+    return left < 0 ? 0 : left < kPanelRows ? left : kPanelRows;
+}
+
+// What precedes the codes of an activation group.
+LLMD_INLINE uint8_t* pack_header(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
+                                 int64_t a, uint8_t* to) {
+    const int64_t rows = rows_of_panel(from, first_row);
+    const int64_t group = a * layout.groups(0);
+    const bool minimums = from.format.has_minimum;
+    to = pack_coarse(from.scales, first_row, rows, a, to);
+    if (minimums && !from.format.in_int8) to = pack_coarse(from.minimums, first_row, rows, a, to);
+    if (from.format.two_levels()) {
+        to = pack_fine_scales(from, first_row, rows, group, layout.groups(a), to);
+        if (minimums) to = pack_fine_minimums(from, first_row, rows, group, layout.groups(a), to);
     }
-    if ((bits & 2) != 0) {
-        put_bits<2>(quad, first, number, chunk);
-        first += 2;
-        chunk += 128;
+    return pack_outliers(from, layout, first_row, rows, a, to);
+}
+
+// Calls f(quad, number) for the codes of an activation group in some rows, four inputs at a time.
+template <class F>
+LLMD_INLINE void each_quad(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row, int64_t a,
+                           F&& f) {
+    const int64_t rows = rows_of_panel(from, first_row);
+    const int64_t first = a * from.format.activation_group();
+    const uint8_t* codes = from.codes + first_row * from.cols + first;
+    for (int64_t q = 0; q < layout.chunks(a) * (kChunkInputs / 4); ++q) {
+        f(load_quads(codes + 4 * q, from.cols, rows, from.cols - first - 4 * q), q);
     }
-    if ((bits & 1) != 0) put_bits<1>(quad, first, number, chunk);
 }
 
 LLMD_INLINE void pack_panel(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
                             uint8_t* to) {
-    const int64_t left = from.rows - first_row;
-    const int64_t rows = left < kPanelRows ? left : kPanelRows;
-    const uint8_t* codes = from.codes + first_row * from.cols;
-    int64_t group = 0;
-    int64_t input = 0;
+    constexpr int64_t kQuads = kChunkInputs / 4;
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
-        const bool minimums = from.format.has_minimum;
-        to = pack_coarse(from.scales, first_row, rows, a, to);
-        if (minimums && !from.format.in_int8) to = pack_coarse(from.minimums, first_row, rows, a, to);
-        if (from.format.two_levels()) {
-            to = pack_fine_scales(from, first_row, rows, group, layout.groups(a), to);
-            if (minimums) to = pack_fine_minimums(from, first_row, rows, group, layout.groups(a), to);
-        }
-        to = pack_outliers(from, layout, first_row, rows, a, to);
-        group += layout.groups(a);
-        for (int64_t c = 0; c < layout.chunks(a); ++c, to += layout.chunk_bytes()) {
-            for (int64_t q = 0; q < kChunkInputs / 4; ++q, input += 4) {
-                const QuadWords quad = load_quads(codes + input, from.cols, rows, from.cols - input);
-                pack_quad(quad, from.format.bits, q, to);
-            }
-        }
+        to = pack_header(from, layout, first_row, a, to);
+        each_quad(from, layout, first_row, a, [&](const QuadWords& quad, int64_t q) LLMD_LAMBDA {
+            pack_quad(quad, from.format.bits, q % kQuads, to + q / kQuads * layout.chunk_bytes());
+        });
+        to += layout.chunks(a) * layout.chunk_bytes();
     }
 }
 
 // The panels come zeroed.
-void pack(const IntegerMatrix& from, uint8_t* panels, Worker& worker) {
+void pack(const IntegerMatrix& from, uint8_t* to, Worker& worker) {
     const PanelLayout layout{from.cols, from.format};
     const int64_t count = pieces(from.rows, kPanelRows);
     for (int64_t p; (p = worker.take(1)) < count;) {
-        pack_panel(from, layout, p * kPanelRows, panels + p * layout.panel_bytes());
+        pack_panel(from, layout, p * kPanelRows, to + p * layout.panel_bytes());
+    }
+}
+
+// An activation group of a strip, which begins at `to`.
+LLMD_INLINE void pack_strip_group(const IntegerMatrix& from, const StripLayout& layout, int64_t strip,
+                                  int64_t a, uint8_t* to) {
+    uint8_t* codes = to + layout.codes(a);
+    to += layout.headers(a);
+    for (int64_t p = 0; p < kStripPanels; ++p) {
+        const int64_t first_row = (strip * kStripPanels + p) * kPanelRows;
+        to = pack_header(from, layout.panel, first_row, a, to);
+        each_quad(from, layout.panel, first_row, a, [&](const QuadWords& quad, int64_t q) LLMD_LAMBDA {
+            pack_inputs(quad, from.format.bits, p, layout.input_bytes(),
+                        codes + 4 * q * layout.input_bytes());
+        });
+    }
+}
+
+// The strips come zeroed.
+void pack_strips(const IntegerMatrix& from, uint8_t* to, Worker& worker) {
+    const StripLayout layout{{from.cols, from.format}};
+    const int64_t groups = layout.panel.activation_groups();
+    const int64_t count = pieces(from.rows, kStripPanels * kPanelRows) * groups;
+    for (int64_t i; (i = worker.take(1)) < count;) {
+        const int64_t strip = i / groups;
+        const int64_t a = i % groups;
+        pack_strip_group(from, layout, strip, a, to + strip * layout.strip_bytes());
     }
 }
 

@@ -44,6 +44,28 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     const Bytes more = field<kShift, kMask>(a);
     return {_mm256_or_si256(base.low, more.low), _mm256_or_si256(base.high, more.high)};
 }
+// Bits downwards, so many; what comes from a neighbour is masked by the caller.
+LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
+    const __m128i count = _mm_cvtsi32_si128(bits);
+    return {_mm256_srl_epi16(a.low, count), _mm256_srl_epi16(a.high, count)};
+}
+LLMD_INLINE void zip_half(__m256i a, __m256i b, __m256i c, __m256i d, __m256i (&to)[4]) {
+    const __m256i low[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d)};
+    const __m256i high[2] = {_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d)};
+    to[0] = _mm256_unpacklo_epi16(low[0], low[1]);
+    to[1] = _mm256_unpackhi_epi16(low[0], low[1]);
+    to[2] = _mm256_unpacklo_epi16(high[0], high[1]);
+    to[3] = _mm256_unpackhi_epi16(high[0], high[1]);
+}
+// Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
+LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
+    __m256i low[4];
+    __m256i high[4];
+    zip_half(of[0].low, of[1].low, of[2].low, of[3].low, low);
+    zip_half(of[0].high, of[1].high, of[2].high, of[3].high, high);
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) to[t] = {low[t], high[t]};
+}
 LLMD_INLINE __m256i load_table(const int8_t* values) {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
 }
@@ -91,6 +113,26 @@ LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) {
     return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+// total + a * b, where a and b fit in 16 bits with their sign, and b has none.
+LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
+    return {_mm256_add_epi32(total.low, _mm256_madd_epi16(a.low, b.low)),
+            _mm256_add_epi32(total.high, _mm256_madd_epi16(a.high, b.high))};
+}
+// The steps of 16 rows, 8 bits each or kShort 4.
+template <bool kShort>
+LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+    if constexpr (kShort) {
+        const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps));
+        const auto own = [](__m256i pair) LLMD_LAMBDA {
+            return _mm256_and_si256(_mm256_or_si256(pair, _mm256_slli_epi64(pair, 28)),
+                                    _mm256_set1_epi32(15));
+        };
+        return {own(_mm256_cvtepu8_epi64(pairs)), own(_mm256_cvtepu8_epi64(_mm_srli_epi64(pairs, 32)))};
+    } else {
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(steps));
+        return {_mm256_cvtepu8_epi32(rows), _mm256_cvtepu8_epi32(_mm_srli_si128(rows, 8))};
+    }
 }
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {

@@ -139,6 +139,17 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     return {_mm512_ternarylogic_epi32(base.v, shift_bits<kShift>(a.v), _mm512_set1_epi8(kMask),
                                       kFirstOrBothOthers)};
 }
+// Bits downwards, so many; what comes from a neighbour is masked by the caller.
+LLMD_INLINE Bytes shift_down(Bytes a, int bits) { return {_mm512_srl_epi16(a.v, _mm_cvtsi32_si128(bits))}; }
+// Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
+LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
+    const __m512i low[2] = {_mm512_unpacklo_epi8(of[0].v, of[1].v), _mm512_unpacklo_epi8(of[2].v, of[3].v)};
+    const __m512i high[2] = {_mm512_unpackhi_epi8(of[0].v, of[1].v), _mm512_unpackhi_epi8(of[2].v, of[3].v)};
+    to[0].v = _mm512_unpacklo_epi16(low[0], low[1]);
+    to[1].v = _mm512_unpackhi_epi16(low[0], low[1]);
+    to[2].v = _mm512_unpacklo_epi16(high[0], high[1]);
+    to[3].v = _mm512_unpackhi_epi16(high[0], high[1]);
+}
 LLMD_INLINE Book load_book(const int8_t* values) {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return {_mm512_xor_si512(_mm512_broadcast_i32x4(table), _mm512_set1_epi8(-128))};
@@ -181,6 +192,19 @@ LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
 LLMD_INLINE Sums load_sums(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
+// total + a * b, where a and b fit in 16 bits with their sign, and b has none.
+LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) { return {_mm512_dpwssd_epi32(total.v, a.v, b.v)}; }
+// The steps of 16 rows, 8 bits each or kShort 4.
+template <bool kShort>
+LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+    if constexpr (kShort) {
+        const __m512i pairs = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)));
+        return {
+            _mm512_and_si512(_mm512_or_si512(pairs, _mm512_slli_epi64(pairs, 28)), _mm512_set1_epi32(15))};
+    } else {
+        return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)))};
+    }
+}
 template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {
     static_assert(kPart == 0);

@@ -136,6 +136,17 @@ LLMD_INLINE Bytes with_field(Bytes base, const Bytes& a) {
     for (int i = 0; i < 64; ++i) base.v[i] |= more.v[i];
     return base;
 }
+// Bits downwards, so many in each byte; what comes from a neighbour is masked by the caller.
+LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
+    for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(byte >> bits);
+    return a;
+}
+// Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
+LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
+    for (int i = 0; i < 64; ++i) {
+        for (int t = 0; t < 4; ++t) to[t].v[i] = of[i % 4].v[i / 16 * 16 + 4 * t + i % 16 / 4];
+    }
+}
 LLMD_INLINE Book load_book(const int8_t* values) {
     Book book;
     std::memcpy(book.values, values, sizeof book.values);
@@ -180,6 +191,18 @@ LLMD_INLINE Sums set_sums(int32_t x) {
 LLMD_INLINE Sums add(Sums a, const Sums& b) {
     for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
     return a;
+}
+// total + a * b, where a and b fit in 16 bits with their sign.
+LLMD_INLINE Sums add_products(Sums total, const Sums& a, const Sums& b) {
+    for (int r = 0; r < 16; ++r) total.v[r] += a.v[r] * b.v[r];
+    return total;
+}
+// The steps of 16 rows, 8 bits each or kShort 4.
+template <bool kShort>
+LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+    Sums wide;
+    for (int r = 0; r < 16; ++r) wide.v[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+    return wide;
 }
 template <int kPart>
 LLMD_INLINE Vec to_float(const Sums& a) {

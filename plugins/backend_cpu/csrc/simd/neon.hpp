@@ -143,6 +143,24 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     for (int i = 0; i < 4; ++i) base.v[i] = vorrq_u8(base.v[i], more.v[i]);
     return base;
 }
+// Bits downwards, so many in each byte.
+LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
+    for (uint8x16_t& part : a.v) part = vshlq_u8(part, vdupq_n_s8(static_cast<int8_t>(-bits)));
+    return a;
+}
+// Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
+LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
+    for (int l = 0; l < 4; ++l) {
+        const uint8x16x2_t first = vzipq_u8(of[0].v[l], of[1].v[l]);
+        const uint8x16x2_t second = vzipq_u8(of[2].v[l], of[3].v[l]);
+        for (int i = 0; i < 2; ++i) {
+            const uint16x8x2_t both =
+                vzipq_u16(vreinterpretq_u16_u8(first.val[i]), vreinterpretq_u16_u8(second.val[i]));
+            to[2 * i].v[l] = vreinterpretq_u8_u16(both.val[0]);
+            to[2 * i + 1].v[l] = vreinterpretq_u8_u16(both.val[1]);
+        }
+    }
+}
 LLMD_INLINE Book load_book(const int8_t* values) { return {vld1q_s8(values)}; }
 LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     for (uint8x16_t& part : a.v) part = vreinterpretq_u8_s8(vqtbl1q_s8(book.table, part));
@@ -188,6 +206,23 @@ LLMD_INLINE Sums set_sums(int32_t x) {
 LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
     return a;
+}
+// total + a * b, where a and b fit in 16 bits with their sign.
+LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
+    for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], a.v[i], b.v[i]);
+    return total;
+}
+// The steps of 16 rows, 8 bits each or kShort 4.
+template <bool kShort>
+LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+    const uint8x16_t rows = load_row_steps<kShort>(steps);
+    const uint16x8_t words[2] = {vmovl_u8(vget_low_u8(rows)), vmovl_high_u8(rows)};
+    Sums wide;
+    for (int i = 0; i < 2; ++i) {
+        wide.v[2 * i] = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(words[i])));
+        wide.v[2 * i + 1] = vreinterpretq_s32_u32(vmovl_high_u16(words[i]));
+    }
+    return wide;
 }
 // Keeps the compiler from loading what lies at `p` before these sums are there, for which it would spill
 // them.

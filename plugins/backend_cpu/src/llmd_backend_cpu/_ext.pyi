@@ -48,6 +48,14 @@ class Parts:
         Add a matrix of integer codes, which is packed or read once all weights are added.
         """
 
+    def packed_bytes(self) -> int:
+        """Bytes of all integer matrices as they are packed."""
+
+    def leave_strips(self) -> None:
+        """
+        Once all weights are added: pack none by input besides, which takes less memory and more time.
+        """
+
     def allocate_panels(self) -> None:
         """Make room for all integer matrices."""
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from llmd.api import (
     INTEGER_FORMATS,
     GroupScales,
-    IntegerFormat,
     KVDtype,
     Program,
     Progress,
@@ -29,8 +28,6 @@ from llmd_backend_cpu.stage import CpuStage
 from llmd_backend_cpu.topology import usable_processors
 
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
-_PANEL_ROWS = 16
-_CHUNK_INPUTS = 32
 
 
 def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
@@ -42,14 +39,16 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     native = _make_native(device, program)
     loading = _Loading(program, tensors, native, progress)
     loading.add()
-    path = None if tensors.packed is None or not loading.packed_bytes else str(tensors.packed)
+    path = None if tensors.packed is None or not native.packed_bytes() else str(tensors.packed)
     available = available_bytes()
-    short = loading.packed_bytes > available
+    if native.packed_bytes() > available:
+        native.leave_strips()
+    short = native.packed_bytes() > available
     if path is not None and _map(native, path, any_pages=short):
         return CpuParts(program, native, left_bytes=available if short else None)
     if short:
         raise MemoryBudgetError(
-            f"packed weights of {loading.packed_bytes} bytes do not fit the {available} bytes that are free",
+            f"packed weights of {native.packed_bytes()} bytes do not fit the {available} bytes that are free",
             hint="serve a smaller model, or move layers to another device with --split",
         )
     native.allocate_panels()
@@ -79,7 +78,6 @@ class _Loading:
         self._progress = progress
         self._done = 0
         self._sizes = [_num_bytes(weight) for weight in self._weights]
-        self.packed_bytes = sum(self._sizes[index] for index in self._integers())
 
     def add(self) -> None:
         """Tell of every weight; plain ones are then in their place."""
@@ -229,27 +227,8 @@ def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
 
 
 def _num_bytes(weight: Weight) -> int:
-    shape = weight.ref.view_shape
+    """Bytes of its values or codes: what there is to read."""
+    count = math.prod(weight.ref.view_shape)
     if weight.format in INTEGER_FORMATS:
-        return packed_bytes(INTEGER_FORMATS[weight.format], *shape)
-    return math.prod(shape) * _ITEM_SIZES[weight.format]
-
-
-def packed_bytes(integers: IntegerFormat, num_rows: int, row_len: int) -> int:
-    """Bytes of a packed matrix; csrc/integer_layout.hpp has the same arithmetic, csrc/ops/pack.hpp the layout."""
-    shared = integers.activation_group(row_len)
-    whole, left = divmod(row_len, shared)
-    panel = whole * _group_bytes(integers, row_len, shared) + (
-        _group_bytes(integers, row_len, left) if left else 0
-    )
-    return -(-num_rows // _PANEL_ROWS) * panel
-
-
-def _group_bytes(integers: IntegerFormat, row_len: int, inputs: int) -> int:
-    """Bytes of an activation group of so many inputs in a panel: coarse scales, fine ones, outliers, codes."""
-    chunks = -(-inputs // _CHUNK_INPUTS)
-    fine = -(-chunks * _CHUNK_INPUTS // integers.row_group_size(row_len)) if integers.coarse_size else 0
-    codes = chunks * 64 * integers.bits
-    if integers.in_int8:
-        return codes + _PANEL_ROWS * (2 + fine) + fine * _PANEL_ROWS // (2 if integers.bits == 4 else 1)
-    return codes + _PANEL_ROWS * ((2 + fine) * (1 + integers.has_minimum) + 2 * integers.outliers)
+        return count * INTEGER_FORMATS[weight.format].bits // 8
+    return count * _ITEM_SIZES[weight.format]

@@ -1,0 +1,98 @@
+// The inputs of a row that are not zero, listed once for an op.
+//
+//   list    places of codes in a strip and values, by four of a group that shares a step or else a scale; the
+//           last four of each group are filled up with zeros
+//   sums    of the activations of each group, which minimums and offsets of codes meet
+
+#pragma once
+
+#include "ops/quantize.hpp"
+
+namespace llmd::LLMD_ISA {
+
+LLMD_INLINE int64_t step_groups(const PanelLayout& layout, int64_t a) {
+    return layout.format.two_levels() ? layout.groups(a) : 1;
+}
+// Inputs that share a step, or else a scale.
+LLMD_INLINE int64_t step_size(const IntegerFormat& format) {
+    return format.two_levels() ? format.group_size : format.activation_group();
+}
+
+struct ActiveInputs {
+    int32_t* ends;        // of each step group, in fours; 0 before the first
+    int32_t* sums;        // of each step group
+    int32_t* group_sums;  // of each activation group
+    int32_t* places;      // bytes from the codes of their activation group on
+    int8_t* values;       // [terms][fours][4]
+    int64_t term_bytes;
+
+    LLMD_INLINE_MEMBER const int8_t* inputs(int64_t four, int term) const {
+        return values + term * term_bytes + 4 * four;
+    }
+};
+
+// How many inputs of a row are not zero.
+LLMD_INLINE int64_t count_active(const InputLayout& layout, const InputTile& x) {
+    int64_t count = 0;
+    for (int64_t unit = 0; unit < layout.lines() * (kLineInputs / kUnitInputs);
+         unit += kLineInputs / kUnitInputs) {
+        const int8_t* values = x.unit(unit);
+        const int8_t* more = x.unit(unit, layout.terms - 1);
+        int32_t active = 0;
+        for (int64_t i = 0; i < kLineInputs; ++i) active += (values[i] | more[i]) != 0 ? 1 : 0;
+        count += active;
+    }
+    return count;
+}
+
+LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, const ActiveInputs& to) {
+    const PanelLayout& panel = layout.panel;
+    const int64_t size = step_size(panel.format);
+    const bool wide = x.terms > 1;
+    int64_t n = 0;
+    int64_t group = 0;
+    int64_t first = 0;  // of the activation group
+    for (int64_t a = 0; a < panel.activation_groups(); ++a, first += panel.format.activation_group()) {
+        const int64_t end = panel.chunks(a) * kChunkInputs;
+        for (int64_t g = 0; g < step_groups(panel, a); ++g) {
+            const int64_t stop = (g + 1) * size < end ? (g + 1) * size : end;
+            for (int64_t i = g * size; i < stop; i += kUnitInputs) {
+                const int64_t unit = (first + i) / kUnitInputs;
+                const int8_t* values = x.unit(unit);
+                const int8_t* more = x.unit(unit, wide ? 1 : 0);
+                for (int64_t j = 0; j < kUnitInputs; ++j) {
+                    to.places[n] = static_cast<int32_t>((i + j) * layout.input_bytes());
+                    to.values[n] = values[j];
+                    if (wide) to.values[to.term_bytes + n] = more[j];
+                    n += values[j] != 0 || more[j] != 0 ? 1 : 0;
+                }
+            }
+            for (; n % 4 != 0; ++n) {
+                to.places[n] = to.places[n - 1];
+                to.values[n] = 0;
+                if (wide) to.values[to.term_bytes + n] = 0;
+            }
+            const int32_t* running = x.running + (first + g * size) / kUnitInputs * x.rows;
+            to.sums[group] = running[(stop - g * size) / kUnitInputs * x.rows] - running[0];
+            to.ends[group++] = static_cast<int32_t>(n / 4);
+        }
+        const int32_t* running = x.running + first / kUnitInputs * x.rows;
+        to.group_sums[a] = running[end / kUnitInputs * x.rows] - running[0];
+    }
+}
+
+// The places of a list in the scratch of a thread.
+LLMD_INLINE ActiveInputs place_list(const StripLayout& layout, uint8_t* scratch) {
+    const int64_t most = StripLayout::most_active(layout.panel.cols);
+    ActiveInputs list;
+    list.places = reinterpret_cast<int32_t*>(scratch);
+    list.sums = list.places + most;
+    list.group_sums = list.sums + most / kUnitInputs;
+    list.ends = list.group_sums + most / kUnitInputs + 1;
+    list.ends[-1] = 0;
+    list.values = reinterpret_cast<int8_t*>(list.ends + most / kUnitInputs);
+    list.term_bytes = most;
+    return list;
+}
+
+}  // namespace llmd::LLMD_ISA
