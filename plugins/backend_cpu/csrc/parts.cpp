@@ -135,11 +135,6 @@ void Parts::place_panels(uint8_t* panels) {
 }
 
 void Parts::pack(int64_t index, const IntegerMatrix& from) {
-    struct Job {
-        const Kernels& kernels;
-        const IntegerMatrix& from;
-        uint8_t* to;
-    };
     const Matrix& place = matrix(index);
     require(place.format == Format::kInteger && place.data != nullptr, "have a place");
     require(place.rows == from.rows && place.cols == from.cols && place.integer == from.format,
@@ -147,19 +142,21 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
     check_outliers(from);
-    Job job{kernels, from, const_cast<uint8_t*>(static_cast<const uint8_t*>(place.data))};
-    const auto pack = [](void* context, Worker& worker) {
-        const Job& job = *static_cast<Job*>(context);
-        job.kernels.pack(job.from, job.to, worker);
+    struct Job {
+        void (*kernel)(const IntegerMatrix&, uint8_t*, Worker&);
+        const IntegerMatrix& from;
+        uint8_t* to;
     };
-    pool.run(pack, &job);
-    if (place.strips == nullptr) return;
-    job.to = const_cast<uint8_t*>(static_cast<const uint8_t*>(place.strips));
-    const auto pack_strips = [](void* context, Worker& worker) {
-        const Job& job = *static_cast<Job*>(context);
-        job.kernels.pack_strips(job.from, job.to, worker);
+    const auto run = [&](auto kernel, const void* to) {
+        Job job{kernel, from, const_cast<uint8_t*>(static_cast<const uint8_t*>(to))};
+        const auto pack = [](void* context, Worker& worker) {
+            const Job& job = *static_cast<Job*>(context);
+            job.kernel(job.from, job.to, worker);
+        };
+        pool.run(pack, &job);
     };
-    pool.run(pack_strips, &job);
+    run(kernels.pack, place.data);
+    if (place.strips != nullptr) run(kernels.pack_strips, place.strips);
 }
 
 Packing Parts::packing() const {

@@ -43,13 +43,7 @@ def format_cases() -> Iterator[Workload]:
         yield msgspec.structs.replace(exact, activations="f32")
         # What one matrix leaves a float32 rounding apart, the next may round to the neighbouring code.
         yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
-        yield part_case(
-            f"zeros/{name}",
-            _ops_of_zeros(512),
-            name,
-            max_nmse=1e-7,
-            width=512,
-        )
+        yield part_case(f"zeros/{name}", _ops_of_zeros(512), name, max_nmse=1e-7, width=512)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)
         yield embed_case(f"embed/{name}", _embed(narrow), name, width=narrow)

@@ -105,20 +105,13 @@ LLMD_INLINE QuadWords load_quads(const uint8_t* codes, int64_t stride, int64_t r
     return words;
 }
 
-// Calls f(Index<bits>, first bit, first record) for each plane of codes.
+// Calls f(Index<bits>, first bit) for each plane of codes; records of those before are as many as their bits.
 template <class F>
 LLMD_INLINE void each_plane(int bits, F&& f) {
-    if (bits == 8) return f(Index<8>{}, 0, int64_t{0});
-    int first = 0;
-    if ((bits & 4) != 0) {
-        f(Index<4>{}, 0, int64_t{0});
-        first = 4;
-    }
-    if ((bits & 2) != 0) {
-        f(Index<2>{}, first, int64_t{first});
-        first += 2;
-    }
-    if ((bits & 1) != 0) f(Index<1>{}, first, int64_t{first});
+    if (bits == 8) return f(Index<8>{}, 0);
+    if ((bits & 4) != 0) f(Index<4>{}, 0);
+    if ((bits & 2) != 0) f(Index<2>{}, bits & 4);
+    if ((bits & 1) != 0) f(Index<1>{}, bits & 6);
 }
 
 LLMD_INLINE QuadWords flipped(QuadWords quad) {
@@ -145,8 +138,8 @@ LLMD_INLINE void put_bits(const QuadWords& quad, int first, int64_t number, uint
 
 // The panels come zeroed.
 LLMD_INLINE void pack_quad(const QuadWords& quad, int bits, int64_t number, uint8_t* chunk) {
-    each_plane(bits, [&](auto plane, int first, int64_t record) LLMD_LAMBDA {
-        put_bits<plane>(bits == 8 ? flipped(quad) : quad, first, number, chunk + 64 * record);
+    each_plane(bits, [&](auto plane, int first) LLMD_LAMBDA {
+        put_bits<plane>(bits == 8 ? flipped(quad) : quad, first, number, chunk + 64 * first);
     });
 }
 
@@ -156,12 +149,12 @@ LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int
                              uint8_t* chunk) {
     const QuadWords words = bits == 8 ? flipped(quad) : quad;
     const int64_t lane = panel / kLanePanels;
-    each_plane(bits, [&](auto plane, int first, int64_t record) LLMD_LAMBDA {
+    each_plane(bits, [&](auto plane, int first) LLMD_LAMBDA {
         constexpr int kPlane = plane;
         constexpr int kLanes = 8 / kPlane;  // in a byte
         constexpr uint32_t kMask = (1U << kPlane) - 1U;
         const int shift = static_cast<int>(lane % kLanes) * kPlane;
-        uint8_t* to = chunk + 64 * (record + lane / kLanes) + 4 * (panel % kLanePanels);
+        uint8_t* to = chunk + 64 * (first + lane / kLanes) + 4 * (panel % kLanePanels);
         for (int64_t j = 0; j < 4; ++j, to += input_bytes) {
             const int from = static_cast<int>(8 * j) + first;
             for (int64_t r = 0; r < kPanelRows; ++r) {
@@ -174,7 +167,7 @@ LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int
 
 LLMD_INLINE int64_t rows_of_panel(const IntegerMatrix& from, int64_t first_row) {
     const int64_t left = from.rows - first_row;
-    return left < 0 ? 0 : left < kPanelRows ? left : kPanelRows;
+    return left < kPanelRows ? left : kPanelRows;
 }
 
 // What precedes the codes of an activation group.
