@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -31,8 +32,16 @@ def test_each_feature_is_listed_once() -> None:
 
 @pytest.mark.parametrize("row", FEATURES, ids=lambda row: row["id"])
 def test_what_works_is_shown_and_what_comes_later_is_not(row: Row) -> None:
-    assert row["state"] in {"works", "partly", "later"}
-    assert bool(linked_tests(row["shown by"])) == (row["state"] != "later")
+    assert row["state"] in {"works", "partly", "later", "dropped"}
+    assert bool(linked_tests(row["shown by"])) == (row["state"] in {"works", "partly"})
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in FEATURES if row["state"] == "dropped"], ids=lambda row: row["id"]
+)
+def test_what_was_dropped_says_why(row: Row) -> None:
+    (decision,) = re.findall(r"\]\((decisions/[^)]+)\)", row["shown by"])
+    assert (DOCS / decision).is_file()
 
 
 def test_what_this_milestone_alone_asks_for_has_begun() -> None:

@@ -31,8 +31,12 @@ DEVICES = ("cpu", "reference")
 BOUND = 1e-9
 BOUND_OF_BLOCKS = 1e-3
 """For activations that are rounded to int8."""
-WITHOUT_GGUF = ("llama-dynamic-rope-within", "llama-dynamic-rope-beyond")
-"""llama.cpp knows no dynamic scaling."""
+WITHOUT_GGUF = {
+    "llama-dynamic-rope-within": "dynamic RoPE",
+    "llama-dynamic-rope-beyond": "dynamic RoPE",
+    "llama-fatrelu": "activation is 'relu' and would become 'silu'",
+}
+"""What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (
     "mistral-window",
     "mistral-window-of-block-size",

@@ -99,6 +99,8 @@ FAMILIES = [
     Mutation("qwen2-untied", "no biases", change=drop_biases),
     Mutation("qwen3-odd-head", "no biases", change=drop_biases),
     Mutation("llama-mqa-biases", "no biases", change=drop_biases),
+    Mutation("llama-fatrelu", "relu without its threshold", {"hidden_act": "relu"}),
+    Mutation("llama-fatrelu", "half the threshold", {"hidden_act_param": 0.1}),
     Mutation("llama2-mha", "tied", {"tie_word_embeddings": True}),
     Mutation("granite-untied-biases", "tied", {"tie_word_embeddings": True}),
     Mutation("granite", "embedding multiplier", {"embedding_multiplier": 1.72}),

@@ -182,7 +182,7 @@ Activation activation_of(const Operands& of) {
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
     require(of.input_width(0) == width && of.input_width(1) == width, "gate, up and output have one width");
-    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of)};
+    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
 }
 
 Call bind_activate(const Operands& of) {

@@ -154,6 +154,7 @@ struct GluArgs {
     float* out;
     int64_t count;
     Activation activation;
+    float threshold;  // of relu: what is below it becomes zero
 };
 
 struct ActivateArgs {

@@ -102,6 +102,11 @@ def test_each_activation_has_its_own_number(kind: str) -> None:
     assert [integers for _, integers, _ in read_back(ops)] == [[i] for i in range(len(ops))]
 
 
+def test_a_gate_has_its_threshold() -> None:
+    ops = [Glu(HIDDEN, HIDDEN, HIDDEN, "silu"), Glu(HIDDEN, HIDDEN, HIDDEN, "relu", 0.5)]
+    assert [floats for _, _, floats in read_back(ops)] == [[0.0], [0.5]]
+
+
 def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:
     table = TensorRef("t", (16, 8))
     ops: list[Op] = [

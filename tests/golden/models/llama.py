@@ -74,6 +74,7 @@ CASES = (
         "llama-dynamic-rope-beyond", llama(rope_scaling=DYNAMIC_ROPE, max_position_embeddings=64), seed=2
     ),
     TinyModel("llama-bf16-sharded", llama(), dtype="bf16", num_shards=3, seed=6),
+    TinyModel("llama-fatrelu", llama(hidden_act="fatrelu", hidden_act_param=0.2), seed=2),
     TinyModel("llama-f16", llama(num_hidden_layers=3), dtype="f16"),
     TinyModel("codellama", llama(vocab_size=139, rope_theta=1000000.0, num_key_value_heads=4), dtype="bf16"),
     TinyModel(

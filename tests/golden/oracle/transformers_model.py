@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.activations import ACT2FN
 
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import as_float32, draw_tensors
@@ -16,6 +17,8 @@ LENGTH_DEPENDENT = ("dynamic", "longrope")
 def build(case: TinyModel) -> PreTrainedModel:
     """The model of a case with its stored weights; each tensor must find its place and none may be missing."""
     fields = {key: value for key, value in case.config.items() if key != "model_type"}
+    if fields["hidden_act"] == "fatrelu":  # transformers leaves it to the code of models
+        ACT2FN["fatrelu"] = (torch.nn.Threshold, {"threshold": fields["hidden_act_param"], "value": 0.0})
     config = AutoConfig.for_model(case.config["model_type"], **fields)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
     weights = {name: torch.from_numpy(as_float32(stored)) for name, stored in draw_tensors(case)}

@@ -16,7 +16,7 @@ Integers and floats of each op, in order:
     rope       ints heads, head_dim, rope index, interleaved      floats -
     attention  ints group, kv_layer, heads, kv_heads, head_dim,
                     window (0 none)                               floats scale, softcap (0 none)
-    glu        ints activation (index in `ACTIVATIONS`)           floats -
+    glu        ints activation (index in `ACTIVATIONS`)           floats threshold
     add        ints -                                             floats scale
     head       ints -                                             floats scale, softcap (0 none)
     embed_position, embed_token_type   neither
@@ -126,6 +126,8 @@ def _floats(op: Op) -> list[float]:
             return [eps, offset]
         case Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap):
             return [scale, softcap or 0.0]
+        case Glu(threshold=threshold):
+            return [threshold]
         case _:
             return []
 

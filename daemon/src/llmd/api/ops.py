@@ -152,7 +152,11 @@ class Attention(BaseOp, frozen=True, tag="attention"):
 
 
 class Glu(BaseOp, frozen=True, tag="glu"):
-    """``out = activation(gate) * up``. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation."""
+    """``out = activation(gate) * up``. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation.
+
+    ``relu`` makes zero what is below ``threshold``, 0 or more (FATReLU: Kurtz et al. 2020, "Inducing and Exploiting
+    Activation Sparsity"; models: Song et al. 2024, "ProSparse"). Other activations have none.
+    """
 
     kind: ClassVar[str] = "glu"
     read_fields: ClassVar[tuple[str, ...]] = ("gate", "up")
@@ -160,6 +164,7 @@ class Glu(BaseOp, frozen=True, tag="glu"):
     up: str
     out: str
     activation: Activation
+    threshold: float = 0.0
 
 
 class Add(BaseOp, frozen=True, tag="add"):

@@ -112,6 +112,9 @@ def _rope_and_glu() -> Iterator[Workload]:
             f"glu/{activation}", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, activation))
         )
         yield part_case(f"activate/{activation}", (Activate(HIDDEN, HIDDEN, activation),))
+    yield part_case(
+        "glu/relu-threshold", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, "relu", 0.4))
+    )
 
 
 def _attention() -> Iterator[Workload]:

@@ -4,7 +4,7 @@
 //   gelu       x / 2 * (1 + erf(x / sqrt 2))
 //   gelu_tanh  x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 //   relu2      max(x, 0)^2
-//   relu       max(x, 0)
+//   relu       x, 0 where that is less than a threshold of 0 or more (`glu`: FATReLU)
 //   tanh       tanh(x)
 //
 //   check  absolute error < 1e-6 * max(1, |x|)   (tests/plugins/backend_cpu/test_device.py)
@@ -15,7 +15,7 @@
 namespace llmd::LLMD_ISA {
 
 template <Activation kActivation>
-LLMD_INLINE Vec activated(Vec x) {
+LLMD_INLINE Vec activated(Vec x, [[maybe_unused]] Vec least = set1(0.0F)) {
     const Vec one = set1(1.0F);
     const Vec half = set1(0.5F) * x;
     if constexpr (kActivation == kSilu) return x / (one + exp(set1(0.0F) - x));
@@ -28,7 +28,7 @@ LLMD_INLINE Vec activated(Vec x) {
         const Vec positive = max(set1(0.0F), x);  // in this order NaN stays NaN
         return positive * positive;
     }
-    if constexpr (kActivation == kRelu) return max(set1(0.0F), x);
+    if constexpr (kActivation == kRelu) return if_less(x, least, set1(0.0F), x);
     if constexpr (kActivation == kTanh) return tanh(x);
 }
 

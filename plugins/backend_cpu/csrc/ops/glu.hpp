@@ -13,15 +13,16 @@ namespace llmd::LLMD_ISA {
 template <Activation kActivation>
 void glu_with(const GluArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
+    const Vec least = set1(args.threshold);
     for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
         int64_t i = run.first;
         for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
-            store(args.out + i, activated<kActivation>(load(args.gate + i)) * load(args.up + i));
+            store(args.out + i, activated<kActivation>(load(args.gate + i), least) * load(args.up + i));
         }
         if (i < run.last) {
             const int n = static_cast<int>(run.last - i);
-            store_n(args.out + i, activated<kActivation>(load_n(args.gate + i, n)) * load_n(args.up + i, n),
-                    n);
+            store_n(args.out + i,
+                    activated<kActivation>(load_n(args.gate + i, n), least) * load_n(args.up + i, n), n);
         }
     }
 }

@@ -84,6 +84,12 @@ def test_activations_follow_their_formula(name: str, formula: object) -> None:
     assert numerics.ACTIVATIONS[name](x) == pytest.approx(expected, rel=1e-12, abs=1e-15)  # type: ignore[index]
 
 
+def test_what_is_below_a_threshold_becomes_zero() -> None:
+    x = np.array([-1.0, 0.0, 0.49, 0.5, 2.0])
+    assert numerics.zero_below(0.5, x).tolist() == [0.0, 0.0, 0.0, 0.5, 2.0]
+    assert numerics.zero_below(0.0, x).tolist() == x.tolist()
+
+
 def test_silu_does_not_overflow_far_below_zero() -> None:
     assert numerics.silu(np.array([-1e4])) == pytest.approx([0.0])
 

@@ -18,12 +18,14 @@ class LayerStyle(msgspec.Struct, frozen=True):
     ``pre_norms`` and ``post_norms`` are the names of the norms before and after mixer and feed-forward network.
     ``qk_norm`` normalises queries and keys per head or over their whole width. ``fused`` checkpoints keep q, k and v
     in one tensor, gate and up in another. ``scale`` multiplies attention scores, ``residual_scale`` what a part adds.
+    ``threshold`` is that of a `Glu`.
     ``rope_interleave`` rotates neighbouring elements of a head, where others rotate those half a head apart.
     """
 
     eps: float
     activation: Activation
     scale: float
+    threshold: float = 0.0
     pre_norms: tuple[str, str] | None = ("input_layernorm", "post_attention_layernorm")
     post_norms: tuple[str, str] | None = None
     norm_offset: float = 0.0
@@ -63,7 +65,7 @@ def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, .
     return (
         *build.pre_norm(1),
         build.gate_up(),
-        Glu("gate", "up", "y", style.activation),
+        Glu("gate", "up", "y", style.activation, style.threshold),
         build.linear("y", {"y": ("mlp.down_proj", shape.hidden_size)}, inner, bias=style.mlp_bias),
         *build.post_norm(1),
         build.residual(),

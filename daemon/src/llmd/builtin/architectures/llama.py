@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmd.api import ModelPlan
 from llmd.api.plugins import Config
-from llmd.builtin.architectures.activation import read_activation
+from llmd.builtin.architectures.activation import read_gate
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
 from llmd.builtin.architectures.layer import LayerStyle
@@ -16,9 +16,11 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     fields = ConfigFields(config)
     shape = read_shape(fields)
     attention_bias = fields.flag("attention_bias", default=False)
+    activation, threshold = read_gate(fields)
     style = LayerStyle(
         eps=fields.positive("rms_norm_eps"),
-        activation=read_activation(fields),
+        activation=activation,
+        threshold=threshold,
         scale=shape.head_dim**-0.5,
         qkv_bias=attention_bias,
         out_bias=attention_bias,

@@ -168,8 +168,8 @@ class Execution:
 
 def _elementwise(op: Op, *x: Float64) -> Float64:
     match op:
-        case Glu(activation=activation):
-            return numerics.ACTIVATIONS[activation](x[0]) * x[1]
+        case Glu(activation=activation, threshold=threshold):
+            return numerics.ACTIVATIONS[activation](numerics.zero_below(threshold, x[0])) * x[1]
         case Activate(activation=activation):
             return numerics.ACTIVATIONS[activation](x[0])
         case Add(scale=scale):

@@ -94,6 +94,11 @@ def relu(x: Float64) -> Float64:
     return np.maximum(x, 0.0)
 
 
+def zero_below(threshold: float, x: Float64) -> Float64:
+    """``x``, but 0 where that is less than a threshold above 0; one of 0 leaves ``x`` to its activation."""
+    return np.where(x < threshold, 0.0, x) if threshold > 0 else x
+
+
 def tanh(x: Float64) -> Float64:
     """The hyperbolic tangent."""
     out: Float64 = np.tanh(x)
