@@ -1,6 +1,6 @@
 """Instructions per multiply-accumulate of the NEON units and of llama.cpp's kernels: ``python -m bench.neon_instructions FOLDER``.
 
-Prints a page. llama.cpp's sources come into FOLDER, where all is built. Needs ``aarch64-linux-gnu-g++`` and ``qemu-aarch64``, which runs
+Prints a page. llama.cpp's sources come into FOLDER by pip, which `.venv-bench` has, and all is built there. Needs ``aarch64-linux-gnu-g++`` and ``qemu-aarch64``, which runs
 one instruction at a time and names each: how long they take, it does not know.
 """
 
