@@ -1,6 +1,7 @@
 #include "buffer.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -39,6 +40,13 @@ Buffer::Buffer(int file, size_t bytes) {
 
 Buffer::~Buffer() {
     if (place_ != nullptr) munmap(place_, room_);
+}
+
+void ask_for_huge_pages(const void* data, size_t bytes) {
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto first = reinterpret_cast<uintptr_t>(data);
+    const uintptr_t begin = first / page * page;
+    madvise(reinterpret_cast<void*>(begin), first + bytes - begin, MADV_HUGEPAGE);  // advice, as above
 }
 
 size_t Buffer::huge_page_bytes() const {

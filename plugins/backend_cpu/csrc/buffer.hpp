@@ -47,4 +47,8 @@ class Buffer {
     size_t size_ = 0;
 };
 
+// Asks the system to hold memory of somebody else in huge pages, together with what lies around it. Of a file
+// these are pages that are read from the disk from now on, where its file system has large folios.
+void ask_for_huge_pages(const void* data, size_t bytes);
+
 }  // namespace llmd

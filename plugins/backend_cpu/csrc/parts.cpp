@@ -77,6 +77,7 @@ void check_outliers(const IntegerMatrix& matrix) {
 
 void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
     matrices_.push_back({format, rows, cols, {}, data});
+    ask_for_huge_pages(data, static_cast<size_t>(num_bytes(matrices_.back())));
 }
 
 void Parts::add_vector(Format format, int64_t count, const void* data) {

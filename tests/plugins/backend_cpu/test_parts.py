@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,9 @@ from tests.plugins.backend_cpu.workbench import (
 )
 
 
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
+
+
 def no_progress(_done: int, _total: int) -> None:
     pass
 
@@ -53,6 +57,20 @@ def test_plain_weights_are_read_where_they_lie(device: CpuDevice) -> None:
     np.testing.assert_array_equal(run_rows(stage, x), x)
     weight *= 2
     np.testing.assert_array_equal(run_rows(stage, x), 2 * x)
+
+
+@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="the kernel has no huge pages to ask for")
+def test_plain_weights_of_a_file_are_wanted_in_huge_pages(device: CpuDevice, tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(1024 * 1024 * 2))
+    weight = np.memmap(path, np.uint16, "r", shape=(1024, 1024))
+    program = middle_program([linear(1024)], 1024, {"w": "bf16"}, None)
+    loaded = device.load(program, Weights({"w": WeightData("bf16", weight)}), no_progress)
+    # A line with addresses and the path of each mapping, then lines of its properties.
+    _, _, of_file = Path("/proc/self/smaps").read_text().partition(f"{path}\n")
+    (flags,) = re.findall("^VmFlags:(.*)$", of_file, re.MULTILINE)[:1]
+    loaded.close()
+    assert "hg" in flags.split()
 
 
 def test_weights_may_lie_at_any_multiple_of_their_element(device: CpuDevice) -> None:
