@@ -1,4 +1,4 @@
-"""A format of llmd beside a type of llama.cpp, on one checkpoint: speed, starts, memory, quality."""
+"""A format of llmd, the checkpoint's own or one that it is quantised to, beside a type of llama.cpp: speed, starts, memory, quality."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bench.cpu_quality import (
     Divergence,
     Logits,
     Text,
+    asked_for,
     compare,
     guide_texts,
     random_texts,
@@ -78,7 +79,7 @@ class Pair:
         """The guide quantised to both, and the peer's arithmetic without quantisation."""
         guide, texts, threads = guide_directory(), guide_texts(), self._profile.threads
         room = Room.for_texts(TEXT_LEN, guide)
-        with open_llmd(guide, self._quant, self._cache, room, threads) as ours:
+        with open_llmd(guide, asked_for(self._quant), self._cache, room, threads) as ours:
             scored = {f"llmd {self._quant}": scored_logits(ours, texts)}
         for kind in (self._kind, PLAIN):
             file = make_gguf(guide, kind, MODELS / f"guide.{kind}.gguf")
@@ -125,7 +126,8 @@ class Pair:
         room = Room.for_profile(self._profile, self._shape)
         kv_dtype = convert(self._profile.kv, KVDtype)
         threads = self._profile.threads
-        return open_llmd(self._directory, self._quant, self._cache, room, threads, isa, kv_dtype)
+        quant = asked_for(self._quant)
+        return open_llmd(self._directory, quant, self._cache, room, threads, isa, kv_dtype)
 
     def _open_peer(self, build: str) -> Side:
         return open_peer(self._file, build, self._profile.threads, KV_TYPES[self._profile.kv])

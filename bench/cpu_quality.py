@@ -107,6 +107,11 @@ def scored_logits(side: Party, texts: Sequence[Text]) -> Logits:
     return np.concatenate(found)
 
 
+def asked_for(quant: Format) -> Format | None:
+    """What llmd is told to quantise to: nothing where a plain format is named, the checkpoint's own."""
+    return None if quant in PLAIN_FORMATS else quant
+
+
 def weight_error(directory: Path, quant: Format) -> float:
     """Squared error of what llmd quantises a model's matrices to, over the squares of the matrices (NMSE)."""
     error = total = 0.0
@@ -118,7 +123,9 @@ def weight_error(directory: Path, quant: Format) -> float:
             stored = model.checkpoint.tensors[weight.ref.name].format
             assert stored is not None
             wanted = to_float32(source.read(Weight(part, stored)).data, stored).astype(np.float64)
-            found = dequantize(source.read(Weight(part, weight.format)))
+            read = source.read(Weight(part, weight.format))
+            plain = weight.format in PLAIN_FORMATS
+            found = to_float32(read.data, weight.format) if plain else dequantize(read)
             error += float(((found - wanted) ** 2).sum())
             total += float((wanted**2).sum())
     return error / total
@@ -145,7 +152,7 @@ def factors(model: OpenModel, quant: Format) -> list[Weight]:
     """What linear operations and the head multiply by, each matrix once."""
     plan = model.plan
     device = msgspec.structs.replace(describe(), formats=(*PLAIN_FORMATS, quant))
-    formats = format_policy(model.checkpoint, device, quant)
+    formats = format_policy(model.checkpoint, device, asked_for(quant))
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
     used = {
         index

@@ -82,3 +82,10 @@ def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
         count = read_bytes(directory, "q8")
         rows = count - (shape.products + shape.head_products)  # a byte a weight, and scales
         assert 2 / 64 <= rows / (shape.products + shape.head_products) <= 2 / 32
+
+
+def test_the_checkpoints_own_format_loses_nothing(tmp_path: Path) -> None:
+    for shape in FAMILIES:
+        directory = write_checkpoint(shape, tmp_path / shape.name)
+        assert weight_error(directory, "bf16") == 0
+        assert read_bytes(directory, "bf16") == 2 * (shape.products + shape.head_products)
