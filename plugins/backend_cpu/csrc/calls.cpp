@@ -65,14 +65,18 @@ Call bind_norm(const Operands& of) {
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
-// How the activations are rounded that a weight is multiplied by. Groups of 0: they stay float32.
+// What the activations become that a weight is multiplied by.
 QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
-    if (weight.format != Format::kInteger || !to.parts.program.rounds) return {x, 0, weight.cols, 0, 1, {}};
-    const IntegerFormat& format = weight.integer;
-    return {x, 0, weight.cols, format.activation_group(), format.input_terms(), to.quantized};
+    QuantizeArgs args{x, 0, weight.cols, 0, 0, to.quantized};
+    if (weight.format == Format::kBF16) args.terms = to.parts.kernels.bf16_terms;
+    if (weight.format == Format::kInteger && to.parts.program.rounds) {
+        args.group_size = weight.integer.activation_group();
+        args.terms = weight.integer.input_terms();
+    }
+    return args;
 }
 
-// The pass of an op for weights that round activations as this one.
+// The pass of an op for weights that meet activations in the form that this one does.
 LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
     const QuantizeArgs quantize = bind_quantize(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
@@ -262,6 +266,7 @@ struct Execution {
         crew.run_small(kernels.add, args);
     }
     void operator()(const HeadCall& call) const {
+        if (selection->rows == 0) return;  // a part of a prompt that more follows
         GatherArgs gather = call.gather;
         gather.row_numbers = selection->row_numbers;
         gather.rows = selection->rows;
@@ -293,7 +298,7 @@ struct Execution {
 
     void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
         quantize.rows = args.rows;
-        if (quantize.group_size > 0) crew.run_small(kernels.quantize, quantize);
+        if (quantize.terms > 0) crew.run_small(kernels.quantize, quantize);
         crew.share(kernels.linear, args);
     }
 };

@@ -16,7 +16,7 @@
 
 namespace llmd {
 
-// Weights that meet one form of their input (group_size 0: as it is), with the targets that `args` points to.
+// Weights that meet one form of their input (no terms: as it is), with the targets that `args` points to.
 struct LinearPass {
     std::unique_ptr<std::vector<LinearTarget>> targets;
     QuantizeArgs quantize;

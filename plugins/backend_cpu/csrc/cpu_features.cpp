@@ -26,12 +26,13 @@ struct Unit {
 bool tiles_granted() {
     constexpr long kRequestPermission = 0x1023;
     constexpr long kTileData = 18;
+    constexpr unsigned kBf16 = 1U << 22;
     constexpr unsigned kTiles = 1U << 24;
     constexpr unsigned kInt8 = 1U << 25;
     unsigned a, b, c, d;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-    const bool has = (d & kTiles) != 0 && (d & kInt8) != 0;
-    return has && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+    constexpr unsigned kAll = kBf16 | kTiles | kInt8;
+    return (d & kAll) == kAll && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 #endif
 

@@ -70,7 +70,8 @@ struct NormArgs {
     bool subtract_mean;
 };
 
-// Activations as int8, in the layout of ops/quantize.hpp. Made once for a stage, for its widest op.
+// Activations as int8, in the layout of ops/quantize.hpp; or as bf16, in that of ops/split.hpp, which has but
+// values. Made once for a stage, for its widest op.
 struct QuantizedRows {
     int8_t* values;
     float* scales;
@@ -78,6 +79,7 @@ struct QuantizedRows {
 };
 
 // Dynamic quantisation of [rows, cols] in groups, as integer weights need it: to sums of `terms` int8 each.
+// Without groups, to sums of `terms` bf16 each; without terms, none.
 struct QuantizeArgs {
     const float* x;
     int64_t rows;
@@ -99,7 +101,7 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    QuantizedRows quantized;  // of x, where weights are integers
+    QuantizedRows quantized;  // of x, where weights are integers, or bf16 that meets terms
     // [threads, 16, cols] where x is not rounded, for a panel of integers as each thread unpacks it; else
     // null
     float* unpacked = nullptr;
@@ -234,6 +236,7 @@ struct MaskArgs {
 
 struct Kernels {
     const char* isa;
+    int64_t bf16_terms;  // of activations that meet weights of bf16; 0: these stay float32
     void (*embed)(const EmbedArgs&, Worker&);
     void (*norm)(const NormArgs&, Worker&);
     void (*quantize)(const QuantizeArgs&, Worker&);

@@ -5,11 +5,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "bf16_layout.hpp"
+
 namespace llmd {
 
 namespace {
 
-// What the widest op of integer weights needs for its activations.
+// What the widest op needs for activations that are rounded or split.
 struct QuantizedSizes {
     int64_t values = 0;
     int64_t scales = 0;
@@ -24,6 +26,10 @@ QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = parts.matrix(op.weights[i]);
+            if (weight.format == Format::kBF16 && parts.kernels.bf16_terms > 0) {
+                const auto bytes = static_cast<int64_t>(sizeof(uint16_t));
+                most.values = std::max(most.values, TermLayout{rows, weight.cols}.numbers() * bytes);
+            }
             if (weight.format != Format::kInteger) continue;
             if (!parts.program.rounds) {
                 most.unpacked = std::max(most.unpacked, kPanelRows * weight.cols);

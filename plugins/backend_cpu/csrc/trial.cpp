@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "bf16_layout.hpp"
 #include "buffer.hpp"
 
 namespace llmd {
@@ -28,7 +29,8 @@ class Trial {
         : kernels_(kernels),
           weights_(static_cast<size_t>(std::max(num_bytes / kMatrixBytes, kDecodeMatrices) * kMatrixBytes)),
           inputs_(sizeof(float) * kPrefillRows * kCols),
-          outputs_(sizeof(float) * kPrefillRows * kOutputs) {
+          outputs_(sizeof(float) * kPrefillRows * kOutputs),
+          split_(sizeof(uint16_t) * static_cast<size_t>(TermLayout{kPrefillRows, kCols}.numbers())) {
         std::fill_n(inputs_.as<float>(), kPrefillRows * kCols, 0.5F);
     }
 
@@ -72,6 +74,7 @@ class Trial {
             const std::vector<LinearTarget>& targets;
             LinearArgs args;
         } job{kernels_, targets, {}};
+        job.args.quantized.values = split_.as<int8_t>();
         job.args.x = inputs_.as<float>();
         job.args.rows = rows;
         job.args.cols = kCols;
@@ -81,6 +84,10 @@ class Trial {
             LinearArgs args = job.args;
             for (const LinearTarget& target : job.targets) {
                 args.targets = &target;
+                if (const int64_t terms = job.kernels.bf16_terms; terms > 0) {
+                    job.kernels.quantize({args.x, args.rows, args.cols, 0, terms, args.quantized}, worker);
+                    worker.barrier();
+                }
                 job.kernels.linear(args, worker);
                 worker.barrier();
             }
@@ -94,6 +101,7 @@ class Trial {
     Buffer weights_;
     Buffer inputs_;
     Buffer outputs_;
+    Buffer split_;
     int64_t filled_ = 0;
     int64_t next_ = 0;
 };

@@ -140,14 +140,30 @@ def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: C
 
 @pytest.mark.parametrize("fmt", ["f32", "f16", "bf16"])
 def test_plain_linear_is_exact_to_float32(device: CpuDevice, fmt: str) -> None:
-    width = 203
+    """Of any width, and with more rows than are multiplied at a time; activations of very different sizes."""
+    for width, rows in ((1, 2), (33, 17), (203, 3), (203, 40), (800, 1), (130, 1100)):
+        weight = in_format(random_rows(width, width, 1), fmt)
+        exact = weight.data.astype(np.float64)
+        if fmt == "bf16":
+            exact = (weight.data.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        x = np.ldexp(random_rows(rows, width, 2), np.arange(width) % 7 - 3)
+        program = middle_program([linear(width)], width, {"w": fmt}, None)
+        stage = open_stage(device, program, {"w": weight}, rows=rows)
+        assert nmse(run_rows(stage, x), x.astype(np.float64) @ exact.T) < 2e-13
+
+
+@pytest.mark.parametrize("fmt", ["f32", "f16", "bf16"])
+def test_an_infinite_activation_is_felt_by_its_row_alone(device: CpuDevice, fmt: str) -> None:
+    width = 40
     weight = in_format(random_rows(width, width, 1), fmt)
-    exact = weight.data.astype(np.float64)
-    if fmt == "bf16":
-        exact = (weight.data.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    x = random_rows(3, width, 2)
     stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
-    assert nmse(run_rows(stage, x), x.astype(np.float64) @ exact.T) < 1e-12
+    for rows in (3, 20):
+        x = random_rows(rows, width, 2)
+        clean = run_rows(stage, x)
+        x[1, 7] = np.inf
+        mixed = run_rows(stage, x)
+        np.testing.assert_array_equal(np.delete(mixed, 1, axis=0), np.delete(clean, 1, axis=0))
+        np.testing.assert_array_equal(mixed[1], np.copysign(np.inf, random_rows(width, width, 1)[:, 7]))
 
 
 def test_half_precision_weights_are_widened_exactly_down_to_subnormals(device: CpuDevice) -> None:
@@ -276,20 +292,25 @@ def test_what_a_text_left_behind_reaches_no_text_of_a_later_step(device: CpuDevi
     np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
-def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice) -> None:
+@pytest.mark.parametrize("fmt", ["f32", "bf16", "q8"])
+def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice, fmt: str) -> None:
     width = 64
-    weights = {"w": quantize(random_rows(width, width), "q8"), "g": plain(random_rows(1, width)[0])}
+    weight = quantize(random_rows(width, width), fmt) if fmt == "q8" else in_format(random_rows(64, 64), fmt)
+    weights = {"w": weight, "g": plain(random_rows(1, width)[0])}
     ops: tuple[Op, ...] = (Norm(HIDDEN, HIDDEN, TensorRef("g", (width,)), 1e-6), linear(width))
-    stage = open_stage(device, middle_program(ops, width, {"w": "q8"}, None), weights)
+    stage = open_stage(device, middle_program(ops, width, {"w": fmt}, None), weights)
     x = random_rows(3, width)
     clean = run_rows(stage, x)
     x[1] = np.nan
     mixed = run_rows(stage, x)
     np.testing.assert_array_equal(mixed[[0, 2]], clean[[0, 2]])
+    assert fmt == "q8" or np.isnan(mixed[1]).all(), "as int8, numbers that are none are zeros"
 
 
-def test_the_caller_keeps_its_subnormal_numbers(device: CpuDevice) -> None:
-    stage = open_stage(device, middle_program([linear(8)], 8, {}, None), {"w": plain(np.eye(8))})
+@pytest.mark.parametrize("fmt", ["f32", "bf16"])
+def test_the_caller_keeps_its_subnormal_numbers(device: CpuDevice, fmt: str) -> None:
+    weights = {"w": in_format(np.eye(8), fmt)}
+    stage = open_stage(device, middle_program([linear(8)], 8, {"w": fmt}, None), weights)
     x = np.full((1, 8), 1e-40, np.float32)
     assert not run_rows(stage, x).any(), "kernels take them as zero"
     assert np.float32(1e-40) * np.float32(1) != 0

@@ -24,6 +24,7 @@ from llmd.api import (
     Step,
     TensorRef,
     Ticket,
+    WeightData,
 )
 from llmd.models.lowering import lower
 from llmd_backend_cpu.device import CpuDevice
@@ -36,6 +37,7 @@ from tests.plugins.backend_cpu.workbench import (
     one_sequence,
     open_stage,
     plain,
+    random_integers,
     random_rows,
     run_rows,
     select,
@@ -77,6 +79,17 @@ def test_candidates_are_sorted_by_edited_logit_then_id(head: CpuStage) -> None:
     assert result.ids[0, :4].tolist() == [3, 17, 0, 1]
     assert 9 not in result.ids[0]
     np.testing.assert_array_equal(result.edited[0, :3], [5.0, 5.0, 0.0])
+
+
+@pytest.mark.parametrize("fmt", ["f32", "bf16", "q8"])
+def test_a_step_may_need_no_output(device: CpuDevice, fmt: str) -> None:
+    """As a part of a prompt that more follows."""
+    program = head_program(Head(HIDDEN, TensorRef("w", (VOCAB, WIDTH))), WIDTH, VOCAB, fmt)
+    weight = random_integers(fmt, VOCAB, WIDTH) if fmt == "q8" else plain(np.eye(VOCAB, WIDTH))
+    if fmt == "bf16":
+        weight = WeightData(fmt, (weight.data.view(np.uint32) >> 16).astype(np.uint16))
+    stage = open_stage(device, program, {"w": weight})
+    assert len(stage.wait(submit(stage, random_rows(20, WIDTH), select(0)), 1.0).ids) == 0
 
 
 def test_edits_change_candidates_but_not_raw_values(head: CpuStage) -> None:

@@ -5,18 +5,15 @@
 //          rows, and where groups are short, so that scales are most of the work
 //   where  weights of one scale for each 32 inputs or a multiple, without minimums
 //   order  that of ops/integer_scales.hpp
-//   from   Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. The instructions are
-//          written out: the unit is compiled without them, and g++ before 13 configures its tiles wrongly.
 
 #pragma once
 
 #include "ops/integer_tile.hpp"
 #include "ops/outliers_amx.hpp"
+#include "ops/tiles_amx.hpp"
 
 namespace llmd::LLMD_ISA {
 
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kTileBytes = 1024;
 constexpr int kSumTiles = 4;
 
 LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
@@ -26,38 +23,16 @@ LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
 
 // Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its
 // activations and the second's; 6 and 7 the records of the panels.
-struct alignas(64) TileShapes {
-    uint8_t palette = 1;
-    uint8_t start_row = 0;
-    uint8_t reserved[14] = {};
-    uint16_t row_bytes[16] = {};
-    uint8_t rows[16] = {};
-
-    TileShapes(int64_t first_rows, int64_t second_rows, int64_t inputs) {
-        const int64_t of_register[8] = {first_rows, first_rows,  second_rows, second_rows,
-                                        first_rows, second_rows, inputs / 4,  inputs / 4};
-        for (int i = 0; i < 8; ++i) {
-            rows[i] = static_cast<uint8_t>(of_register[i] > 0 ? of_register[i] : 1);
-            row_bytes[i] = kLineInputs;
-        }
-        row_bytes[4] = row_bytes[5] = static_cast<uint16_t>(inputs);
-    }
-};
-LLMD_INLINE void set_tiles(const TileShapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
-LLMD_INLINE void release_tiles() { asm volatile("tilerelease"); }
-
-// Sums of products over lines of two panels, for one or two tiles of rows: [tile of rows][panel][16][16].
-template <int kTiles>
-LLMD_INLINE void start_sums() {
-    if constexpr (kTiles == 2) {
-        asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3"
-                     :
-                     :
-                     : "memory");
-    } else {
-        asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" : : : "memory");
-    }
+LLMD_INLINE TileShapes integer_tiles(int64_t first_rows, int64_t second_rows, int64_t inputs) {
+    TileShapes shapes;
+    for (const int sums : {0, 1}) shapes.set(sums, first_rows, kLineInputs);
+    for (const int sums : {2, 3}) shapes.set(sums, second_rows, kLineInputs);
+    shapes.set(4, first_rows, inputs);
+    shapes.set(5, second_rows, inputs);
+    for (const int records : {6, 7}) shapes.set(records, inputs / 4, kLineInputs);
+    return shapes;
 }
+
 // Adds rows that are in registers 4 and 5 times the records in 6 and 7.
 template <int kTiles>
 LLMD_INLINE void multiply_line(const int8_t* inputs, const int8_t* more) {
@@ -101,21 +76,6 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
         more += x[kTiles - 1].rows * kLineInputs;
     }
 }
-template <int kTiles>
-LLMD_INLINE void store_sums(int32_t* sums) {
-    constexpr int64_t kStride = kLineInputs;
-    asm volatile("tilestored %%tmm0, (%0, %1, 1)\n\ttilestored %%tmm1, 1024(%0, %1, 1)"
-                 :
-                 : "r"(sums), "r"(kStride)
-                 : "memory");
-    if constexpr (kTiles == 2) {
-        asm volatile("tilestored %%tmm2, 2048(%0, %1, 1)\n\ttilestored %%tmm3, 3072(%0, %1, 1)"
-                     :
-                     : "r"(sums), "r"(kStride)
-                     : "memory");
-    }
-}
-
 // Products of up to four pieces, each of `inputs` inputs, in a register of its own: none waits for another.
 // [piece][16][16], from a unit of the activations on.
 LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t unit, int64_t inputs,

@@ -15,7 +15,8 @@ namespace llmd::LLMD_ISA {
 
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return pieces(weight.rows, kPanelRows); }
 
-// Panels [first, last) of one weight; `numbers` has room for a panel where rows are not rounded.
+// Panels [first, last) of one weight, with what multiplies integers; `numbers` has room for a panel where
+// rows are not rounded.
 template <class Integers>
 LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
                                int64_t last, float* numbers, Integers&& integers) {
@@ -32,9 +33,10 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// With what multiplies panels of integers. A thread takes up to `most` tiles of panels at a time.
-template <class Integers>
-LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, Integers&& integers) {
+// Calls f(target, first panel, last, `numbers`) for all panels. A thread takes up to `most` tiles of them at
+// a time.
+template <class F>
+LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, F&& f) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
     const int64_t tiles = pieces(panels, kPanelTile);
@@ -49,7 +51,7 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
             const int64_t count = panels_of(args.targets[i].weight);
             const int64_t from = first > before ? first - before : 0;
             const int64_t to = last < before + count ? last - before : count;
-            if (from < to) linear_panels(args, args.targets[i], from, to, numbers, integers);
+            if (from < to) f(args.targets[i], from, to, numbers);
             before += count;
         }
     }
@@ -68,7 +70,9 @@ LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
 void linear(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
     const int64_t most = args.rows <= kStepRows ? stream_tiles(args.targets[0].weight) : 1;
-    share_panels(args, worker, most, integer_panels);
+    share_panels(args, worker, most,
+                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
+                     LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -4,11 +4,10 @@
 
 #include "ops/integer_panel_amx.hpp"
 #include "ops/linear.hpp"
+#include "ops/linear_bf16_amx.hpp"
 
 namespace llmd::LLMD_ISA {
 
-constexpr int64_t kAmxRowBlock = 512;
-constexpr int64_t kAmxPanels = 16;  // whose totals are held at a time
 // Of activations, which stay in the second cache while panels pass by.
 constexpr int64_t kCachedInputBytes = int64_t{1} << 20;
 
@@ -18,7 +17,7 @@ class TileRows {
     explicit TileRows(int64_t inputs) : inputs_(inputs) {}
     LLMD_INLINE_MEMBER void set(int64_t first, int64_t second) {
         if (first == first_ && second == second_) return;
-        set_tiles({first, second, inputs_});
+        set_tiles(integer_tiles(first, second, inputs_));
         first_ = first;
         second_ = second;
     }
@@ -100,15 +99,9 @@ template <class C>
 void amx_few_rows(const IntegerPanels& of, int64_t first, int64_t last) {
     const int64_t group = of.layout.format.sum_group();
     const bool lines = group >= kLineInputs;
-    set_tiles({of.args.rows, of.args.rows, lines ? kLineInputs : group});
+    set_tiles(integer_tiles(of.args.rows, of.args.rows, lines ? kLineInputs : group));
     if (lines) return stream_panels(of, amx_row_kernel<C>, first, last);
     for (int64_t p = first; p < last; ++p) amx_short_panel<C>(of, p);
-}
-
-// Totals of a thread: [tiles of panels][rows][kPanelTile][16].
-LLMD_INLINE float* amx_totals() {
-    alignas(64) static thread_local float totals[kAmxRowBlock * kAmxPanels * kPanelRows];
-    return totals;
 }
 
 // Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels: so many inputs
@@ -171,11 +164,26 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
     release_tiles();
 }
 
+void quantize_amx(const QuantizeArgs& args, Worker& worker) {
+    if (args.group_size == 0) return split(args, worker);
+    quantize(args, worker);
+}
+
+// Tiles of panels that a thread takes at a time.
+LLMD_INLINE int64_t amx_tiles(const LinearArgs& args) {
+    constexpr int64_t kBf16Tiles = 4;
+    const Matrix& weight = args.targets[0].weight;
+    if (args.rows > kTileRows) return kAmxPanels / kPanelTile;
+    return weight.format == Format::kBF16 ? kBf16Tiles : stream_tiles(weight);
+}
+
 void linear_amx(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
-    const int64_t most =
-        args.rows > kTileRows ? kAmxPanels / kPanelTile : stream_tiles(args.targets[0].weight);
-    share_panels(args, worker, most, amx_panels);
+    share_panels(args, worker, amx_tiles(args),
+                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers) LLMD_LAMBDA {
+                     if (target.weight.format == Format::kBF16) return bf16_panels(args, target, first, last);
+                     linear_panels(args, target, first, last, numbers, amx_panels);
+                 });
 }
 
 }  // namespace llmd::LLMD_ISA
