@@ -60,7 +60,7 @@ QUICK = Profile(
 FULL = replace(
     QUICK,
     name="full",
-    pairs=(("q4", "Q4_0"), ("q4", "Q4_K_M"), ("q8_wide", "Q8_0")),
+    pairs=(("q4", "Q4_0"), ("q4", "Q4_K_M"), ("q8_wide", "Q8_0"), ("bf16", "BF16")),
     builds=("native", "no-amx"),
     isas=("avx2",),
     depths=(4096, 16384),

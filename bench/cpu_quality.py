@@ -108,8 +108,8 @@ def scored_logits(side: Party, texts: Sequence[Text]) -> Logits:
 
 
 def asked_for(quant: Format) -> Format | None:
-    """What llmd is told to quantise to: nothing where a plain format is named, the checkpoint's own."""
-    return None if quant in PLAIN_FORMATS else quant
+    """What llmd is told to quantise to: nothing where the checkpoint's own format is named."""
+    return None if quant == "bf16" else quant
 
 
 def weight_error(directory: Path, quant: Format) -> float:
