@@ -40,7 +40,6 @@ from tests.plugins.backend_cpu.workbench import (
     run_rows,
 )
 
-
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 
 
