@@ -97,16 +97,11 @@ struct Bench {
         } job{kernels, {{format, weight_rows, kCols, integer, data}, nullptr, outputs.as<float>()}, {}, {}};
         const QuantizedRows quantized{int8_values.as<int8_t>(), int8_scales.as<float>(),
                                       int8_running.as<int32_t>()};
-        job.quantize = {inputs.as<float>(), rows, kCols, 0, 0, quantized};
-        if (format == Format::kBF16) job.quantize.terms = kernels.bf16_terms;
-        if (format == Format::kInteger) {
-            job.quantize.group_size = integer.activation_group();
-            job.quantize.terms = integer.input_terms();
-        }
+        job.quantize = {inputs.as<float>(), rows, kCols, input_form(kernels, job.target.weight), quantized};
         job.args = {inputs.as<float>(), rows, kCols, &job.target, 1, quantized};
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
-            if (job.quantize.terms > 0) {
+            if (job.quantize.form.terms > 0) {
                 job.kernels.quantize(job.quantize, worker);
                 worker.barrier();
             }

@@ -67,21 +67,16 @@ Call bind_norm(const Operands& of) {
 
 // What the activations become that a weight is multiplied by.
 QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
-    QuantizeArgs args{x, 0, weight.cols, 0, 0, to.quantized};
-    if (weight.format == Format::kBF16) args.terms = to.parts.kernels.bf16_terms;
-    if (weight.format == Format::kInteger && to.parts.program.rounds) {
-        args.group_size = weight.integer.activation_group();
-        args.terms = weight.integer.input_terms();
-    }
-    return args;
+    const bool stays = weight.format == Format::kInteger && !to.parts.program.rounds;
+    const InputForm form = stays ? InputForm{} : input_form(to.parts.kernels, weight);
+    return {x, 0, weight.cols, form, to.quantized};
 }
 
 // The pass of an op for weights that meet activations in the form that this one does.
 LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
     const QuantizeArgs quantize = bind_quantize(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
-        if (pass.quantize.group_size == quantize.group_size && pass.quantize.terms == quantize.terms)
-            return pass;
+        if (pass.quantize.form == quantize.form) return pass;
     }
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
@@ -298,7 +293,7 @@ struct Execution {
 
     void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
         quantize.rows = args.rows;
-        if (quantize.terms > 0) crew.run_small(kernels.quantize, quantize);
+        if (quantize.form.terms > 0) crew.run_small(kernels.quantize, quantize);
         crew.share(kernels.linear, args);
     }
 };

@@ -78,14 +78,21 @@ struct QuantizedRows {
     int32_t* running;
 };
 
-// Dynamic quantisation of [rows, cols] in groups, as integer weights need it: to sums of `terms` int8 each.
-// Without groups, to sums of `terms` bf16 each; without terms, none.
+// What activations become before a weight meets them: sums of `terms` int8 each, with a scale for each group
+// of inputs; without groups, sums of `terms` bf16 each; without terms they stay float32.
+struct InputForm {
+    int64_t group_size = 0;
+    int64_t terms = 0;
+
+    bool operator==(const InputForm&) const = default;
+};
+
+// Brings [rows, cols] into such a form.
 struct QuantizeArgs {
     const float* x;
     int64_t rows;
     int64_t cols;
-    int64_t group_size;
-    int64_t terms;
+    InputForm form;
     QuantizedRows out;
 };
 
@@ -236,7 +243,6 @@ struct MaskArgs {
 
 struct Kernels {
     const char* isa;
-    int64_t bf16_terms;  // of activations that meet weights of bf16; 0: these stay float32
     void (*embed)(const EmbedArgs&, Worker&);
     void (*norm)(const NormArgs&, Worker&);
     void (*quantize)(const QuantizeArgs&, Worker&);
@@ -258,7 +264,14 @@ struct Kernels {
     int64_t (*attention_partials)(int64_t head_dim, int64_t positions, int threads);
     // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on all of them.
     uint64_t (*read)(const uint8_t* data, int64_t bytes);
+    int64_t bf16_terms = 0;  // of activations that meet weights of bf16; 0: these stay float32
 };
+
+LLMD_SHARED InputForm input_form(const Kernels& kernels, const Matrix& weight) {
+    if (weight.format == Format::kInteger)
+        return {weight.integer.activation_group(), weight.integer.input_terms()};
+    return {0, weight.format == Format::kBF16 ? kernels.bf16_terms : 0};
+}
 
 const Kernels& generic_kernels();
 #if defined(__x86_64__)

@@ -82,12 +82,13 @@ class Trial {
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
             LinearArgs args = job.args;
+            const InputForm form = input_form(job.kernels, job.targets.front().weight);
+            if (form.terms > 0) {
+                job.kernels.quantize({args.x, args.rows, args.cols, form, args.quantized}, worker);
+                worker.barrier();
+            }
             for (const LinearTarget& target : job.targets) {
                 args.targets = &target;
-                if (const int64_t terms = job.kernels.bf16_terms; terms > 0) {
-                    job.kernels.quantize({args.x, args.rows, args.cols, 0, terms, args.quantized}, worker);
-                    worker.barrier();
-                }
                 job.kernels.linear(args, worker);
                 worker.barrier();
             }

@@ -27,7 +27,6 @@ from llmd.api import (
     WeightData,
 )
 from llmd.builtin.reference.kv_formats import KV_FORMATS
-from llmd.models.formats.quantization import quantize
 from llmd.models.lowering import lower
 from llmd.testing.conformance import cases_for, check_case, reference_outcome
 from llmd_backend_cpu import _ext
@@ -36,6 +35,7 @@ from tests.plugins.backend_cpu.workbench import (
     attention,
     dequantized,
     head_program,
+    in_format,
     linear,
     middle_program,
     one_sequence,
@@ -55,16 +55,6 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
     wide = expected.astype(np.float64)
     return float(np.sum((mine.astype(np.float64) - wide) ** 2) / np.sum(wide**2))
-
-
-def in_format(values: np.ndarray, fmt: str) -> WeightData:
-    if fmt in INTEGER_FORMATS:
-        return random_integers(fmt, *values.shape)
-    if fmt == "f16":
-        return WeightData(fmt, values.astype(np.float16))
-    if fmt == "bf16":
-        return WeightData(fmt, (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
-    return plain(values)
 
 
 def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
@@ -295,8 +285,7 @@ def test_what_a_text_left_behind_reaches_no_text_of_a_later_step(device: CpuDevi
 @pytest.mark.parametrize("fmt", ["f32", "bf16", "q8"])
 def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice, fmt: str) -> None:
     width = 64
-    weight = quantize(random_rows(width, width), fmt) if fmt == "q8" else in_format(random_rows(64, 64), fmt)
-    weights = {"w": weight, "g": plain(random_rows(1, width)[0])}
+    weights = {"w": in_format(random_rows(width, width), fmt), "g": plain(random_rows(1, width)[0])}
     ops: tuple[Op, ...] = (Norm(HIDDEN, HIDDEN, TensorRef("g", (width,)), 1e-6), linear(width))
     stage = open_stage(device, middle_program(ops, width, {"w": fmt}, None), weights)
     x = random_rows(3, width)

@@ -24,7 +24,6 @@ from llmd.api import (
     Step,
     TensorRef,
     Ticket,
-    WeightData,
 )
 from llmd.models.lowering import lower
 from llmd_backend_cpu.device import CpuDevice
@@ -32,12 +31,12 @@ from llmd_backend_cpu.stage import CpuStage
 from tests.plugins.backend_cpu.workbench import (
     attention,
     head_program,
+    in_format,
     linear,
     middle_program,
     one_sequence,
     open_stage,
     plain,
-    random_integers,
     random_rows,
     run_rows,
     select,
@@ -85,10 +84,7 @@ def test_candidates_are_sorted_by_edited_logit_then_id(head: CpuStage) -> None:
 def test_a_step_may_need_no_output(device: CpuDevice, fmt: str) -> None:
     """As a part of a prompt that more follows."""
     program = head_program(Head(HIDDEN, TensorRef("w", (VOCAB, WIDTH))), WIDTH, VOCAB, fmt)
-    weight = random_integers(fmt, VOCAB, WIDTH) if fmt == "q8" else plain(np.eye(VOCAB, WIDTH))
-    if fmt == "bf16":
-        weight = WeightData(fmt, (weight.data.view(np.uint32) >> 16).astype(np.uint16))
-    stage = open_stage(device, program, {"w": weight})
+    stage = open_stage(device, program, {"w": in_format(np.eye(VOCAB, WIDTH), fmt)})
     assert len(stage.wait(submit(stage, random_rows(20, WIDTH), select(0)), 1.0).ids) == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,17 @@ def random_rows(rows: int, width: int, seed: int = 0) -> Float32:
 
 def plain(values: NDArray[np.generic]) -> WeightData:
     return WeightData("f32", np.ascontiguousarray(values, np.float32))
+
+
+def in_format(values: NDArray[np.floating[Any]], fmt: str) -> WeightData:
+    """The values in a plain format, cut off in bf16; or any integers of that shape."""
+    if fmt in INTEGER_FORMATS:
+        return random_integers(fmt, *values.shape)
+    if fmt == "f16":
+        return WeightData(fmt, values.astype(np.float16))
+    if fmt == "bf16":
+        return WeightData(fmt, (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
+    return plain(values)
 
 
 def random_integers(fmt: str, num_rows: int, row_len: int, *, plain_scales: bool = False) -> WeightData:

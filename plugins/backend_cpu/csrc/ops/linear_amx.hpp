@@ -153,19 +153,15 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
         if (args.rows <= kTileRows) return amx_few_rows<C>(of, first, last);
-        for (int64_t p = first; p < last; p += kAmxPanels) {
-            const int64_t count = p + kAmxPanels < last ? kAmxPanels : last - p;
-            for (int64_t r = 0; r < args.rows; r += kAmxRowBlock) {
-                const int64_t end = r + kAmxRowBlock < args.rows ? r + kAmxRowBlock : args.rows;
-                amx_rows<C>(of, p, count, r, end);
-            }
-        }
+        each_amx_block(args.rows, first, last, [&](Run panels, Run rows) LLMD_LAMBDA {
+            amx_rows<C>(of, panels.first, panels.last - panels.first, rows.first, rows.last);
+        });
     });
     release_tiles();
 }
 
 void quantize_amx(const QuantizeArgs& args, Worker& worker) {
-    if (args.group_size == 0) return split(args, worker);
+    if (args.form.group_size == 0) return split(args, worker);
     quantize(args, worker);
 }
 

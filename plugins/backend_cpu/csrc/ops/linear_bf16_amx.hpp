@@ -199,7 +199,7 @@ LLMD_INLINE void bf16_tiles(const Bf16Panel (&panels)[kBf16Panels], const SplitR
     store_sums<2>(sums);
 }
 
-// Tiles of rows [tile, end), kAmxRowBlock rows at most, against panels [first, last), kAmxPanels at most.
+// Tiles of rows [tile, end) against panels [first, last), a block of them.
 LLMD_INLINE void bf16_rows(const LinearArgs& args, const LinearTarget& target, int64_t tile, int64_t end,
                            int64_t first, int64_t last) {
     constexpr int64_t kLines = 24;
@@ -237,17 +237,14 @@ LLMD_INLINE void bf16_rows(const LinearArgs& args, const LinearTarget& target, i
 // Panels [first, last) of a weight.
 LLMD_INLINE void bf16_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
                              int64_t last) {
-    constexpr int64_t kTiles = kAmxRowBlock / kTileRows;
-    const int64_t tiles = pieces(args.rows, kTileRows);
-    if (tiles == 1) {
+    static_assert(kAmxRowBlock % kTileRows == 0);
+    if (args.rows <= kTileRows) {
         bf16_few_rows(args, target, first, last);
-        return release_tiles();
-    }
-    for (int64_t p = first; p < last; p += kAmxPanels) {
-        const int64_t stop = p + kAmxPanels < last ? p + kAmxPanels : last;
-        for (int64_t t = 0; t < tiles; t += kTiles) {
-            bf16_rows(args, target, t, t + kTiles < tiles ? t + kTiles : tiles, p, stop);
-        }
+    } else {
+        each_amx_block(args.rows, first, last, [&](Run panels, Run rows) LLMD_LAMBDA {
+            bf16_rows(args, target, rows.first / kTileRows, pieces(rows.last, kTileRows), panels.first,
+                      panels.last);
+        });
     }
     release_tiles();
 }

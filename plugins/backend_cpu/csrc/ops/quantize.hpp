@@ -144,7 +144,7 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
 }
 
 void quantize(const QuantizeArgs& args, Worker& worker) {
-    const InputLayout layout{args.cols, args.group_size, args.terms};
+    const InputLayout layout{args.cols, args.form.group_size, args.form.terms};
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
     });

@@ -16,7 +16,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kUpperHalf = -65536;
+constexpr int kUpperHalf = ~0xffff;
 
 LLMD_INLINE __m512 without_upper_half(__m512 x) {
     const __m512 upper =

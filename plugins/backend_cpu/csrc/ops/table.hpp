@@ -22,26 +22,10 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {isa,
-            0,
-            embed,
-            norm,
-            quantize,
-            linear,
-            rope,
-            write_kv,
-            attention,
-            glu,
-            activate,
-            add,
-            gather,
-            candidates,
-            mask,
-            pack,
-            pack_strips,
-            attention_scratch,
-            attention_partials,
-            read};
+    return {
+        isa,      embed, norm,   quantize,   linear, rope, write_kv,    attention,         glu,
+        activate, add,   gather, candidates, mask,   pack, pack_strips, attention_scratch, attention_partials,
+        read};
 }
 
 }  // namespace llmd::LLMD_ISA

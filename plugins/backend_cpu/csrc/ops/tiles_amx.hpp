@@ -57,6 +57,17 @@ LLMD_INLINE void store_sums(void* sums) {
     }
 }
 
+// Calls f(panels, rows) for so many of panels [first, last) and of the rows as a thread holds totals of.
+template <class F>
+LLMD_INLINE void each_amx_block(int64_t rows, int64_t first, int64_t last, F&& f) {
+    for (int64_t p = first; p < last; p += kAmxPanels) {
+        const Run panels{p, p + kAmxPanels < last ? p + kAmxPanels : last};
+        for (int64_t r = 0; r < rows; r += kAmxRowBlock) {
+            f(panels, Run{r, r + kAmxRowBlock < rows ? r + kAmxRowBlock : rows});
+        }
+    }
+}
+
 // Of a thread.
 LLMD_INLINE float* amx_totals() {
     alignas(64) static thread_local float totals[kAmxRowBlock * kAmxPanels * kPanelRows];
