@@ -155,16 +155,15 @@ class Hub:
         }
         response = web.StreamResponse(status=206 if offset else 200, headers=headers)
         await response.prepare(request)
-        cuts = self.cut_after.get(path)
-        if cuts:
-            body = body[: cuts.pop(0)]
-            await response.write(body)
-            self.sent[path] += len(body)
+        cut = bool(self.cut_after.get(path))
+        if cut:
+            body = body[: self.cut_after[path].pop(0)]
+        self.sent[path] += len(body)  # before a client that has it all goes on
+        await response.write(body)
+        if cut:
             assert request.transport is not None
             request.transport.close()
             return response
-        await response.write(body)
-        self.sent[path] += len(body)
         await response.write_eof()
         return response
 
