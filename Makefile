@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format stubs bench bench-cpu bench-serve oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check format stubs bench bench-cpu bench-serve oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -18,13 +18,18 @@ setup:  ## make .venv, wheelhouse/ and .llama-cpp-samples/, with what they need 
 demo: setup  ## start a daemon, show its devices, ask it a question
 	@$(RUN) tools/demo.py
 
-test: setup  ## run every test, on every core
+test: setup  ## run the tests, on every core
 	@$(RUN) -m pytest --numprocesses auto --dist worksteal
+
+test-full: setup  ## run the tests and the exhaustive ones, which `make test` leaves out
+	@$(PYTHON) -m tools.system_packages --exhaustive
+	@$(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
 check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
 	@$(RUN) -m ruff format --check --quiet .
 	@$(RUN) -m ruff check --quiet .
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
+	@$(RUN) -m tools.native_warnings g++
 	@$(RUN) -m mypy --no-error-summary $(SOURCES)
 	@.venv/bin/lint-imports --no-logo
 	@$(RUN) -m tools.sizes

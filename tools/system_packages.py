@@ -30,8 +30,8 @@ class SystemPackage:
     is_required: bool = True
 
 
-def needed() -> list[SystemPackage]:
-    """The packages that the workspace uses on this machine."""
+def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
+    """The packages that the workspace uses on this machine; ``exhaustive`` adds those of ``make test-full``."""
     # Named by version: `python3-venv` serves the system's Python alone, PYTHON may name another.
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     header = Path(sysconfig.get_path("include")) / "Python.h"
@@ -48,21 +48,24 @@ def needed() -> list[SystemPackage]:
             SystemPackage("g++-aarch64-linux-gnu", cross, "compiling the NEON tests", is_required=False),
             SystemPackage("qemu-user", emulator, "running the NEON tests", is_required=False),
         ]
+    if exhaustive:
+        clang = shutil.which("clang++-19") is not None
+        packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
     return packages
 
 
-def main() -> None:
-    """Install what is missing where that is permitted.
+def main(*, exhaustive: bool = False) -> None:
+    """Install what is missing where that is permitted; ``exhaustive`` adds what ``make test-full`` needs.
 
     Ends with 1 when a required package is missing and must be installed by hand, or Python is too old; the message
-    says what mends it.
+    says how to fix it.
     """
     check_python(sys.version_info[:3])
-    lacking = missing()
-    apt = apt_command() if is_worth_asking(lacking) else None
+    lacking = missing(exhaustive=exhaustive)
+    apt = apt_command() if is_worth_asking(lacking, exhaustive=exhaustive) else None
     if apt is not None:
         install(apt, lacking)
-    still_missing = missing()
+    still_missing = missing(exhaustive=exhaustive)
     if still_missing:
         print(explain(still_missing), file=sys.stderr)
     sys.exit(any(package.is_required for package in still_missing))
@@ -78,15 +81,19 @@ def check_python(version: tuple[int, ...]) -> None:
         )
 
 
-def is_worth_asking(packages: list[SystemPackage]) -> bool:
-    """Whether apt is run: what is optional and did not come when the workspace was set up is not asked for each time."""
-    return any(package.is_required for package in packages) or bool(packages and not ENVIRONMENT.exists())
+def is_worth_asking(packages: list[SystemPackage], *, exhaustive: bool = False) -> bool:
+    """Whether apt is run for ``packages``.
+
+    Set-up runs before every target: it asks for an optional package only once, when there is no environment yet.
+    """
+    is_first = exhaustive or not ENVIRONMENT.exists()
+    return any(package.is_required for package in packages) or bool(packages and is_first)
 
 
-def missing() -> list[SystemPackage]:
+def missing(*, exhaustive: bool = False) -> list[SystemPackage]:
     """The packages whose content is not here."""
     importlib.invalidate_caches()
-    return [package for package in needed() if not package.is_present]
+    return [package for package in needed(exhaustive=exhaustive) if not package.is_present]
 
 
 def install(apt: list[str], packages: list[SystemPackage]) -> None:
@@ -122,4 +129,4 @@ def explain(packages: list[SystemPackage]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(exhaustive="--exhaustive" in sys.argv[1:])

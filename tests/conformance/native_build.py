@@ -10,17 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-PLUGIN = Path(__file__).parents[2] / "plugins" / "backend_cpu"
-CSRC = PLUGIN / "csrc"
-FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I.")
-UNIT_FLAGS = {
-    "generic": (),
-    "avx2": ("-mavx2", "-mfma", "-mf16c"),
-    "avx_vnni": ("-mavx2", "-mfma", "-mf16c", "-mavxvnni"),
-    "avx512": ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni"),
-    "neon": ("-march=armv8.2-a+dotprod",),
-    "neon_i8mm": ("-march=armv8.2-a+dotprod+i8mm",),
-}  # fmt: skip
+from tools.native import CSRC, PLUGIN, STANDARD, core_sources, isa_flags, unit_source
 
 
 def compile_unit(compiler: str, isa: str, flags: Sequence[str]) -> Path:
@@ -49,23 +39,24 @@ def _alone_in(folder: Path) -> Iterator[Path]:
 
 def _build(runner: Path, compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Path:
     folder = runner.parent
-    core = [path.relative_to(CSRC) for path in CSRC.glob("*.cpp") if not path.stem.endswith("bindings")]
-    sources = [*core, *(path.relative_to(CSRC) for path in CSRC.glob("test/*.cpp"))]
     with ThreadPoolExecutor(max_workers=2) as pool:
         units = pool.map(lambda isa: _unit(folder, compiler, isa, flags), isas)
-        objects = [*pool.map(lambda source: _compile(folder, compiler, source, flags), sources), *units]
+        objects = [
+            *pool.map(lambda source: _compile(folder, compiler, source, flags), core_sources()),
+            *units,
+        ]
     unfinished = runner.with_suffix(".new")
     _run([compiler, *flags, "-pthread", *map(str, objects), "-o", str(unfinished)])
     return unfinished.rename(runner)
 
 
 def _unit(folder: Path, compiler: str, isa: str, flags: Sequence[str]) -> Path:
-    return _compile(folder, compiler, Path("arch") / f"{isa}.cpp", (*flags, *UNIT_FLAGS[isa]))
+    return _compile(folder, compiler, unit_source(isa), (*flags, *isa_flags()[isa]))
 
 
 def _folder(compiler: str, flags: Sequence[str]) -> Path:
     """A folder named by everything that goes into a build."""
-    digest = hashlib.sha256(repr((compiler, flags, FLAGS, UNIT_FLAGS)).encode())
+    digest = hashlib.sha256(repr((compiler, flags, STANDARD, isa_flags())).encode())
     for path in sorted(CSRC.rglob("*.[ch]pp")):
         digest.update(path.read_bytes())
     folder = PLUGIN / "build" / f"replay-{digest.hexdigest()[:16]}"
@@ -77,7 +68,7 @@ def _compile(folder: Path, compiler: str, source: Path, flags: Sequence[str]) ->
     compiled = folder / f"{source.parent.name}-{source.stem}.o"
     if not compiled.exists():
         unfinished = compiled.with_suffix(".new")
-        _run([compiler, *FLAGS, *flags, "-c", str(source), "-o", str(unfinished)])
+        _run([compiler, *STANDARD, *flags, "-c", str(source), "-o", str(unfinished)])
         unfinished.rename(compiled)
     return compiled
 

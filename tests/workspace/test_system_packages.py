@@ -14,6 +14,7 @@ from tools.system_packages import SystemPackage, apt_command, check_python, expl
 
 COMPILER = SystemPackage("g++", is_present=False, purpose="compiling")
 EMULATOR = SystemPackage("qemu-user", is_present=False, purpose="emulating", is_required=False)
+CLANG = SystemPackage("clang-19", is_present=False, purpose="warning", is_required=False)
 
 
 class Machine:
@@ -23,12 +24,17 @@ class Machine:
         self, monkeypatch: pytest.MonkeyPatch, *lacking: SystemPackage, apt: list[str] | None
     ) -> None:
         self.lacking = list(lacking)
-        monkeypatch.setattr(system_packages, "needed", lambda: self.lacking)
+        self.installed: list[str] = []
+        monkeypatch.setattr(system_packages, "needed", self.needed)
         monkeypatch.setattr(system_packages, "apt_command", lambda: apt)
         monkeypatch.setattr(system_packages, "install", self.install)
 
-    def install(self, _apt: list[str], _packages: list[SystemPackage]) -> None:
+    def needed(self, *, exhaustive: bool) -> list[SystemPackage]:
+        return [*self.lacking, CLANG] if exhaustive else self.lacking
+
+    def install(self, _apt: list[str], packages: list[SystemPackage]) -> None:
         self.lacking = []
+        self.installed = [package.name for package in packages]
 
 
 def exit_status() -> object:
@@ -99,6 +105,19 @@ def test_an_optional_package_is_asked_for_once(
     Machine(monkeypatch, EMULATOR, apt=["apt-get"])
     assert exit_status() == 0
     assert "qemu-user" in capsys.readouterr().err
+
+
+def test_exhaustive_tests_ask_for_their_compiler_in_an_environment_that_exists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(system_packages, "ENVIRONMENT", tmp_path)
+    machine = Machine(monkeypatch, apt=["apt-get"])
+    with pytest.raises(SystemExit):
+        main()
+    assert machine.installed == []
+    with pytest.raises(SystemExit):
+        main(exhaustive=True)
+    assert machine.installed == ["clang-19"]
 
 
 def test_root_needs_no_sudo(monkeypatch: pytest.MonkeyPatch) -> None:

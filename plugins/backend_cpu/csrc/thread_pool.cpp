@@ -127,15 +127,18 @@ void Worker::follow() {
 
 int64_t Worker::take(int64_t grain) { return team->next_item.fetch_add(grain, std::memory_order_relaxed); }
 
-Run Worker::take_near(int64_t items, int64_t grain) {
+bool Worker::take_near(int64_t items, int64_t grain, Run& run) {
     for (int i = 0; i < count; ++i) {
         const int of = (id + i) % count;
         const int64_t end = items * (of + 1) / count;
         std::atomic<int64_t>& taken = team->parts[static_cast<size_t>(of)].taken;
         const int64_t first = items * of / count + taken.fetch_add(grain, std::memory_order_relaxed);
-        if (first < end) return {first, std::min(first + grain, end)};
+        if (first < end) {
+            run = {first, std::min(first + grain, end)};
+            return true;
+        }
     }
-    return {0, 0};
+    return false;
 }
 
 ThreadPool::ThreadPool(int threads, int spin_us, const std::vector<int>& processors)

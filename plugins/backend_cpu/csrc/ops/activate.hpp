@@ -12,7 +12,7 @@ namespace llmd::LLMD_ISA {
 template <Activation kActivation>
 void activate_with(const ActivateArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
-    for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
+    for (Run run; worker.take_near(args.count, kGrain, run);) {
         int64_t i = run.first;
         for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
             store(args.out + i, activated<kActivation>(load(args.x + i)));

@@ -11,7 +11,7 @@ namespace llmd::LLMD_ISA {
 void add(const AddArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
     const Vec scale = set1(args.scale);
-    for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
+    for (Run run; worker.take_near(args.count, kGrain, run);) {
         int64_t i = run.first;
         for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
             store(args.out + i, fma(load(args.b + i), scale, load(args.a + i)));

@@ -14,7 +14,7 @@ template <Activation kActivation>
 void glu_with(const GluArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 1024;
     const Vec least = set1(args.threshold);
-    for (Run run; (run = worker.take_near(args.count, kGrain)).first < run.last;) {
+    for (Run run; worker.take_near(args.count, kGrain, run);) {
         int64_t i = run.first;
         for (; i + Vec::kLanes <= run.last; i += Vec::kLanes) {
             store(args.out + i, activated<kActivation>(load(args.gate + i), least) * load(args.up + i));

@@ -83,18 +83,21 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
     constexpr int64_t kStride = kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
         if (i >= count) return;
+        // Operands have names of their own: clang refuses those that name captured variables.
         const int8_t* of_piece = x.unit(unit + i * inputs / kUnitInputs);
+        const uint8_t* record = records + i * inputs * kPanelRows;
+        int32_t* sums = products;
         asm volatile(
             "tilezero %%tmm%c3\n\t"
             "tileloadd (%0, %2, 1), %%tmm4\n\t"
             "tileloadd (%1, %2, 1), %%tmm6\n\t"
             "tdpbssd %%tmm6, %%tmm4, %%tmm%c3"
             :
-            : "r"(of_piece), "r"(records + i * inputs * kPanelRows), "r"(kStride), "i"(static_cast<int>(i))
+            : "r"(of_piece), "r"(record), "r"(kStride), "i"(static_cast<int>(i))
             : "memory");
         asm volatile("tilestored %%tmm%c2, %c3(%0, %1, 1)"
                      :
-                     : "r"(products), "r"(kStride), "i"(static_cast<int>(i)), "i"(i * kTileBytes)
+                     : "r"(sums), "r"(kStride), "i"(static_cast<int>(i)), "i"(i * kTileBytes)
                      : "memory");
     };
     unroll<kSumTiles>(multiply);

@@ -43,7 +43,7 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
     float* numbers = args.unpacked == nullptr ? nullptr : args.unpacked + worker.id * kPanelRows * args.cols;
     const int64_t quarter = tiles / (4 * worker.count);
     const int64_t grain = quarter < 1 ? 1 : quarter < most ? quarter : most;
-    for (Run run; (run = worker.take_near(tiles, grain)).first < run.last;) {
+    for (Run run; worker.take_near(tiles, grain, run);) {
         const int64_t first = run.first * kPanelTile;
         const int64_t last = run.last * kPanelTile;
         int64_t before = 0;

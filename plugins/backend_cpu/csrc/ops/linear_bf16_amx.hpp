@@ -137,9 +137,12 @@ LLMD_INLINE void bf16_few_rows(const LinearArgs& args, const LinearTarget& targe
             panel.prefetch_next(line);
             const uint16_t* terms = x.line(0, line);
             unroll<kBf16Terms>([&](auto t) LLMD_LAMBDA {
+                // Operands have names of their own: clang refuses those that name captured variables.
+                const uint16_t* term = terms + t * x.layout.term();
+                const int64_t stride = x.row_bytes;
                 asm volatile("tileloadd (%0, %1, 1), %%tmm4\n\ttdpbf16ps %%tmm4, %%tmm6, %%tmm0"
                              :
-                             : "r"(terms + t * x.layout.term()), "r"(x.row_bytes)
+                             : "r"(term), "r"(stride)
                              : "memory");
             });
         }

@@ -8,7 +8,7 @@ namespace llmd::LLMD_ISA {
 // Calls f(item) for those of `items` that this thread takes, `grain` of them at a time.
 template <class F>
 LLMD_INLINE void each_near(Worker& worker, int64_t items, int64_t grain, F&& f) {
-    for (Run run; (run = worker.take_near(items, grain)).first < run.last;) {
+    for (Run run; worker.take_near(items, grain, run);) {
         for (int64_t item = run.first; item < run.last; ++item) f(item);
     }
 }

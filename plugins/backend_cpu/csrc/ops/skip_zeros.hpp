@@ -125,7 +125,7 @@ bool skip_zeros(const LinearArgs& args, Worker& worker) {
     const int64_t lanes = target.weight.rows / (kLanePanels * kPanelRows);
     const int64_t part = lanes / worker.count;
     const int64_t grain = part < 1 ? 1 : part < kStripLanes ? part : kStripLanes;
-    for (Run run; (run = worker.take_near(lanes, grain)).first < run.last;) {
+    for (Run run; worker.take_near(lanes, grain, run);) {
         for (int64_t lane = run.first; lane < run.last;) {
             const int64_t before = lane / kStripLanes * kStripLanes;
             const int64_t end = run.last < before + kStripLanes ? run.last : before + kStripLanes;

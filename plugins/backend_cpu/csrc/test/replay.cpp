@@ -208,7 +208,8 @@ void check_candidates(const Selection& selection, const Results& results, int64_
     const float* edited = results.edited.data() + row * vocab;
     std::vector<int32_t> order(static_cast<size_t>(vocab));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return edited[a] > edited[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](int32_t a, int32_t b) { return edited[a] != edited[b] ? edited[a] > edited[b] : a < b; });
     for (int64_t i = 0; i < kept; ++i) {
         require(results.ids[static_cast<size_t>(row * kept + i)] == order[static_cast<size_t>(i)],
                 "candidate " + std::to_string(i) + " is not the next largest logit");
