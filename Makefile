@@ -23,7 +23,7 @@ test: setup  ## run the tests, on every core
 
 test-full: setup  ## run the tests and the exhaustive ones, which `make test` leaves out
 	@$(PYTHON) -m tools.system_packages --exhaustive
-	@$(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
+	@LLMD_TEST_SCHEDULES=500 $(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
 check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
 	@$(RUN) -m ruff format --check --quiet .

@@ -15,6 +15,7 @@ import pytest
 from llmd.api import INTEGER_FORMATS
 from llmd.testing.case_files import write_case
 from llmd.testing.conformance import cases_for
+from llmd_backend_cpu._ext import available_isas
 from llmd_backend_cpu.device import describe
 from tests.conformance.native_build import build_runner, compile_unit
 
@@ -52,6 +53,9 @@ LEFT_OUT = {
 UNPACKED_ALIKE = {f"linear/{name}-activations-f32" for name in set(INTEGER_FORMATS) - UNPACKED}
 ZEROS_ALIKE = {f"zeros/{name}" for name in set(INTEGER_FORMATS) - LEFT_OUT}
 UNITS_OF_X86 = ("avx512", "avx_vnni", "avx2", "generic")  # the longest to compile first
+UNITS_OF_AARCH64 = ("neon_i8mm", "neon", "generic")
+# `make test` compiles one unit for each sanitizer: for memory the one that nearly all machines have.
+COMMON_UNIT = "avx2" if "avx2" in available_isas() else "generic"
 ON_X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the units of x86-64 need such a machine")
 EMULATED = pytest.mark.skipif(
     shutil.which(CROSS) is None or shutil.which("qemu-aarch64") is None,
@@ -72,42 +76,64 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @ON_X86
-def test_units_of_x86_pass_under_sanitizers_of_memory_and_of_behaviour(cases: list[Path]) -> None:
-    assert_pass_on_x86(SANITIZERS, cases)
+def test_a_unit_passes_under_sanitizers_of_memory_and_of_behaviour(cases: list[Path]) -> None:
+    assert replay_on_x86([COMMON_UNIT], SANITIZERS, cases) == [COMMON_UNIT]
 
 
 @ON_X86
 def test_threads_of_a_step_race_for_nothing(cases: list[Path]) -> None:
-    assert_pass_on_x86(THREAD_SANITIZER, cases)
+    assert replay_on_x86(["generic"], THREAD_SANITIZER, cases[::4]) == ["generic"]
 
 
-def assert_pass_on_x86(sanitizers: Sequence[str], cases: Sequence[Path]) -> None:
-    replayed = replay([str(build_runner("g++", UNITS_OF_X86, sanitizers))], cases)
+@ON_X86
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("sanitizers", [SANITIZERS, THREAD_SANITIZER], ids=["memory", "threads"])
+def test_all_units_of_x86_pass_under_sanitizers(sanitizers: Sequence[str], cases: list[Path]) -> None:
+    replayed = replay_on_x86(UNITS_OF_X86, sanitizers, cases)
+    assert COMMON_UNIT in replayed
     assert "generic" in replayed
     assert set(replayed) <= {*UNITS_OF_X86, "amx"}
 
 
 @EMULATED
-def test_neon_units_pass_on_an_emulated_machine(cases: list[Path]) -> None:
-    assert replay_emulated("max", cases) == ["neon_i8mm", "neon", "generic"]
+def test_the_widest_neon_unit_passes_on_an_emulated_machine(cases: list[Path]) -> None:
+    assert replay_emulated("max", ["neon_i8mm", "generic"], cases[::4]) == ["neon_i8mm", "generic"]
+    assert replay_emulated("cortex-a72", ["neon_i8mm", "generic"], cases[:1]) == ["generic"]
 
 
 @EMULATED
+@pytest.mark.exhaustive
+def test_all_neon_units_pass_on_an_emulated_machine(cases: list[Path]) -> None:
+    assert replay_emulated("max", UNITS_OF_AARCH64, cases) == list(UNITS_OF_AARCH64)
+
+
+@EMULATED
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("cpu", "units"), [("neoverse-n1", ["neon", "generic"]), ("cortex-a72", ["generic"])]
 )
 def test_a_machine_gets_no_unit_with_instructions_it_lacks(
     cases: list[Path], cpu: str, units: list[str]
 ) -> None:
-    assert replay_emulated(cpu, cases[::10]) == units
+    assert replay_emulated(cpu, UNITS_OF_AARCH64, cases[::10]) == units
 
 
 @ON_X86
+def test_a_unit_shares_no_code_with_others() -> None:
+    assert_shares_no_code(COMMON_UNIT, SANITIZERS)
+
+
+@ON_X86
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("isa", UNITS_OF_X86)
 def test_units_share_no_code_with_each_other(isa: str) -> None:
+    # The thread sanitizer inlines less than a build for use does: more is left to look at.
+    assert_shares_no_code(isa, THREAD_SANITIZER)
+
+
+def assert_shares_no_code(isa: str, flags: Sequence[str]) -> None:
     # The linker keeps one copy of a shared inline function: were it the AVX-512 one, older machines would crash.
-    # What the sanitizer is given inlines less than what is built for use: more is left to look at.
-    unit = compile_unit("g++", isa, THREAD_SANITIZER)
+    unit = compile_unit("g++", isa, flags)
     symbols = subprocess.run(["nm", "-C", str(unit)], check=True, capture_output=True, text=True).stdout
     weak = [line[19:] for line in symbols.splitlines() if line[17:18] in {"W", "V", "u"}]
     shared = [name for name in weak if not name.startswith("DW.ref.")]  # where to find a function, no code
@@ -115,9 +141,14 @@ def test_units_share_no_code_with_each_other(isa: str) -> None:
     assert [name for name in shared if f"llmd::{isa}::" not in name.split("(")[0]] == []
 
 
-def replay_emulated(cpu: str, cases: Sequence[Path]) -> list[str]:
-    """The units that replayed the cases on an emulated machine."""
-    runner = build_runner(CROSS, ("neon_i8mm", "neon", "generic"), ("-O2", "-static"))
+def replay_on_x86(isas: Sequence[str], sanitizers: Sequence[str], cases: Sequence[Path]) -> list[str]:
+    """The units that replayed the cases, of those of ``isas`` that this machine has."""
+    return replay([str(build_runner("g++", isas, sanitizers))], cases)
+
+
+def replay_emulated(cpu: str, isas: Sequence[str], cases: Sequence[Path]) -> list[str]:
+    """The units of ``isas`` that replayed the cases on an emulated machine."""
+    runner = build_runner(CROSS, isas, ("-O2", "-static"))
     return replay(["qemu-aarch64", "-cpu", cpu, str(runner)], cases)
 
 

@@ -12,6 +12,18 @@
 
 namespace llmd {
 
+// A build may leave units out (those of tests do): what it lacks is null here.
+#if defined(__x86_64__)
+__attribute__((weak)) const Kernels& amx_kernels();
+__attribute__((weak)) const Kernels& avx512_kernels();
+__attribute__((weak)) const Kernels& avx_vnni_kernels();
+__attribute__((weak)) const Kernels& avx2_kernels();
+#elif defined(__aarch64__)
+__attribute__((weak)) const Kernels& neon_i8mm_kernels();
+__attribute__((weak)) const Kernels& neon_kernels();
+#endif
+__attribute__((weak)) const Kernels& generic_kernels();
+
 namespace {
 
 struct Unit {
@@ -60,6 +72,7 @@ std::vector<Unit> units() {
     found.push_back({"neon", neon, neon_kernels});
 #endif
     found.push_back({"generic", true, generic_kernels});
+    std::erase_if(found, [](const Unit& unit) { return unit.kernels == nullptr; });
     return found;
 }
 
