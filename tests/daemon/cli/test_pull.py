@@ -66,7 +66,7 @@ def test_a_version_is_pinned_by_its_revision(alone: Llmd, hub: Hub, repository: 
 @pytest.mark.parametrize(
     ("name", "code", "says"),
     [
-        ("../x", 2, "is no name of a model"),
+        ("../x", 2, "is not a valid model name"),
         ("org/absent", 3, "has no model org/absent"),
         ("gated", 4, "HF_TOKEN"),
     ],

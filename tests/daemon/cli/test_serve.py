@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from llmd.api.errors import ConfigError, NotFoundError
+from llmd.api.errors import ConfigError, NotFoundError, RequestError
 from llmd.cli import serve as module
 from llmd.cli.serve import named_models, read_aliases, typed_arguments
 from llmd.config import Settings
@@ -181,6 +181,9 @@ def test_an_alias_must_say_which_model_it_means(store: Store) -> None:
             read_aliases(["a"], served, store)
     with pytest.raises(NotFoundError, match="four"):
         read_aliases(["a=four"], ["one"], store)
+    for alias in ("../x", "-rf", "a\nb", "x" * 300):
+        with pytest.raises(RequestError, match="model name"):
+            read_aliases([f"{alias}=one"], ["one"], store)
 
 
 def test_typed_arguments_are_given_on_without_the_flag_that_made_it_detach() -> None:

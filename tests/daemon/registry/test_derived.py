@@ -2,15 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from llmd.api.errors import CheckpointError, NotFoundError
+from llmd.api.errors import CheckpointError, NotFoundError, RequestError
 from llmd.registry.derived import DerivedModel, DerivedModels
 
 MARIO = DerivedModel(base="tiny", created=5.0, system="You are Mario.", parameters={"temperature": 0.5})
 
 
-@pytest.mark.parametrize("name", ["mario", "org/mario", "mario:1b", "../mario", ".hidden", "märio"])
+@pytest.mark.parametrize("name", ["mario", "org/mario", "mario:1b", "mario-1.5", "org/mario@v1.0:1b"])
 def test_what_is_saved_is_found_by_its_name(tmp_path: Path, name: str) -> None:
     models = DerivedModels(tmp_path / "derived")
     assert models.names() == []
@@ -20,6 +21,31 @@ def test_what_is_saved_is_found_by_its_name(tmp_path: Path, name: str) -> None:
     assert [path.parent for path in tmp_path.rglob("*.json")] == [tmp_path / "derived"]
     models.remove(name)
     assert models.find(name) is None
+
+
+@pytest.mark.parametrize("name", ["../mario", ".hidden", "märio", "-rf", "a\nb", "x" * 300])
+def test_names_that_no_model_may_have_are_refused(tmp_path: Path, name: str) -> None:
+    models = DerivedModels(tmp_path)
+    with pytest.raises(RequestError, match="model name"):
+        models.save(name, MARIO)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_name_fits_into_a_file_name(tmp_path: Path) -> None:
+    models = DerivedModels(tmp_path)
+    name = f"{'a.' * 47}a/{'b.' * 47}b:c.d"
+    models.save(name, MARIO)
+    assert models.names() == [name]
+
+
+def test_a_model_whose_file_has_more_characters_escaped_is_found_and_removed(tmp_path: Path) -> None:
+    models = DerivedModels(tmp_path)
+    (tmp_path / "mario-1%2E5.json").write_bytes(msgspec.json.encode(MARIO))
+    assert (models.names(), models.find("mario-1.5")) == (["mario-1.5"], ("mario-1.5", MARIO))
+    models.save("mario-1.5", DerivedModel(base="other", created=6.0))
+    assert models.names() == ["mario-1.5"]
+    models.remove("mario-1.5")
+    assert models.names() == []
 
 
 def test_latest_is_the_model_without_a_tag(tmp_path: Path) -> None:

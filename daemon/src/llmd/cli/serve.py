@@ -116,9 +116,12 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
     """Return served names by alias; ``NAME`` alone stands for the only model.
 
     Raises:
+        RequestError: an alias is not a valid model name.
         ConfigError: an alias names no model where several (or none) are served.
         NotFoundError: an alias names a model that does not exist.
     """
+    from llmd.registry.names import check_alias
+
     aliases = {}
     for text in texts:
         name, given, model = text.partition("=")
@@ -127,7 +130,7 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
                 f"--alias {text} does not say which of {len(served)} models it means",
                 hint=f"write --alias {name}=MODEL",
             )
-        aliases[name] = _target(model, served, store) if given else served[0]
+        aliases[check_alias(name)] = _target(model, served, store) if given else served[0]
     return aliases
 
 

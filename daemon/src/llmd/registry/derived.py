@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
+from llmd.registry.names import check_model_name
 
 LATEST = ":latest"
 SUFFIX = ".json"
@@ -67,7 +68,12 @@ class DerivedModels:
         return None
 
     def save(self, name: str, model: DerivedModel) -> None:
-        """Write a model, in place of one of that name."""
+        """Write a model, in place of one of that name.
+
+        Raises:
+            RequestError: no model may have that name.
+        """
+        name = check_model_name(name)
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._path(name)
         new = path.with_name(f".{path.name}.{os.getpid()}")
@@ -88,8 +94,9 @@ class DerivedModels:
             ) from error
 
     def _path(self, name: str) -> Path:
-        """Names may hold slashes and begin with dots; files may not."""
-        return self._directory / f"{quote(name, safe='').replace('.', '%2E')}{SUFFIX}"
+        """A slash of the name is escaped. Older files have dots, colons and @ escaped, too."""
+        older = self._directory / f"{quote(name, safe='').replace('.', '%2E')}{SUFFIX}"
+        return older if os.path.lexists(older) else self._directory / f"{quote(name, safe='@:')}{SUFFIX}"
 
 
 def _decoded(path: Path, content: bytes) -> DerivedModel:

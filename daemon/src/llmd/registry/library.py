@@ -20,7 +20,7 @@ from llmd.api.errors import ConflictError, NotFoundError
 from llmd.registry.blobs import Blobs
 from llmd.registry.locks import FileLock, locked
 from llmd.registry.manifest import Manifest
-from llmd.registry.names import check_local_name
+from llmd.registry.names import check_model_name
 
 STORE = ".store"
 
@@ -92,7 +92,7 @@ class Library:
             ConflictError: the name is taken.
             RequestError: it is no name.
         """
-        name = check_local_name(name)
+        name = check_model_name(name)
         with self.pulling():
             manifest = self.manifest_of(source) or Manifest(self.blobs.add_model(source))
             with self._changing():
@@ -112,7 +112,7 @@ class Library:
             ConflictError: it is in use, or llmd did not fetch it.
         """
         with self._changing():
-            link = self.root / check_local_name(name)
+            link = self.root / check_model_name(name)
             version = self.version_of(link)
             if version is None or not link.is_symlink():
                 raise self._not_ours(name, link)

@@ -18,6 +18,12 @@ _REVISION = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*", re.ASCII)
 _QUANT = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)
 _LOCAL = re.compile(rf"(?:{_WORD}/)?{_WORD}(?:@[\w.-]{{1,100}})?(?::{_QUANT.pattern})?", re.ASCII)
 MAX_REVISION_LEN = 100
+MAX_NAME_LEN = 200
+"""Room for an organisation, a repository of 96 characters, a commit and a quantisation. Longer names are no file names."""
+NAME_RULE = (
+    "a name is NAME or ORG/NAME, optionally followed by :TAG; each part begins with a letter or a digit, goes on with "
+    "letters, digits, '.', '_' and '-', and has at most 96 characters, the tag at most 60"
+)
 
 
 class HubName(msgspec.Struct, frozen=True):
@@ -52,6 +58,7 @@ def parse_hub_name(text: str) -> HubName:
     stripped = text.strip()
     for prefix in HUB_PREFIXES:
         stripped = stripped.removeprefix(prefix)
+    _check_len(stripped, "model")
     place, colon, quant = stripped.removesuffix(LATEST).partition(":")
     repo, at, revision = place.partition("@")
     if not _REPO.fullmatch(repo) or ".." in repo:
@@ -65,23 +72,51 @@ def parse_hub_name(text: str) -> HubName:
         return HubName(repo, quant=quantized)
     if not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > MAX_REVISION_LEN:
         raise _malformed(text, "behind the @ stands a branch, a tag or a commit")
-    return HubName(repo, None if revision == MAIN else revision, quantized)
-
-
-def check_local_name(text: str) -> str:
-    """The name without ``:latest``, where a model of the store may have it.
-
-    Raises:
-        RequestError: it may not: it could lead out of the store.
-    """
-    name = text.removesuffix(LATEST)
-    if not _LOCAL.fullmatch(name) or ".." in name:
-        raise _malformed(
-            text,
-            "models are named NAME or ORG/NAME, maybe with :QUANT behind it: letters, digits, and . _ - inside",
-        )
+    name = HubName(repo, None if revision == MAIN else revision, quantized)
+    _check_len(name.local, "model")
     return name
 
 
-def _malformed(text: str, hint: str) -> RequestError:
-    return RequestError(f"{reprlib.repr(text)} is no name of a model", param="model", hint=hint)
+def check_model_name(text: str, *, param: str = "model") -> str:
+    """Return a name that a model of the store may have, without ``:latest``.
+
+    Every command and route that gives a model a name calls this. ``param`` is the field that holds the name.
+
+    Raises:
+        RequestError: no model may have that name.
+    """
+    name = text.removesuffix(LATEST)
+    _check_len(text, param)
+    if not _is_name(name):
+        raise _malformed(text, NAME_RULE, param)
+    return name
+
+
+def check_alias(text: str) -> str:
+    """Return an alias without ``:latest``: a model name in which ``*`` may stand for any text.
+
+    Raises:
+        RequestError: no model may have that name.
+    """
+    name = text.removesuffix(LATEST)
+    _check_len(text, "alias")
+    if not _is_name(name.replace("*", "x")):
+        raise _malformed(text, f"{NAME_RULE}; in an alias, * stands for any text", "alias")
+    return name
+
+
+def _is_name(text: str) -> bool:
+    return _LOCAL.fullmatch(text) is not None and ".." not in text
+
+
+def _check_len(text: str, param: str) -> None:
+    if len(text) > MAX_NAME_LEN:
+        raise RequestError(
+            f"the model name {reprlib.repr(text)} has {len(text)} characters",
+            param=param,
+            hint=f"a model name has at most {MAX_NAME_LEN}",
+        )
+
+
+def _malformed(text: str, hint: str, param: str = "model") -> RequestError:
+    return RequestError(f"{reprlib.repr(text)} is not a valid model name", param=param, hint=hint)

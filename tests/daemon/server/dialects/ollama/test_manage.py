@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from llmd.api.errors import RequestError
+from llmd.registry.names import check_model_name
 from tests.serving.http import send
 from tests.serving.model import write_model
 from tests.serving.ndjson import generate
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+BAD_NAMES = ("../../x", "-rf", "a\nb", "x" * 300, "a/b/c")
 
 
 @pytest.fixture(scope="module")
@@ -51,4 +55,14 @@ def test_what_cannot_be_copied_or_deleted_is_refused(own: RunningDaemon) -> None
     assert send(own, "POST", "/api/copy", {"source": MODEL}).status == 400
     assert send(own, "DELETE", "/api/delete", {"model": MODEL}).status == 400
     assert send(own, "DELETE", "/api/delete", {"model": "nobody"}).status == 404
+    assert names(own) == {MODEL}
+
+
+def test_names_that_the_command_line_refuses_are_refused(own: RunningDaemon) -> None:
+    for name in BAD_NAMES:
+        with pytest.raises(RequestError) as refused:
+            check_model_name(name, param="destination")
+        copy = send(own, "POST", "/api/copy", {"source": MODEL, "destination": name})
+        assert (copy.status, copy.json["error"]) == (400, str(refused.value))
+        assert send(own, "DELETE", "/api/delete", {"model": name}).status == 400
     assert names(own) == {MODEL}

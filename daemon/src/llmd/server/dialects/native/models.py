@@ -38,7 +38,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
 
     Raises:
         BadRequestError: no model is named.
-        RequestError: it is no name of a model at a hub.
+        RequestError: it is not a valid model name.
         ConflictError: the name belongs to something that llmd did not fetch.
     """
     fields = RequestFields(await read_object(request))

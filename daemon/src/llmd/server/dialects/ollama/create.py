@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.registry.derived import DerivedModel
+from llmd.registry.names import check_model_name
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import read_options
@@ -38,9 +39,9 @@ async def create(request: web.Request, service: Service) -> web.StreamResponse:
     stream = fields.boolean("stream", default=True)
     for field, why in REFUSED.items():
         fields.refuse(field, (), why)
+    name = new_name(service.models, name, "model")
     record = read_record(fields, service.models, allow_path=peer_of(request).is_unix)
-    check_name(service.models, name)
-    await service.in_thread(service.models.store.derived.save, name.removesuffix(":latest"), record)
+    await service.in_thread(service.models.store.derived.save, name, record)
     return await write_progress(request, [{"status": step} for step in STEPS], stream=stream)
 
 
@@ -76,16 +77,22 @@ def read_parameters(fields: RequestFields) -> Mapping[str, Any]:
     return {name: parameters.value(name) for name in parameters.names}
 
 
-def check_name(table: ModelTable, name: str) -> None:
-    """Raises `BadRequestError` for the name of a model that is not derived."""
-    known = {*table.directories(), *table.aliases}
-    if name.removesuffix(":latest") in known:
+def new_name(table: ModelTable, text: str, param: str) -> str:
+    """Return the name that a derived model may get, without ``:latest``; ``param`` is the field that holds it.
+
+    Raises:
+        RequestError: no model may have that name.
+        BadRequestError: a model has it that is not derived.
+    """
+    name = check_model_name(text, param=param)
+    if name in {*table.directories(), *table.aliases}:
         raise BadRequestError(
             f"there is a model {name} already, and it is not derived from another",
             code="model_exists",
-            param="model",
+            param=param,
             hint="choose another name",
         )
+    return name
 
 
 def _base(table: ModelTable, source: str, *, allow_path: bool) -> str:

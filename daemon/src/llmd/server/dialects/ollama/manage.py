@@ -9,7 +9,8 @@ from msgspec import structs
 
 from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
-from llmd.server.dialects.ollama.create import check_name
+from llmd.registry.names import check_model_name
+from llmd.server.dialects.ollama.create import new_name
 from llmd.server.dialects.ollama.names import known_model, read_name
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
@@ -29,11 +30,9 @@ async def copy(request: web.Request, service: Service) -> web.Response:
         raise BadRequestError(
             "source and destination are required", code="invalid_value", param="destination"
         )
-    check_name(service.models, destination)
+    name = new_name(service.models, destination, "destination")
     allow_path = peer_of(request).is_unix
-    await service.in_thread(
-        _copy, service.models, source, destination.removesuffix(":latest"), allow_path=allow_path
-    )
+    await service.in_thread(_copy, service.models, source, name, allow_path=allow_path)
     return web.Response()
 
 
@@ -41,6 +40,7 @@ async def delete(request: web.Request, service: Service) -> web.Response:
     """Delete a derived model, or one that was pulled; one that is loaded and idle is unloaded first.
 
     Raises:
+        RequestError: no model may have that name.
         NotFoundError: there is none of that name.
         BadRequestError: it is a directory of the user's own.
         ConflictError: it is in use.
@@ -74,6 +74,7 @@ def _delete(table: ModelTable, name: str) -> None:
         table.store.derived.remove(derived[0])
         return
     if name.removesuffix(":latest") not in table.directories():
+        check_model_name(name)
         raise NotFoundError(f"there is no model {name}", hint="GET /api/tags lists every model")
     raise BadRequestError(
         f"{name} is a directory that llmd did not make",

@@ -23,7 +23,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
     Which hub is asked the daemon's settings say; ``insecure`` changes nothing.
 
     Raises:
-        RequestError: this is no name of a model at a hub.
+        RequestError: this is not a valid model name.
         ConflictError: the name belongs to a directory that llmd did not fetch.
     """
     fields = RequestFields(await read_object(request))
