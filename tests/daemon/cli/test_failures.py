@@ -31,6 +31,27 @@ def test_every_error_has_the_same_shape_in_json(capsys: pytest.CaptureFixture[st
     assert first.keys() == second.keys()
 
 
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        (
+            "--port",
+            "there is no option --port; `addr` says where the daemon listens (llmd serve --addr HOST:PORT)",
+        ),
+        ("--model", "there is no option --model; it is an argument: llmd COMMAND MODEL"),
+        ("--max-num-seqs", "there is no option --max-num-seqs; `--slots` of `llmd serve` means the same"),
+        ("--max-ctx", "there is no option --max-ctx; `llmd serve` takes --max-ctx"),
+        ("--jsno", "there is no option --jsno; did you mean --json?"),
+        ("--xyzzy", "there is no option --xyzzy\n"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_right_one(
+    capsys: pytest.CaptureFixture[str], flag: str, says: str
+) -> None:
+    show_usage(click.NoSuchOption(flag, possibilities=["--json", "--help", "--slots"]), as_json=False)
+    assert says in capsys.readouterr().err
+
+
 def test_a_usage_error_shows_what_was_typed_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     show_usage(click.UsageError("no such option"), as_json=False)
     assert "no such option" in capsys.readouterr().err

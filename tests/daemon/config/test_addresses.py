@@ -13,6 +13,8 @@ from llmd.config import Address, TcpAddress, UnixAddress, parse_address
     [
         ("127.0.0.1:80", TcpAddress("127.0.0.1", 80)),
         ("localhost", TcpAddress("localhost", 8642)),
+        ("18501", TcpAddress("127.0.0.1", 18501)),
+        ("::1", TcpAddress("::1", 8642)),
         ("http://box:0/", TcpAddress("box", 0)),
         ("https://box", TcpAddress("box", 8642, tls=True)),
         ("https://[::1]:9", TcpAddress("::1", 9, tls=True)),
@@ -27,7 +29,8 @@ def test_reads_every_form(text: str, address: Address) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":80", "box:port", "box:70000", "ftp://box", "http://box/path", "http://me@box", "unix:"]
+    "text",
+    ["", ":80", "70000", "box:port", "box:70000", "ftp://box", "http://box/path", "http://me@box", "unix:"],
 )
 def test_refuses_what_is_no_address_and_names_its_origin(text: str) -> None:
     with pytest.raises(ConfigError, match="LLMD_HOST is"):

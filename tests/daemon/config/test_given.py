@@ -41,6 +41,29 @@ def test_refuses_unknown_variables_and_flags_with_the_nearest_name(directories: 
         load_settings({"max_cxt": 3}, environ={}, directories=directories)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[server]\nhost = "0.0.0.0"', "llmd serve --addr HOST:PORT"),
+        ("[server]\nport = 9000", "llmd serve --addr HOST:PORT"),
+        ("[engine]\nctx_size = 4096", "llmd calls it max_ctx"),
+        ("[models.guide]\nmax_num_seqs = 4", "llmd calls it slots"),
+    ],
+)
+def test_names_of_other_tools_are_answered_in_a_file(directories: Directories, text: str, hint: str) -> None:
+    directories.user_config.parent.mkdir(parents=True, exist_ok=True)
+    directories.user_config.write_text(text)
+    with pytest.raises(ConfigError, match="unknown setting") as caught:
+        load_settings(environ={}, directories=directories)
+    assert hint in caught.value.hint
+
+
+def test_names_of_other_tools_are_answered_in_the_environment(directories: Directories) -> None:
+    with pytest.raises(ConfigError, match="LLMD_MAX_MODEL_LEN") as caught:
+        load_settings(environ={"LLMD_MAX_MODEL_LEN": "4096"}, directories=directories)
+    assert caught.value.hint == "llmd calls it max_ctx"
+
+
 def test_names_of_models_are_written_as_in_the_file() -> None:
     names = [setting_name("engine.slots", model) for model in (None, "guide", "org/m-2.5", 'a"b')]
     assert names == ["engine.slots", "models.guide.slots", 'models."org/m-2.5".slots', 'models."a\\"b".slots']

@@ -15,6 +15,7 @@ from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options, read_settings
 from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "guide"
 
 
-@click.command(epilog=examples("llmd chat guide", 'llmd chat --system "Answer in one sentence."'))
+@click.command(
+    cls=ModelCommand, epilog=examples("llmd chat guide", 'llmd chat --system "Answer in one sentence."')
+)
 @click.argument("model", required=False)
 @generation_options
 @click.option(

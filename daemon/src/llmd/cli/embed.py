@@ -11,16 +11,18 @@ import click
 
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
 from llmd.cli.typed_text import keep_bytes, valid
 
 
 @click.command(
+    cls=ModelCommand,
     epilog=examples(
         'llmd embed Qwen/Qwen3-Embedding-0.6B "one text" "another"',
         "llmd embed Qwen/Qwen3-Embedding-0.6B --json < lines.txt",
-    )
+    ),
 )
 @click.argument("model")
 @click.argument("texts", nargs=-1)

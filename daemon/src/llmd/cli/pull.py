@@ -15,6 +15,7 @@ from llmd.api.errors import DaemonUnreachableError
 from llmd.cli.composition import build_store
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.pull_progress import shown
 from llmd.cli.settings import HUB, client_options, read_settings
 
@@ -25,12 +26,13 @@ Step = dict[str, Any]
 
 
 @click.command(
+    cls=ModelCommand,
     epilog=examples(
         "llmd pull Qwen/Qwen3-0.6B",
         "llmd pull org/model@v1.0",
         "llmd pull org/model-GGUF:Q8_0",
         "llmd pull org/model --json",
-    )
+    ),
 )
 @click.argument("model")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")

@@ -12,6 +12,7 @@ import click
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
 from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
@@ -22,10 +23,11 @@ STDIN = "-"
 
 
 @click.command(
+    cls=ModelCommand,
     epilog=examples(
         'llmd run guide "How do I see my devices?"',
         'git diff | llmd run guide "Write a commit message." --temp 0',
-    )
+    ),
 )
 @click.argument("model")
 @click.argument("prompt", required=False)

@@ -12,6 +12,8 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
+from llmd.cli.serving_flags import listen_options, setting_option, typed_addresses
 from llmd.cli.settings import read_settings, serving_options
 
 if TYPE_CHECKING:
@@ -20,19 +22,22 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=ModelCommand,
     epilog=examples(
         "llmd serve guide", "llmd serve ~/models/llama --addr 127.0.0.1:9000 --alias mine --max-ctx 8192"
-    )
+    ),
 )
 @click.argument("models", nargs=-1, metavar="[MODEL]…")
-@click.option(
+@setting_option(
     "--alias",
     "aliases",
+    setting="alias",
     multiple=True,
     metavar="NAME[=MODEL]",
     help="Another name of a model, * for any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
+@listen_options
 @serving_options
 @click.pass_context
 def command(
@@ -42,6 +47,9 @@ def command(
     models: tuple[str, ...],
     aliases: tuple[str, ...],
     detach: bool,
+    host: str | None,
+    port: int | None,
+    addr: tuple[str, ...],
     config_file: Path | None,
     **flags: Any,
 ) -> None:
@@ -51,7 +59,7 @@ def command(
     request names them. One line with the addresses is printed when the daemon is ready. SIGTERM and Ctrl-C let
     running answers finish, then it ends with 0; a second Ctrl-C ends it at once.
     """
-    settings = read_settings(config_file, **flags)
+    settings = read_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
     if detach:
         from llmd.cli.background import start_daemon
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from llmd.cli.serving_flags import setting_option
+
 if TYPE_CHECKING:
     from llmd.config import Settings
 
@@ -30,8 +32,12 @@ TIMEOUT = click.option(
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-THREADS = click.option(
-    "--threads", type=int, metavar="N", help="Threads of the CPU that compute; the best is found by itself."
+THREADS = setting_option(
+    "--threads",
+    setting="threads",
+    type=int,
+    metavar="N",
+    help="Threads of the CPU that compute; the best is found by itself.",
 )
 
 # No defaults here: they stand in the schema, and a flag that was not typed is no source.
@@ -41,8 +47,16 @@ ENGINE = (
         "--split", metavar="0-3=NAME,4-7=NAME", help="Layers on several devices, last one included."
     ),
     THREADS,
-    click.option("-c", "--max-ctx", type=int, metavar="N", help="Context window in tokens."),
-    click.option("--slots", type=int, metavar="N", help="Requests that run at once; reserves no memory."),
+    setting_option(
+        "-c", "--max-ctx", setting="max_ctx", type=int, metavar="N", help="Context window in tokens."
+    ),
+    setting_option(
+        "--slots",
+        setting="slots",
+        type=int,
+        metavar="N",
+        help="Requests that run at once; reserves no memory.",
+    ),
     click.option(
         "--prefill-chunk", type=int, metavar="N", help="Prompt tokens of a step: fewer, and others wait less."
     ),
@@ -78,8 +92,12 @@ SERVER = (
         "--no-auth", is_flag=True, default=None, help="Serve everyone on the network, without a key."
     ),
     click.option("--require-key", is_flag=True, default=None, help="Demand a key on loopback, too."),
-    click.option("--tls-cert", metavar="FILE", help="Certificate chain for --addr https://…, PEM."),
-    click.option("--tls-key", metavar="FILE", help="Private key of the certificate, PEM."),
+    setting_option(
+        "--tls-cert", setting="tls_cert", metavar="FILE", help="Certificate chain for --addr https://…, PEM."
+    ),
+    setting_option(
+        "--tls-key", setting="tls_key", metavar="FILE", help="Private key of the certificate, PEM."
+    ),
     click.option(
         "--drain-s", type=float, metavar="SECONDS", help="How long answers may go on after SIGTERM."
     ),

@@ -9,6 +9,7 @@ import click
 
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json, size
 from llmd.cli.settings import CONFIG, JSON, read_settings
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from llmd.registry.stored_model import StoredModel
 
 
-@click.command(epilog=examples("llmd show guide", "llmd show guide --template"))
+@click.command(cls=ModelCommand, epilog=examples("llmd show guide", "llmd show guide --template"))
 @click.argument("model")
 @click.option("--template", is_flag=True, help="Print the chat template alone.")
 @click.option("--tokens", is_flag=True, help="Print the vocabulary's size and its special tokens.")

@@ -8,10 +8,11 @@ import click
 
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options
 
 
-@click.command(epilog=examples("llmd stop guide", "llmd stop --daemon"))
+@click.command(cls=ModelCommand, epilog=examples("llmd stop guide", "llmd stop --daemon"))
 @click.argument("model", required=False)
 @click.option("--daemon", is_flag=True, help="End the daemon once running answers are finished.")
 @client_options

@@ -41,6 +41,7 @@ VERBS = {
     "bench": Verb("llmd.cli.bench", "Measure how fast a server is."),
     "config": Verb("llmd.cli.config", "Show settings and where each came from."),
     "version": Verb("llmd.cli.version", "Print the versions of client and daemon."),
+    "help": Verb("llmd.cli.help", "Show the help of a command."),
     "doctor": Verb("llmd.cli.doctor", "Check this installation and say what mends it."),
 }
 

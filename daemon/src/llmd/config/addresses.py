@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -53,14 +54,16 @@ DEFAULT_TCP = TcpAddress("127.0.0.1")
 
 
 def parse_address(text: str, origin: str = "the address") -> Address:
-    """Read ``HOST``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
+    """Read ``HOST``, ``PORT``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
+
+    A port alone is one of this machine, 127.0.0.1.
 
     Raises:
         ConfigError: none of these; the message names ``origin``.
     """
     if text.startswith("unix:"):
         return _unix(text, origin)
-    url = text if "//" in text else f"http://{text}"
+    url = text if "//" in text else f"http://{_host_and_port(text)}"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -76,6 +79,15 @@ def parse_address(text: str, origin: str = "the address") -> Address:
     ):
         raise ConfigError(f"{origin} is {text!r}, which is no address", hint=f"write {_FORMS}")
     return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
+
+
+def _host_and_port(text: str) -> str:
+    """Add what a short form leaves out: the host of a port, the brackets of an IPv6 address."""
+    if text.isdecimal():
+        return f"{DEFAULT_TCP.host}:{text}"
+    with contextlib.suppress(ValueError):
+        return f"[{ipaddress.IPv6Address(text)}]"
+    return text
 
 
 def _unix(text: str, origin: str) -> UnixAddress:

@@ -14,6 +14,7 @@ from msgspec import Struct, inspect
 
 from llmd.api.errors import ConfigError
 from llmd.config.directories import Directories
+from llmd.config.other_tools import answer_to_setting
 from llmd.config.schema import PER_MODEL, Config
 
 PREFIX = "LLMD_"
@@ -120,9 +121,16 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
 def _known(name: str, keys: Mapping[str, str], source: str) -> str:
     if name in keys:
         return keys[name]
+    if answer := answer_to_setting(_last_part(name)):
+        raise ConfigError(f"unknown setting {name!r} in {source}", hint=answer)
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
     hint = f"the nearest name is {near[0]}" if near else "`llmd config show` lists every setting"
     raise ConfigError(f"unknown setting {name!r} in {source}", hint=hint)
+
+
+def _last_part(name: str) -> str:
+    """The name without its section or the prefix of variables."""
+    return name.rpartition(".")[2].removeprefix(PREFIX)
 
 
 def setting_fields() -> dict[str, inspect.Field]:

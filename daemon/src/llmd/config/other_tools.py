@@ -1,0 +1,91 @@
+"""What other tools call settings: llama-server, vLLM and Ollama.
+
+Where the meaning is the same, the flag is taken. Otherwise the answer says what llmd has instead.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class OtherName(Struct, frozen=True):
+    """``flags`` of other tools, and one of three: the ``setting`` of llmd that they mean, the command in which
+    they are an ``argument``, or the ``answer`` that they get.
+    """
+
+    flags: tuple[str, ...]
+    setting: str = ""
+    argument: str = ""
+    answer: str = ""
+
+
+OTHER_NAMES = (
+    OtherName(("--ctx-size", "--max-model-len"), setting="max_ctx"),
+    OtherName(("--parallel", "-np", "--max-num-seqs"), setting="slots"),
+    OtherName(("-t",), setting="threads"),
+    OtherName(("--ssl-cert-file", "--ssl-certfile"), setting="tls_cert"),
+    OtherName(("--ssl-key-file", "--ssl-keyfile"), setting="tls_key"),
+    OtherName(("--served-model-name",), setting="alias"),
+    OtherName(
+        ("--host", "--port"),
+        answer="`addr` says where the daemon listens (llmd serve --addr HOST:PORT), `host` where commands look for it (--host HOST:PORT)",
+    ),
+    OtherName(("--model", "-m"), argument="llmd COMMAND MODEL"),
+    OtherName(("--prompt", "-p"), argument='llmd run MODEL "PROMPT"'),
+    OtherName(("--temperature",), answer="`--temp T` sets the temperature"),
+    OtherName(("--n-predict", "--predict", "--num-predict"), answer="`--max-tokens N` limits the answer"),
+    OtherName(
+        ("--hf-repo", "-hf"), answer="`llmd pull ORG/NAME` fetches a model, `llmd serve ORG/NAME` serves it"
+    ),
+    OtherName(
+        ("--n-gpu-layers", "--gpu-layers", "-ngl"),
+        answer="`--device NAME` of `llmd serve` says where all layers run",
+    ),
+    OtherName(
+        ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp", "--tensor-split", "-ts"),
+        answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` puts layers on several devices",
+    ),
+    OtherName(
+        ("--gpu-memory-utilization",),
+        answer="`--max-memory SIZE` of `llmd serve` is for all models together, `--kv-memory SIZE` for keys and values",
+    ),
+    OtherName(
+        ("--kv-cache-dtype", "--cache-type-k", "-ctk", "--cache-type-v", "-ctv"),
+        answer="`--kv-dtype f16|bf16|int8|int4|f32` of `llmd serve` says how keys and values are kept",
+    ),
+    OtherName(
+        ("--quantization",), answer="`--quant FORMAT` of `llmd serve` quantises weights while they are loaded"
+    ),
+    OtherName(
+        ("--max-num-batched-tokens", "--ubatch-size", "-ub", "--batch-size", "-b"),
+        answer="`--prefill-chunk N` of `llmd serve` limits the prompt tokens of a step",
+    ),
+    OtherName(
+        ("--api-key",),
+        answer="`llmd keys add NAME` makes a key for the daemon; commands read theirs from LLMD_API_KEY",
+    ),
+)
+_BY_FLAG = {flag: name for name in OTHER_NAMES for flag in name.flags}
+
+
+def flags_of(setting: str) -> tuple[str, ...]:
+    """Return the flags of other tools that mean the same as a setting."""
+    return tuple(flag for flag, name in _BY_FLAG.items() if name.setting == setting)
+
+
+def answer_to_flag(flag: str) -> str:
+    """Return what llmd has instead of a flag of another tool, or an empty text."""
+    name = _BY_FLAG.get(flag)
+    if name is None:
+        return ""
+    if name.argument:
+        return f"it is an argument: {name.argument}"
+    return name.answer or f"`--{name.setting.replace('_', '-')}` of `llmd serve` means the same"
+
+
+def answer_to_setting(name: str) -> str:
+    """Return what llmd has instead of a setting with the name of another tool's flag, or an empty text."""
+    known = _BY_FLAG.get(f"--{name.lower().replace('_', '-')}")
+    if known is None or known.argument:
+        return ""
+    return known.answer or f"llmd calls it {known.setting}"
