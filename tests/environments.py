@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PIP = ROOT / ".tools" / "bin" / "pip"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,10 @@ class Environment:
 
     def run(self, program: str, *arguments: str) -> str:
         """What a program of the environment prints; fails with its errors where it ends with another status than 0."""
-        command = [str(self.prefix / "bin" / program), *arguments]
+        return self._run(self.prefix / "bin" / program, *arguments)
+
+    def _run(self, program: Path, *arguments: str) -> str:
+        command = [str(program), *arguments]
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=self.variables())
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -41,9 +45,9 @@ class Environment:
 
     def pip(self, command: str, wheelhouse: Path, *arguments: str) -> None:
         """Run a command of pip that sees the wheelhouse and no index."""
-        self.run(
-            "pip", "--isolated", command, "-qq", "--no-index", "--find-links", str(wheelhouse), *arguments
-        )
+        python = ("--python", str(self.prefix / "bin" / "python"))
+        links = ("--no-index", "--find-links", str(wheelhouse))
+        self._run(PIP, *python, "--isolated", command, "-qq", *links, *arguments)
 
 
 EnvironmentFactory = Callable[..., Environment]
@@ -59,11 +63,13 @@ def wheelhouse() -> Path:
 
 @pytest.fixture(scope="session")
 def new_environment(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> EnvironmentFactory:
-    """Makes an environment that holds what its arguments require; tests may change it."""
+    """Makes an environment that holds what its arguments require and no pip of its own, as uv makes them; tests may
+    change it.
+    """
 
     def make(*requirements: str) -> Environment:
         environment = Environment(tmp_path_factory.mktemp("environment"))
-        subprocess.run([sys.executable, "-m", "venv", str(environment.prefix)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment.prefix)], check=True)
         if requirements:
             environment.install(wheelhouse, *requirements)
         return environment

@@ -91,6 +91,13 @@ def test_anything_else_is_refused(target: str) -> None:
     assert repr(target) in caught.value.message
 
 
+def test_the_environment_of_llmd_has_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make setup` has uv make it, which adds no pip unless something requires it."""
+    assert any(line.startswith("pip>") for line in metadata.requires("llmd-daemon") or ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_tool() == Pip()
+
+
 def test_uv_is_taken_where_it_is_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "uv"
     program.touch(mode=0o755)
