@@ -34,5 +34,5 @@ def loaded(plugin: PluginName, command: Command) -> click.Command:
 def _error(plugin: PluginName, command: Command, what: str) -> PluginError:
     return PluginError(
         f"loading `llmd {command.name}` of plugin {plugin} {what}",
-        hint=f"reinstall it with `llmd plugins install {plugin.distribution}`, or report it to its authors",
+        hint=f"reinstall {plugin.distribution} from where it came, with `llmd plugins install`, or tell its authors",
     )

@@ -119,7 +119,7 @@ def _shown(error: BaseException) -> str:
 
 
 def _reinstall(plugin: PluginName) -> str:
-    return f"reinstall it with `llmd plugins install {plugin.distribution}`, or uninstall it"
+    return f"reinstall {plugin.distribution} from where it came, with `llmd plugins install`, or uninstall it"
 
 
 def _documentation() -> str:

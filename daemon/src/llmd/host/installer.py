@@ -117,7 +117,7 @@ def checked_target(target: str) -> str:
         return target
     raise ConfigError(
         f"{target!r} is neither an existing path nor the name of a distribution",
-        hint="give a name such as llmd-backend-cpu, with a version if you like (name==1.2), or ./path",
+        hint="give the path of a wheel or a source folder, or a name that the package index has, such as NAME==1.2",
     )
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from llmd.api.errors import ConfigError
 from llmd.server.http.request_record import RequestRecord
-from llmd.server.telemetry.traces import Traces, open_traces
+from llmd.server.telemetry.traces import DISTRIBUTIONS, Traces, open_traces
 from tests.serving.http import send
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, directories_below, running_daemon
@@ -150,7 +151,13 @@ def test_without_opentelemetry_the_setting_says_what_to_install(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(ConfigError, match="not installed") as refused:
         open_traces("http://127.0.0.1:4318/v1/traces", "0")
-    assert "llmd-daemon[tracing]" in refused.value.hint
+    extra = [
+        line
+        for line in metadata.requires("llmd-daemon") or ()
+        if "extra == 'tracing'" in line.replace('"', "'")
+    ]
+    assert {line.partition(">")[0] for line in extra} == set(DISTRIBUTIONS)
+    assert all(name in refused.value.hint for name in DISTRIBUTIONS)
 
 
 def test_nothing_of_it_is_imported_without_the_setting() -> None:

@@ -20,8 +20,8 @@ from llmd.host.probing import ProbeReport, probe_now
 def command(target: str, *, dry_run: bool, as_json: bool) -> None:
     """Install a plugin into the environment of llmd, and probe it.
 
-    What llmd itself needs stays at its version. NAME is a distribution, as in llmd-backend-cpu or
-    llmd-backend-cpu==0.1.0; PATH is a wheel or a source folder.
+    What llmd itself needs stays at its version. PATH is a wheel or a source folder. NAME is a distribution of the
+    package index that uv or pip asks, and may have a version: NAME==1.2.
     """
     tool = find_tool()
     before = set(build_names())

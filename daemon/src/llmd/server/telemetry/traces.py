@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SERVICE = "llmd"
 SECOND = 10**9
 EXPORT_LIMIT_S = 2.0
+DISTRIBUTIONS = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
+"""What the extra `tracing` of llmd-daemon requires."""
 """So long is a collector waited for that does not answer, also by a daemon that ends."""
 
 
@@ -77,7 +79,7 @@ def open_traces(endpoint: str, version: str) -> Traces:
     except ImportError as error:
         raise ConfigError(
             f"otlp_endpoint is set, and OpenTelemetry is not installed ({error.name} is missing)",
-            hint="pip install 'llmd-daemon[tracing]', or leave otlp_endpoint out",
+            hint=f"install {' and '.join(DISTRIBUTIONS)} into the environment of llmd, or leave otlp_endpoint out",
         ) from error
     resource = Resource.create({"service.name": SERVICE, "service.version": version})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
