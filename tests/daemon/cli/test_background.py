@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,9 @@ def test_detached_it_outlives_the_command_and_gets_every_flag(home: Home) -> Non
         row = home.loaded()
         assert (row["context_len"], row["aliases"]) == (64, ["other"])
         assert row["loaded"]["stages"][0]["device"] == "reference"
-        assert " info " in (home.state / LOG_NAME).read_text()
+        log = (home.state / LOG_NAME).read_text()
+        assert f" info serving version={version('llmd-daemon')} " in log
+        assert f"addresses=unix:{home.socket} models=tiny,other\n" in log
+        assert " info model_loaded model=tiny " in log
     finally:
         assert home.llmd("stop", "--daemon").returncode == 0

@@ -6,20 +6,28 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from llmd.cli.logs import EventFormatter, JsonFormatter, configure
+from llmd.cli.logs import DAEMON, EventFormatter, JsonFormatter, configure
 
 
 @pytest.fixture(autouse=True)
 def untouched_root() -> Iterator[None]:
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
+    daemon = logging.getLogger(DAEMON).level
     yield
+    logging.getLogger(DAEMON).setLevel(daemon)
     root.setLevel(before[0])
     root.handlers[:] = before[1]
+
+
+def text_of(record: logging.LogRecord) -> str:
+    """The line without its time."""
+    return EventFormatter().format(record).split(" ", 1)[1]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +57,55 @@ def test_fields_follow_the_event() -> None:
     record = logging.makeLogRecord(
         {"msg": "block_evicted", "levelname": "INFO", "block": 7, "reason": "full pool"}
     )
-    assert EventFormatter().format(record).split(" ", 1)[1] == "info block_evicted block=7 reason='full pool'"
+    assert text_of(record) == 'info block_evicted block=7 reason="full pool"'
+
+
+def test_a_line_has_its_date_and_offset() -> None:
+    record = logging.makeLogRecord({"msg": "serving", "levelname": "INFO"})
+    record.created = 1.5
+    when = datetime.fromisoformat(EventFormatter().format(record).split(" ", 1)[0])
+    assert when == datetime.fromtimestamp(1.5, UTC)
+    assert when.tzinfo is not None
+
+
+def test_values_are_written_without_python() -> None:
+    fields = {
+        "place": Path("/x"),
+        "key": None,
+        "forced": True,
+        "ms": 1.5,
+        "models": ("guide", "org/tiny"),
+        "none": (),
+        "reason": 'it said "no"',
+        "sizes": {"kv": 3},
+    }
+    record = logging.makeLogRecord({"msg": "made", "levelname": "INFO", **fields})
+    assert text_of(record) == (
+        "info made place=/x forced=true ms=1.5 models=guide,org/tiny "
+        'none="" reason="it said \\"no\\"" sizes={"kv": 3}'
+    )
+
+
+def test_several_lines_stand_below_their_event() -> None:
+    fields = {"model": "tiny", "last_lines": ("no driver found", "Aborted"), "traceback": "a\n b"}
+    record = logging.makeLogRecord({"msg": "engine_died", "levelname": "ERROR", **fields})
+    assert text_of(record) == (
+        "error engine_died model=tiny\n"
+        "    last_lines:\n        no driver found\n        Aborted\n"
+        "    traceback:\n        a\n         b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("terminal", "verbosity", "told"), [(False, 0, True), (True, 0, False), (True, 1, True)]
+)
+def test_a_log_has_the_start_of_the_daemon_and_a_terminal_has_its_line(
+    monkeypatch: pytest.MonkeyPatch, *, terminal: bool, verbosity: int, told: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    configure(verbosity)
+    assert logging.getLogger(DAEMON).isEnabledFor(logging.INFO) is told
+    assert logging.getLogger("llmd.server.http.app").isEnabledFor(logging.INFO) is bool(verbosity)
 
 
 def test_a_traceback_follows_its_event() -> None:

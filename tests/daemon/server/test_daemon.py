@@ -118,7 +118,10 @@ def test_streams_keep_as_many_tokens_as_asked_for(
     assert kept == [7]
 
 
-def test_drain_lets_running_requests_finish_and_refuses_new_ones(home: Path, probes: Path) -> None:
+def test_drain_lets_running_requests_finish_and_refuses_new_ones(
+    home: Path, probes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     with running_daemon(directories_below(home, probes), drain_s=20.0) as daemon:
         with open_stream(daemon, LONG) as reply:
             reply.readline()
@@ -133,6 +136,11 @@ def test_drain_lets_running_requests_finish_and_refuses_new_ones(home: Path, pro
         assert received[-1] == "[DONE]"
         assert json.loads(received[-2])["choices"][0]["finish_reason"] == "length"
         daemon.thread.join()
+    requests = [vars(record)["path"] for record in caplog.records if record.message == "request"]
+    assert "/v1/chat/completions" in requests
+    assert "/ready" not in requests  # asked while it drained, and answered with 503
+    (serving,) = (vars(record) for record in caplog.records if record.message == "serving")
+    assert (serving["version"], serving["models"]) == (daemon.serving.version, (MODEL,))
 
 
 def test_requests_that_outlast_the_drain_end_with_an_error(home: Path, probes: Path) -> None:

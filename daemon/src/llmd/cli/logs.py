@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 THRESHOLDS = (logging.ERROR, logging.INFO, logging.DEBUG)
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+DAEMON = "llmd.server.daemon"
+"""Logs the start and the end of a daemon, which its log has at every verbosity."""
+BARE = re.compile(r"[^\s\"'=\\\\]+")
+INDENT = "    "
 
 
 class EventFormatter(logging.Formatter):
-    """``12:00:00 warning plugin_set_aside plugin=cpu reason='…'``, with the traceback where there is one."""
+    """``2026-11-23T12:00:00.000+01:00 warning plugin_set_aside plugin=cpu reason="no driver"``, in local time.
 
-    default_time_format = "%H:%M:%S"
+    Texts of several lines, such as a traceback, stand below the event.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = (f"{key}={value!r}" for key, value in vars(record).items() if key not in STANDARD)
-        words = [
-            self.formatTime(record, self.default_time_format),
-            record.levelname.lower(),
-            record.getMessage(),
-        ]
-        line = " ".join([*words, *fields])
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        time = datetime.fromtimestamp(record.created, UTC).astimezone()
+        words = [time.isoformat(timespec="milliseconds"), record.levelname.lower(), record.getMessage()]
+        below = []
+        for name, value in vars(record).items():
+            if name in STANDARD or value is None:
+                continue
+            if lines := _lines(value):
+                below += [f"{INDENT}{name}:", *(f"{INDENT * 2}{line}" for line in lines)]
+            else:
+                words.append(f"{name}={_word(value)}")
+        if record.exc_info:
+            below.append(self.formatException(record.exc_info))
+        return "\n".join([" ".join(words), *below])
+
+
+def _lines(value: Any) -> list[str]:
+    """The lines of a text that has several, or of several texts that are no plain words; else none."""
+    if isinstance(value, str) and "\n" in value.strip():
+        return value.strip().splitlines()
+    if isinstance(value, list | tuple) and any(
+        isinstance(one, str) and not BARE.fullmatch(one) for one in value
+    ):
+        return list(_each_line(value))
+    return []
+
+
+def _each_line(values: list[Any] | tuple[Any, ...]) -> Iterator[str]:
+    for value in values:
+        yield from str(value).splitlines()
+
+
+def _word(value: Any) -> str:
+    """A value on one line: bare where that can be read back, else as JSON."""
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        value = ",".join(value)
+    if isinstance(value, bool | int | float | list | tuple | dict):
+        return json.dumps(value, default=str, ensure_ascii=False)
+    text = str(value)
+    return text if BARE.fullmatch(text) and text.isprintable() else json.dumps(text, ensure_ascii=False)
 
 
 class JsonFormatter(logging.Formatter):
@@ -49,9 +89,12 @@ FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": EventFormatter, "js
 
 
 def configure(verbosity: int, log_format: str = "text") -> None:
-    """Log errors; with one ``-v`` what happens, with two everything."""
+    """Log errors; with one ``-v`` what happens, with two everything. A daemon's log also has its start and end."""
     handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[log_format]())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)])
+    # On a terminal `llmd serve` has printed its line already.
+    quiet = verbosity == 0 and sys.stderr.isatty()
+    logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else min(root.level, logging.INFO))

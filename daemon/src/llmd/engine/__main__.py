@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import socket
 import sys
 from pathlib import Path
+
+from llmd.engine.log_lines import log_to_stderr
 
 
 def main() -> int:
@@ -17,7 +18,7 @@ def main() -> int:
     parser.add_argument("--fd", type=int, required=True, help="inherited end of a socket pair")
     parser.add_argument("--cache", type=Path, required=True, help="directory of probe results")
     arguments = parser.parse_args()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    log_to_stderr()
     # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_blas_single_threaded()

@@ -21,6 +21,7 @@ from llmd.api.errors import GrammarError
 from llmd.api.messages import Vocabulary
 from llmd.engine.channel import Channel
 from llmd.engine.grammar_frames import Compile, Compiled, Fill, Filled, Forget, Fork, Ready, ToGrammars
+from llmd.engine.log_lines import log_to_stderr
 from llmd.engine.mask_memory import MaskMemory
 from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.masks import MaskFiller, MaskRow
@@ -38,6 +39,7 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     """Serve until the engine has gone."""
     # The engine decides when this ends; a terminal's Ctrl-C reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log_to_stderr()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with os.fdopen(vocabulary_fd, "rb") as file:
         vocabulary = msgspec.msgpack.decode(file.read(), type=Vocabulary)

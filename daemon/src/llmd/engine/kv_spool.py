@@ -59,11 +59,11 @@ class KVSpool:
             else:
                 new.unlink()
         except OSError as error:
-            log.warning("kv_spool_not_saved reason=%s", error)
+            log.warning("kv_spool_not_saved", extra={"reason": str(error)})
             with contextlib.suppress(OSError):
                 new.unlink()
         else:
-            log.info("kv_spool_saved blocks=%d", count)
+            log.info("kv_spool_saved", extra={"blocks": count})
 
     def load(self) -> None:
         """Make known what the file holds, as far as there are empty blocks. A file that cannot be used is removed."""
@@ -73,11 +73,11 @@ class KVSpool:
         except FileNotFoundError:
             return
         except (OSError, _UnusableError) as error:
-            log.warning("kv_spool_dropped reason=%s", error)
+            log.warning("kv_spool_dropped", extra={"reason": str(error)})
             with contextlib.suppress(OSError):
                 self._path.unlink()
         else:
-            log.info("kv_spool_loaded blocks=%d", count)
+            log.info("kv_spool_loaded", extra={"blocks": count})
 
     def _write(self, file: BinaryIO, stop: Callable[[], bool]) -> int:
         left = self._limit_bytes - file.write(self._header.encoded()) - _RECORD.size

@@ -6,12 +6,14 @@ import asyncio
 import gc
 import importlib.metadata
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
@@ -73,10 +75,22 @@ class Serving(Struct, frozen=True):
     models: tuple[str, ...]
 
     def __str__(self) -> str:
-        where = " and ".join(
-            str(address) if isinstance(address, UnixAddress) else address.url for address in self.addresses
-        )
+        where = " and ".join(self._places())
         return f"llmd {self.version} listens on {where}; models: {', '.join(self.models) or 'none loaded'}"
+
+    def told(self) -> dict[str, Any]:
+        """What the log says of the start."""
+        return {
+            "version": self.version,
+            "pid": os.getpid(),
+            "addresses": self._places(),
+            "models": self.models,
+        }
+
+    def _places(self) -> list[str]:
+        return [
+            str(address) if isinstance(address, UnixAddress) else address.url for address in self.addresses
+        ]
 
 
 class Daemon:
@@ -188,7 +202,9 @@ class Daemon:
             service.is_serving = True
             addresses = tuple(listener.address for listener in listeners)
             names = tuple(name for model in service.models.served for name in service.models.names_of(model))
-            announce(Serving(service.version, addresses, names))
+            serving = Serving(service.version, addresses, names)
+            announce(serving)
+            logger.info("serving", extra=serving.told())
         check = await self._check_devices(service)
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
@@ -290,6 +306,7 @@ def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
             loop.add_signal_handler(number, daemon.shut_down)
         loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
         await daemon.run(begin)
+        logger.info("ended")
 
     def begin(serving: Serving) -> None:
         announce(serving)

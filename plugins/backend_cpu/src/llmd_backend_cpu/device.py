@@ -62,7 +62,7 @@ class CpuDevice:
         self._native = _start_threads(isa, placed)
         self.quantizer = NativeQuantizer()
         where = ", ".join(map(str, placed.processors)) or "any"
-        log.info("cpu_opened isa=%s threads=%d processors=%s", isa, placed.threads, where)
+        log.info("cpu_opened", extra={"isa": isa, "threads": placed.threads, "processors": where})
 
     def check(self, program: Program) -> list[Refusal]:
         unknown = {weight.format for weight in program.weights} - set(_FORMATS)

@@ -35,4 +35,4 @@ class PackedWriter:
         try:
             self._native.write_packed(path)
         except (OSError, RuntimeError) as error:
-            log.warning("packed_weights_not_kept reason=%s", error)
+            log.warning("packed_weights_not_kept", extra={"reason": str(error)})

@@ -74,6 +74,23 @@ async def test_last_words_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+async def test_events_of_the_engine_are_events_of_the_daemon(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    code = """
+import logging
+from llmd.engine.log_lines import log_to_stderr
+log_to_stderr()
+logging.getLogger("made").warning("kv_spool_dropped", extra={"reason": "it is damaged", "blocks": 3})
+"""
+    process = await EngineProcess.start("tiny", [sys.executable, "-c", code])
+    await process.end(GRACE_S)
+    (record,) = (record for record in caplog.records if record.message == "kv_spool_dropped")
+    fields = vars(record)
+    assert (record.levelname, fields["model"]) == ("WARNING", "tiny")
+    assert (fields["reason"], fields["blocks"]) == ("it is damaged", 3)
+    assert process.last_lines == ("kv_spool_dropped reason=it is damaged blocks=3",)
+
+
 async def test_line_of_any_length_neither_blocks_the_engine_nor_hides_the_next() -> None:
     code = "import sys; sys.stderr.write('x' * 500_000 + chr(10)); sys.exit('no driver')"
     process = await EngineProcess.start("tiny", [sys.executable, "-c", code])

@@ -14,6 +14,7 @@ from typing import cast
 
 from llmd.api.messages import FromEngine, ToEngine
 from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
+from llmd.engine.log_lines import read_event
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -119,8 +120,12 @@ class EngineProcess:
         assert self._process.stderr is not None
         while line := await _next_line(self._process.stderr):
             said = line.decode(errors="replace").rstrip()
-            self._last_lines.append(said)
-            logger.info("engine_said", extra={"model": self._model, "line": said})
+            event = read_event(said)
+            self._last_lines.append(said if event is None else str(event))
+            if event is None:
+                logger.info("engine_said", extra={"model": self._model, "line": said})
+            else:
+                logger.log(event.level, event.event, extra={**event.fields, "model": self._model})
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:

@@ -338,7 +338,7 @@ class Supervisor:
             self._reports.clear()
         else:
             if isinstance(message, Loaded):
-                fields = {"model": self.model, "load_s": message.load_s}
+                fields = {"model": self.model, "load_s": round(message.load_s, 3)}
                 logger.info("model_loaded", extra=fields)
                 self._watch.loaded(message)
                 for notice in message.notices:

@@ -85,7 +85,7 @@ class Door:
         """Count the request and log it: sizes and times, never texts."""
         record = current_record()
         self._service.ledger.end(record, response.status)
-        if request.get(PROBE, False) and response.status < 400:
+        if request.get(PROBE, False):  # asked again and again; `not ready` is an answer, too
             return
         fields = {
             "request_id": record.request_id,
