@@ -70,6 +70,17 @@ def test_tells_what_the_daemon_has(client: Client) -> None:
     assert client.version()
 
 
+def test_leaving_a_client_ends_its_streams_and_it_cannot_be_used_again(daemon: RunningDaemon) -> None:
+    with daemon.client() as client:
+        stream = client.stream_complete("a b c", model=MODEL, max_tokens=200, ignore_eos=True)
+        assert next(stream).text
+    with pytest.raises(LlmdError, match="the client is closed"):
+        list(stream)
+    client.close()
+    with pytest.raises(LlmdError, match="the client is closed"):
+        client.version()
+
+
 def test_errors_of_the_daemon_keep_their_meaning(client: Client) -> None:
     with pytest.raises(NotFoundError, match="no model nobody"):
         client.chat(MESSAGES, model="nobody")

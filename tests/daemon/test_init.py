@@ -19,6 +19,10 @@ def test_names_of_the_root_are_the_real_things() -> None:
     assert llmd.__version__ == version("llmd-daemon")
 
 
+def test_dir_shows_the_public_names() -> None:
+    assert {"Client", "Engine", "__version__"} <= set(dir(llmd))
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Motor'"):
         _ = llmd.Motor  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import pytest
 
 from tests.serving.home import Home, Served, make_home
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,22 @@ def test_the_client_finds_the_daemon_and_streams(home: Home, served: Served) -> 
     assert shown.startswith("daemon ")
     assert "llmd list" in shown
     assert "tokens" in shown.splitlines()[-1]
+
+
+def test_the_page_about_python_runs_from_its_first_line_to_its_last(home: Home, served: Served) -> None:
+    blocks = BLOCK.findall((ROOT / "docs" / "python.md").read_text())
+    environment = home.environment | {"LLMD_HOST": f"unix:{home.socket}"}
+    lines = output_of(sys.executable, "-c", "\n".join(blocks), **environment).splitlines()
+    in_process, sizes, three_and_four, word, shape, _counted, daemon, whole, streamed, *errors = lines
+    assert "llmd list" in in_process
+    assert sizes.startswith(("stop ", "length "))
+    assert "7" in three_and_four
+    assert word in {"yes", "no"}
+    assert shape.startswith("(")
+    assert "'guide'" in daemon
+    assert whole.strip() == streamed.strip() == in_process.strip()
+    assert errors[0].startswith("there is no model 'no-such-model'")
+    assert errors[-1] == "DaemonUnreachableError"
 
 
 def test_openais_client_streams(served: Served) -> None:

@@ -5,6 +5,10 @@ up when they are used: `Engine` (a model in this process), `Client` (of a runnin
 """
 
 
+def __dir__():  # noqa: ANN202 - __init__.pyi has the types
+    return sorted({*globals(), "Client", "Engine", "__version__"})
+
+
 def __getattr__(name):  # noqa: ANN001, ANN202 - __init__.pyi has the types
     homes = {"Engine": "llmd.embedded.engine", "Client": "llmd.client"}
     if name in homes:

@@ -6,7 +6,7 @@ import contextlib
 import http.client
 import socket
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
@@ -65,7 +65,7 @@ class Answer(Struct, frozen=True):
 class Client:
     """Speaks to one daemon; each call has a connection of its own, so that threads may share a client.
 
-    Without ``host`` it takes the daemon that ``LLMD_HOST`` names, else the first that answers of: the user's socket,
+    A client is a context manager, which closes it. Without ``host`` it takes the daemon that ``LLMD_HOST`` names, else the first that answers of: the user's socket,
     the system's socket, TCP. Where settings say on what addresses the user's daemon listens, it looks there.
     """
 
@@ -77,6 +77,20 @@ class Client:
         self._key = settings.config.client.api_key
         self._ca_file = settings.config.client.ca_file
         self._address: Address | None = None
+        self._connections: set[_Connection] = set()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the streams that have not been read to their end. A closed client may be closed again, not used."""
+        self._closed = True
+        for connection in list(self._connections):
+            connection.close()
 
     @property
     def address(self) -> Address:
@@ -192,17 +206,20 @@ class Client:
                     if "error" in chunk:
                         raise _error(chunk)
                     yield _answer(chunk)
+                self._check_open()
+            self._check_open()
 
     @contextlib.contextmanager
     def _reply(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Iterator[http.client.HTTPResponse]:
+        self._check_open()
         connection = _Connection(self.address, self._timeout_s, self._ca_file)
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         content = None if body is None else msgspec.json.encode(body)
-        with contextlib.closing(connection):
+        with self._open(connection):
             try:
                 connection.request(method, path, content, headers)
                 reply = connection.getresponse()
@@ -215,6 +232,20 @@ class Client:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
                     raise _lost(self.address, error) from error
+
+    @contextlib.contextmanager
+    def _open(self, connection: _Connection) -> Iterator[None]:
+        """Close the connection in the end, or when the client is closed."""
+        self._connections.add(connection)
+        try:
+            with contextlib.closing(connection):
+                yield
+        finally:
+            self._connections.discard(connection)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LlmdError("the client is closed", hint="make another one")
 
 
 class _Connection(http.client.HTTPConnection):
