@@ -35,7 +35,10 @@ from llmd.api.messages import (
     StopParams,
     Submit,
 )
+from llmd.engine.channel import engine_end
 from llmd.engine.frames import FrameDecoder, encode_frame
+from llmd.engine.loading import LoadedModel
+from llmd.engine.process import serve
 from llmd.registry.spools import Spools
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
@@ -222,6 +225,20 @@ def test_a_model_that_cannot_be_loaded_is_said(front: Front, tmp_path: Path) -> 
     assert isinstance(failed, Failed)
     assert (failed.request_id, failed.error) == (None, "NotFoundError")
     assert front.process.wait(10) == 1
+
+
+def test_a_model_for_which_there_is_no_memory_is_said() -> None:
+    def loader(_message: Load, _report: object) -> LoadedModel:
+        raise MemoryError
+
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        mine.sendall(encode_frame(load(Path("absent"))))
+        assert serve(engine_end(theirs), loader) == 1
+        decoder: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
+        (failed,) = decoder.feed(mine.recv(1 << 16))
+    assert isinstance(failed, Failed)
+    assert (failed.error, failed.message) == ("MemoryBudgetError", "there is not enough memory")
 
 
 @pytest.mark.parametrize(

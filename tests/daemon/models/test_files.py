@@ -57,6 +57,12 @@ def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
         read_bytes(path, max_bytes=6)
 
 
+def test_no_more_memory_is_taken_than_the_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_bytes(b"{}")
+    assert read_bytes(path, max_bytes=1 << 62) == b"{}"  # a buffer of that size cannot be had
+
+
 def test_the_size_is_that_of_now(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def available_bytes(root: Path = ROOT) -> int:
     """
     left = [_bytes_left(folder) for folder in _control_groups(root, "memory")]
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
+
+
+def address_space_limit() -> int | None:
+    """Bytes of addresses that this process may use, as ``ulimit -v`` sets them; None without a limit."""
+    limit, _most = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def cache_bytes(root: Path = ROOT) -> int:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
+from llmd.api.out_of_memory import memory_errors
 from llmd.api.parsing import Tool
 from llmd.chat.answers.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.answers.answer_reader import AnswerReader
@@ -209,6 +210,7 @@ class ModelText(Struct, frozen=True):
         return self._ends_with(ids, marks.begin)
 
 
+@memory_errors()
 def load_model_text(
     directory: Path,
     renderer: TemplateRenderer,
@@ -222,6 +224,7 @@ def load_model_text(
     Raises:
         ConfigError: a parser was asked for that there is not.
         ModelError: the directory is no model; the tokenizer or ``generation_config.json`` cannot be used.
+        MemoryBudgetError: there is not enough memory.
     """
     # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
     from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+MIN_ADDRESS_SPACE = 256 << 20
 
 
 def main() -> None:
@@ -27,6 +28,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run ``llmd`` and return its exit code; errors are said on standard error."""
     from llmd.api.errors import LlmdError
+    from llmd.api.out_of_memory import as_memory_error
     from llmd.cli.failures import refused_by_system, show_failure, show_usage
 
     configure(0)  # --help and --version come before -v
@@ -36,10 +38,6 @@ def run(arguments: Sequence[str]) -> int:
     except LlmdError as error:
         show_failure(error, as_json=as_json)
         return error.exit_code
-    except OSError as error:
-        log.info("refused_by_system", exc_info=True)
-        show_failure(refused_by_system(error), as_json=as_json)
-        return LlmdError.exit_code
     except click.UsageError as error:
         show_usage(error, as_json=as_json)
         return EXIT_USAGE
@@ -48,6 +46,13 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
+    except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        failure = as_memory_error(error) or (refused_by_system(error) if isinstance(error, OSError) else None)
+        if failure is None:
+            raise
+        log.info("refused_by_system", exc_info=True)
+        show_failure(failure, as_json=as_json)
+        return failure.exit_code
     return result if isinstance(result, int) else 0
 
 
@@ -81,6 +86,9 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
 def llmd(verbose: int, log_format: str) -> None:
     """Run language models on the devices of this machine."""
     configure(verbose, log_format)
+    from llmd.api.out_of_memory import check_address_space
+
+    check_address_space(MIN_ADDRESS_SPACE)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmd.api.errors import ConfigError
+from llmd.api.out_of_memory import check_address_space
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.serving_flags import listen_options, setting_option, typed_addresses
@@ -19,6 +20,8 @@ from llmd.cli.settings import read_settings, serving_options
 if TYPE_CHECKING:
     from llmd.config import Settings
     from llmd.registry.store import Store
+
+MIN_ADDRESS_SPACE = 512 << 20
 
 
 @click.command(
@@ -85,10 +88,12 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
 
     Raises:
         NotFoundError: there is no such model.
+        MemoryBudgetError: the address space of this process is limited to too little.
     """
     from llmd.cli.composition import build_benchmarks, build_host, build_store
     from llmd.server.daemon import Daemon, run_daemon
 
+    check_address_space(MIN_ADDRESS_SPACE)
     store = build_store(settings.directories)
     names = named_models(models, store)
     daemon = Daemon(

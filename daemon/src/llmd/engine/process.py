@@ -21,6 +21,7 @@ from llmd.api.messages import (
     Shutdown,
     Submit,
 )
+from llmd.api.out_of_memory import memory_errors
 from llmd.engine.channel import Channel
 from llmd.engine.core import EngineCore, failure
 from llmd.engine.embedding_core import EmbeddingCore
@@ -50,7 +51,8 @@ def _serve(channel: Channel[FromFront], loader: Loader) -> int:
         log.error("engine_without_load", extra={"first_message": type(first).__name__})
         return 1
     try:
-        model = loader(first, channel.send)
+        with memory_errors():
+            model = loader(first, channel.send)
     except LlmdError as error:
         channel.send(failure(None, error))
         return 1

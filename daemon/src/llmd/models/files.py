@@ -85,10 +85,11 @@ def read_bytes(path: Path, *, max_bytes: int) -> bytes:
         CheckpointError: as `open_file`; the file is too large.
     """
     with open_file(path) as file:
-        if file_size(file) > max_bytes:
+        size = file_size(file)
+        if size > max_bytes:
             raise CheckpointError(
                 f"larger than the {max_bytes} bytes that such a file may have",
                 file=str(path),
                 hint="this is another kind of file; copy the right one from where the model came from",
             )
-        return file.read(max_bytes)
+        return file.read(size)  # reading up to the limit would allocate as much

@@ -194,3 +194,13 @@ def test_handler_that_fails_is_an_error_and_the_daemon_goes_on(
         reply = send(daemon, "GET", "/v1/models")
     assert (reply.status, reply.error["code"]) == (500, "internal_error")
     assert chat(daemon).status == 200
+
+
+def test_handler_that_has_no_memory_says_so(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(_self: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("llmd.registry.store.Store.list", greedy)
+    reply = send(daemon, "GET", "/v1/models")
+    assert (reply.status, reply.error["code"]) == (503, "out_of_memory")
+    assert "not enough memory" in reply.error["message"]

@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from llmd.api.errors import LlmdError
+from llmd.api.out_of_memory import as_memory_error
 from llmd.api.problem import Problem
 from llmd.server.http import problems
 from llmd.server.http.access import Access
@@ -103,6 +104,8 @@ class Door:
                 return problem_of(error)
             case web.HTTPRequestEntityTooLarge():
                 return problems.too_large(self._service.config.max_body)
+            case _ if (memory := as_memory_error(error)) is not None:
+                return problem_of(memory)
             case _:
                 fields = {"method": request.method, "path": request.path}
                 logger.error("request_failed", exc_info=error, extra=fields)

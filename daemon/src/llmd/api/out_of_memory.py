@@ -1,0 +1,74 @@
+"""Failures that mean that a process had no memory left, as one error that says so."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from llmd.api.errors import MemoryBudgetError
+from llmd.api.machine import address_space_limit
+
+_REFUSALS = ("failed to map segment", "cannot allocate memory", "can't start new thread")
+"""What loaders of libraries and threads say, which raise no `MemoryError`."""
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Let failures of the block that mean a lack of memory say so.
+
+    Raises:
+        MemoryBudgetError: there was not enough memory.
+    """
+    try:
+        yield
+    except (MemoryError, ImportError, RuntimeError, OSError) as error:
+        refused = as_memory_error(error)
+        if refused is None:
+            raise
+        raise refused from error
+
+
+def as_memory_error(error: BaseException) -> MemoryBudgetError | None:
+    """Return the error that says that there was not enough memory; None where a failure means something else.
+
+    A limit of the address space (``ulimit -v``) also keeps libraries from being loaded and threads from being started.
+    """
+    limit = address_space_limit()
+    if limit is None:
+        return _without_limit() if isinstance(error, MemoryError) else None
+    return address_space_error(limit) if _is_refusal(error) else None
+
+
+def address_space_error(limit: int) -> MemoryBudgetError:
+    """Return the error of a process whose address space is limited to so many bytes."""
+    return MemoryBudgetError(
+        f"there is not enough memory: the address space of a process is limited to {limit >> 20} MiB",
+        hint="raise the limit, as with `ulimit -v unlimited`; to limit memory, use --max-memory or a control group",
+    )
+
+
+def check_address_space(needed: int) -> None:
+    """Check that this process may use so many bytes of addresses: some libraries end a process where they get no memory.
+
+    Raises:
+        MemoryBudgetError: it may not.
+    """
+    limit = address_space_limit()
+    if limit is not None and limit < needed:
+        raise address_space_error(limit)
+
+
+def _without_limit() -> MemoryBudgetError:
+    return MemoryBudgetError(
+        "there is not enough memory",
+        hint="end other programs, or limit what models may take with --max-memory",
+    )
+
+
+def _is_refusal(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, ImportError | RuntimeError):
+        return any(text in str(error).lower() for text in _REFUSALS)
+    return isinstance(error, MemoryError)
