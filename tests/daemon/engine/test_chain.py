@@ -3,17 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import StageLimits, Step
+from llmd.api import DeviceError, StageLimits, Step
 from llmd.engine.batch import select_rows
-from llmd.engine.chain import Chain
+from llmd.engine.chain import STEP_TIMEOUT_S, Chain
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
 
-def make_stages() -> list[NullStage]:
-    plan, device = TinyModel(window=None).plan(), NullDevice(lambda: 0.0)
+def make_stages(step_s: float = 0.0) -> list[NullStage]:
+    plan, device = TinyModel(window=None).plan(), NullDevice(lambda: 0.0, step_s=step_s)
     stages = []
     for first, last in ((0, 3), (3, 7), (7, 10)):
         program = lower(plan, first, last, format_of=lambda _kind, _ref: "f32")
@@ -55,6 +55,17 @@ def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.Monke
             chain.submit(make_step(), SELECTION)
     with chain.submit(make_step(), SELECTION) as flight:
         flight.wait()
+
+
+def test_a_step_that_does_not_end_in_time_is_the_error_of_its_device() -> None:
+    stages = make_stages(step_s=2 * STEP_TIMEOUT_S)
+    chain = Chain(stages)
+    for _ in range(2):  # one ticket each: the second step needs all that the first one held
+        with (
+            pytest.raises(DeviceError, match="did not finish within"),
+            chain.submit(make_step(), SELECTION) as flight,
+        ):
+            flight.wait()
 
 
 def test_tickets_are_released_when_the_reader_fails() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from llmd.api import DeviceError
+from llmd.api.step import Ticket
 from llmd.api.messages import SamplingParams, Started, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
 from llmd.engine.chain import Flight
@@ -163,8 +164,9 @@ def test_a_more_urgent_request_starts_first(make_core: MakeCore) -> None:
 
 
 @pytest.mark.parametrize("cuts", [(), (4,)], ids=["one stage", "two stages"])
+@pytest.mark.parametrize("call", ["submit", "wait"])
 def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
-    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch, cuts: tuple[int, ...]
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch, cuts: tuple[int, ...], call: str
 ) -> None:
     expected = ids(run(make_core(), submit(1, 20))[1])
     core = make_core(cuts=cuts)
@@ -173,10 +175,12 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
     last = core._chain._stages[-1]
     with monkeypatch.context() as patch:
 
-        def fail(*_arguments: object) -> None:
+        def fail(ticket: Ticket, *_arguments: object) -> None:
+            if call == "wait":
+                last.release(ticket)  # as the contract demands
             raise DeviceError("lost")
 
-        patch.setattr(last, "submit", fail)
+        patch.setattr(last, call, fail)
         with pytest.raises(DeviceError, match="lost"):
             step_until(core, tokens)
     while core.busy:

@@ -73,7 +73,7 @@ class Flight:
 
     def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
         self._stages = stages
-        self._tickets = tickets
+        self._tickets = tuple(tickets)
 
     @property
     def ticket(self) -> Ticket:
@@ -85,7 +85,17 @@ class Flight:
         self._stages[-1].apply_masks(self._tickets[-1], masks)
 
     def wait(self) -> StepResult:
-        return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
+        """Return what the last stage chose, once it is done.
+
+        Raises:
+            DeviceError: the device failed. The stages before it still hold their tickets, until `release`.
+        """
+        try:
+            return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
+        except Exception:
+            # A `wait` that raises has released its ticket (the contract of `Stage`).
+            self._tickets = self._tickets[:-1]
+            raise
 
     def hidden(self) -> NDArray[np.float32]:
         """What a model without a head computed: float32 ``[rows, hidden_size]``, valid until `release`."""
@@ -113,5 +123,6 @@ class Flight:
 
 
 def _release(stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
+    """Release the tickets of the first ``len(tickets)`` stages."""
     for stage, ticket in zip(stages, tickets, strict=False):
         stage.release(ticket)
