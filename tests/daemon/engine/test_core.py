@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from llmd.api import DeviceError
-from llmd.api.step import Ticket
-from llmd.api.messages import SamplingParams, Started, Submit, TokenOutput
+from llmd.api.messages import SamplingParams, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
+from llmd.api.step import Ticket
 from llmd.engine.chain import Flight
 from llmd.engine.core import EngineCore
 from tests.serving.cores import finish, ids, prompt, run, submit
@@ -92,8 +93,28 @@ def test_waiting_requests_start_when_slots_are_free(make_core: MakeCore) -> None
         core.submit(submit(request_id, 4, max_tokens=2))
     started = []
     while core.busy:
-        started.append(core.step().started)
-    assert started == [(Started(1, 0),), (), (Started(2, 0),), ()]
+        started.append([(one.request_id, one.cached_tokens) for one in core.step().started])
+    assert started == [[(1, 0)], [], [(2, 0)], []]
+
+
+def test_a_request_runs_since_its_first_chunk_was_scheduled(
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core, now = make_core(), 100.0
+    stage = core._chain._stages[0]
+    work = stage.submit
+
+    def take_two_seconds(*arguments: Any) -> Ticket:
+        nonlocal now
+        now += 2.0
+        return work(*arguments)
+
+    monkeypatch.setattr(stage, "submit", take_two_seconds)
+    monkeypatch.setattr("llmd.engine.core.time.perf_counter", lambda: now)
+    core.submit(submit(1, 20))
+    now += 50.0  # waiting is not running
+    (started,) = core.step().started
+    assert 2.0 <= started.running_s <= 4.0, "the step, and the next one where two are on their way"
 
 
 def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:

@@ -307,10 +307,15 @@ class BeamOutput(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):
-    """A request that began to run, for the first time or again, and how many of its tokens were cached."""
+    """A request that began to run, for the first time or again, and how many of its tokens were cached.
+
+    ``running_s`` are the seconds from the moment when its first prefill chunk was scheduled to the making of this
+    message, which comes with the results of that step.
+    """
 
     request_id: int
     cached_tokens: int
+    running_s: float = 0.0
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,7 +235,8 @@ class EngineCore:
             self.cancel(ended.request_id)
         num_tokens = len(outputs) + sum(len(found.tokens) for ended in beams for found in ended.hypotheses)
         self._counters.count(arrival.plan, num_tokens)
-        started = tuple(Started(sequence.owner_id, cached) for sequence, cached in arrival.plan.started)
+        running_s = time.perf_counter() - arrival.planned_at
+        started = tuple(Started(one.owner_id, cached, running_s) for one, cached in arrival.plan.started)
         return Output(tuple(outputs), started, self._failed(), beams)
 
     def _failed(self) -> tuple[Failed, ...]:

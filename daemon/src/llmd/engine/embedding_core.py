@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Self
@@ -158,7 +159,8 @@ class EmbeddingCore:
         if any(text.second_at is not None for text, _ in chunks):
             types = np.concatenate([text.token_types(count) for text, count in chunks])
             step = msgspec.structs.replace(step, token_types=types)
-        started = tuple(Started(text.request_id, 0) for text, _ in chunks if not text.done)
+        begun = [text.request_id for text, _ in chunks if not text.done]
+        planned_at = time.perf_counter()
         try:
             with self._chain.submit(step, None) as flight:
                 hidden = flight.hidden()
@@ -168,6 +170,8 @@ class EmbeddingCore:
             self._pager.rewind()
             raise
         self._counters.count_prefill(step.num_rows)
+        running_s = time.perf_counter() - planned_at
+        started = tuple(Started(request_id, 0, running_s) for request_id in begun)
         return Embedded(tuple(self._advance(chunks)), started)
 
     def report(self) -> Report:

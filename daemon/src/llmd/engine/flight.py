@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -47,6 +48,7 @@ class Departure:
         before: Arrival | None,
     ) -> None:
         self.plan = plan
+        self.planned_at = time.perf_counter()
         self.copies = copies
         self.drawing = drawing(plan.chunks)
         self._step = step
@@ -118,6 +120,7 @@ class Arrival:
 
     def __init__(self, departure: Departure, sampler: Sampler, flight: Flight) -> None:
         self.plan = departure.plan
+        self.planned_at = departure.planned_at
         self.copies = departure.copies
         self.drawing = departure.drawing
         self.flight = flight

@@ -64,8 +64,8 @@ def test_times_of_a_sequence_are_those_of_its_tokens(clock: Clock, series: Serie
     request = RequestRecord(started=99.0)
     sequence = SequenceRecord(request, Place("", 1, 10), 100.0, leads=True)
     watch.submitted(sequence)
-    clock.now = 103.0
-    watch.begun(sequence, Started(0, cached_tokens=4))
+    clock.now = 103.5  # the first of two prefill steps is done
+    watch.begun(sequence, Started(0, cached_tokens=4, running_s=0.5))
     for clock.now in (104.0, 104.5, 106.0):
         watch.token(sequence)
     assert (request.queue_s, request.begun, request.first_token, request.last_token) == (

@@ -42,15 +42,21 @@ _HISTOGRAMS: Mapping[_Name, Callable[[Series], Histogram]] = {
     _Name("request_seconds", "e2e_request_latency_seconds", "Arrival to the end of the reply."): (
         lambda series: series.whole
     ),
-    _Name("queue_seconds", "request_queue_time_seconds", "Hand-over to the engine until a sequence runs."): (
-        lambda series: series.queue
-    ),
-    _Name("inference_seconds", "request_inference_time_seconds", "Begin to run until the last token."): (
-        lambda series: series.inference
-    ),
-    _Name("prefill_seconds", "request_prefill_time_seconds", "Begin to run until the first token."): (
-        lambda series: series.prefill
-    ),
+    _Name(
+        "queue_seconds",
+        "request_queue_time_seconds",
+        "Hand-over to the engine until the first chunk of a prompt is scheduled.",
+    ): (lambda series: series.queue),
+    _Name(
+        "inference_seconds",
+        "request_inference_time_seconds",
+        "First chunk of a prompt scheduled until the last token.",
+    ): (lambda series: series.inference),
+    _Name(
+        "prefill_seconds",
+        "request_prefill_time_seconds",
+        "First chunk of a prompt scheduled until the first token.",
+    ): (lambda series: series.prefill),
     _Name("decode_seconds", "request_decode_time_seconds", "First to last token."): (
         lambda series: series.decode
     ),

@@ -59,11 +59,11 @@ class ModelWatch:
             sequence.request.prompt_tokens += sequence.place.tokens
 
     def begun(self, sequence: SequenceRecord, started: Started) -> None:
-        """A sequence runs; when it runs on after a preemption, that does not count."""
+        """A sequence runs since its first chunk was scheduled; when it runs on after a preemption, that does not count."""
         if sequence.begun:
             return
         request = sequence.request
-        sequence.begun = time.monotonic()
+        sequence.begun = max(time.monotonic() - started.running_s, sequence.submitted)
         waited = sequence.begun - sequence.submitted
         request.begun = request.begun or sequence.begun
         self._series.queue.observe(waited)
