@@ -122,8 +122,8 @@ class Stage(Protocol):
     """The parts of one program with KV pools and step buffers. Used by one thread at a time.
 
     Each step is one `submit`, then `wait` (last stage) or `hidden` (others), then `release`. Tickets complete
-    in the order of submission. A `submit` or `wait` that raises has released its ticket; the contents of KV
-    blocks at that step's positions are then undefined, all others are unchanged.
+    in the order of submission. A `submit` that raises, and a `wait` that raises `DeviceError`, have released
+    the ticket; the contents of KV blocks at that step's positions are then undefined, all others are unchanged.
     """
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
@@ -153,7 +153,8 @@ class Stage(Protocol):
         """Return the candidates of a ticket.
 
         Raises:
-            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds.
+            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; the ticket is released.
+            ValueError: rows of the step are masked and their masks have not come; the ticket stays.
         """
         ...
 

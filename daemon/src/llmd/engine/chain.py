@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
+from llmd.api.errors import DeviceError
 from llmd.api.step import Selection, Step, StepResult, Ticket
 
 STEP_TIMEOUT_S = 600.0
@@ -92,8 +93,8 @@ class Flight:
         """
         try:
             return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
-        except Exception:
-            # A `wait` that raises has released its ticket (the contract of `Stage`).
+        except DeviceError:
+            # Such a `wait` has released its ticket (the contract of `Stage`).
             self._tickets = self._tickets[:-1]
             raise
 
