@@ -37,6 +37,9 @@ class RandomSource:
     def __init__(self, largest: int) -> None:
         self._values = np.random.default_rng(0).integers(-127, 128, largest, dtype=np.int8)
 
+    def stored_blocks(self, weight: Weight) -> None:
+        """None: there is no file."""
+
     def read(self, weight: Weight) -> WeightData:
         shape = weight.ref.view_shape
         if len(shape) == 1:

@@ -52,6 +52,9 @@ class RandomSource:
 
     packed = None
 
+    def stored_blocks(self, weight: Weight) -> None:
+        """None: there is no file."""
+
     def read(self, weight: Weight) -> WeightData:
         draw = np.random.default_rng(0).standard_normal(weight.ref.view_shape, np.float32)
         return WeightData("f32", draw * np.float32(0.02))

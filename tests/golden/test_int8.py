@@ -29,6 +29,9 @@ class Dequantized:
     def __init__(self, inner: CheckpointSource) -> None:
         self._inner = inner
 
+    def stored_blocks(self, weight: Weight) -> None:
+        """None: `read` is asked."""
+
     def read(self, weight: Weight) -> WeightData:
         data = self._inner.read(weight)
         return WeightData("f32", dequantize(data)) if data.format == "q8" else data

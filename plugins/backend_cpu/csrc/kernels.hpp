@@ -256,8 +256,10 @@ struct Kernels {
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);
-    void (*pack)(const IntegerMatrix&, uint8_t* panels, Worker&);
-    void (*pack_strips)(const IntegerMatrix&, uint8_t* strips, Worker&);
+    // Rows `first_row` and those that follow it, as a panel; or as panel number `panel` of a strip that came
+    // zeroed.
+    void (*pack_panel)(const IntegerMatrix&, int64_t first_row, uint8_t* to);
+    void (*pack_strip_panel)(const IntegerMatrix&, int64_t first_row, int64_t panel, uint8_t* strip);
     // Floats of scratch that `attention` needs for each thread.
     int64_t (*attention_scratch)(int64_t head_dim);
     // Floats that all threads need together where contexts of up to `positions` are shared out.

@@ -1,8 +1,10 @@
 #include "parts.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace llmd {
 
@@ -135,29 +137,76 @@ void Parts::place_panels(uint8_t* panels) {
     }
 }
 
-void Parts::pack(int64_t index, const IntegerMatrix& from) {
+// Packs every panel of a matrix, and with `strips` every one of these, on all threads. `rows_of(first row,
+// thread)` gives the matrix that has the rows of a panel, and where they begin in it.
+template <class RowsOf>
+void Parts::pack_all(const Matrix& place, const RowsOf& rows_of) {
+    struct Job {
+        const Kernels& kernels;
+        const Matrix& place;
+        const RowsOf& rows_of;
+        PanelLayout layout;
+    } job{kernels, place, rows_of, {place.cols, place.integer}};
+    const auto panels = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        auto* to = const_cast<uint8_t*>(static_cast<const uint8_t*>(job.place.data));
+        for (int64_t p; (p = worker.take(1)) < pieces(job.place.rows, kPanelRows);) {
+            const auto [from, first_row] = job.rows_of(p * kPanelRows, worker.id);
+            job.kernels.pack_panel(from, first_row, to + p * job.layout.panel_bytes());
+        }
+    };
+    const auto strips = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        const int64_t bytes = kStripPanels * job.layout.panel_bytes();
+        auto* to = const_cast<uint8_t*>(static_cast<const uint8_t*>(job.place.strips));
+        for (int64_t strip; (strip = worker.take(1)) < job.place.rows / (kStripPanels * kPanelRows);) {
+            std::memset(to + strip * bytes, 0, static_cast<size_t>(bytes));
+            for (int64_t p = 0; p < kStripPanels; ++p) {
+                const auto [from, first_row] =
+                    job.rows_of((strip * kStripPanels + p) * kPanelRows, worker.id);
+                job.kernels.pack_strip_panel(from, first_row, p, to + strip * bytes);
+            }
+        }
+    };
+    pool.run(panels, &job);
+    if (place.strips != nullptr) pool.run(strips, &job);
+}
+
+const Matrix& Parts::place_of(int64_t index, int64_t rows, int64_t cols) const {
     const Matrix& place = matrix(index);
     require(place.format == Format::kInteger && place.data != nullptr, "have a place");
-    require(place.rows == from.rows && place.cols == from.cols && place.integer == from.format,
-            "are of the shape and format that was told before");
+    require(place.rows == rows && place.cols == cols, "are of the shape that was told before");
+    return place;
+}
+
+void Parts::pack(int64_t index, const IntegerMatrix& from) {
+    const Matrix& place = place_of(index, from.rows, from.cols);
+    require(place.integer == from.format, "are of the format that was told before");
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
     check_outliers(from);
-    struct Job {
-        void (*kernel)(const IntegerMatrix&, uint8_t*, Worker&);
-        const IntegerMatrix& from;
-        uint8_t* to;
-    };
-    const auto run = [&](auto kernel, const void* to) {
-        Job job{kernel, from, const_cast<uint8_t*>(static_cast<const uint8_t*>(to))};
-        const auto pack = [](void* context, Worker& worker) {
-            const Job& job = *static_cast<Job*>(context);
-            job.kernel(job.from, job.to, worker);
-        };
-        pool.run(pack, &job);
-    };
-    run(kernels.pack, place.data);
-    if (place.strips != nullptr) run(kernels.pack_strips, place.strips);
+    pack_all(place, [&](int64_t first_row, int) {
+        return std::pair<const IntegerMatrix&, int64_t>{from, first_row};
+    });
+}
+
+bool Parts::pack_blocks(int64_t index, const BlockMatrix& from) {
+    const Matrix& place = place_of(index, from.rows, from.cols);
+    const IntegerFormat& format = place.integer;
+    require(format.bits == from.layout.bits && format.group_size == from.layout.group_size &&
+                format.has_minimum == (from.layout.minimum >= 0) &&
+                format.two_levels() == (from.layout.fine != FineScales::kNone),
+            "are of the format that was told before");
+    std::vector<DecodedRows> decoded;
+    decoded.reserve(static_cast<size_t>(pool.size()));
+    for (int i = 0; i < pool.size(); ++i) decoded.emplace_back(from.layout, format, from.cols);
+    std::atomic<bool> all_finite{true};
+    pack_all(place, [&](int64_t first_row, int thread) {
+        DecodedRows& rows = decoded[static_cast<size_t>(thread)];
+        if (!rows.decode(from, first_row)) all_finite.store(false, std::memory_order_relaxed);
+        return std::pair<const IntegerMatrix&, int64_t>{rows.matrix(), 0};
+    });
+    return all_finite.load();
 }
 
 Packing Parts::packing() const {
@@ -166,11 +215,7 @@ Packing Parts::packing() const {
     return {first_panel_, panel_bytes_, strips ? kStripLayoutName : kPanelLayoutName};
 }
 
-bool Parts::read_packed(const std::string& path) {
-    const bool whole = llmd::read_packed(path, packing(), pool);
-    if (!whole) allocate_panels();  // packing sets bits in zeroed memory
-    return whole;
-}
+bool Parts::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
 
 bool Parts::map_packed(const std::string& path, bool any_pages) {
     Packing mapped = packing();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "gguf_blocks.hpp"
 #include "kernels.hpp"
 #include "packed_file.hpp"
 #include "program.hpp"
@@ -43,7 +44,9 @@ class Parts {
     // threads of the pool, or what was packed before is read from a file.
     void allocate_panels();
     void pack(int64_t index, const IntegerMatrix& matrix);
-    // False where no such file can be used: then the panels are empty, and every matrix is to be packed.
+    // The same from the blocks of a file. False where a scale is infinite or not a number.
+    bool pack_blocks(int64_t index, const BlockMatrix& matrix);
+    // False where no such file can be used: then every matrix is to be packed.
     bool read_packed(const std::string& path);
     // As `read_packed`, but the panels stay in the file, whose pages the system may drop; nothing is
     // allocated before. False also where the file does not lie in huge pages, unless it may be in any.
@@ -66,6 +69,10 @@ class Parts {
 
   private:
     std::vector<Matrix> factors() const;
+    template <class RowsOf>
+    void pack_all(const Matrix& place, const RowsOf& rows_of);
+    // Where a matrix is packed. Throws std::invalid_argument where it is of another shape.
+    const Matrix& place_of(int64_t index, int64_t rows, int64_t cols) const;
     int64_t strip_bytes(size_t index) const;
     void place_panels(uint8_t* panels);
     Packing packing() const;

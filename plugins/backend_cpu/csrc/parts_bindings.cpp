@@ -121,6 +121,14 @@ void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const 
     parts.pack(index, matrix);
 }
 
+bool pack_blocks(llmd::Parts& parts, int64_t index, const std::string& format, const In<uint8_t, 2>& blocks) {
+    const llmd::BlockLayout& layout = llmd::block_layout(format);
+    const int64_t cols = parts.matrix(index).cols;
+    require(cols % layout.len == 0 && length(blocks, 1) == layout.row_bytes(cols), "rows are whole blocks");
+    const nb::gil_scoped_release released;
+    return parts.pack_blocks(index, {layout, length(blocks), cols, blocks.data()});
+}
+
 int64_t read_factors(const llmd::Parts& parts) {
     const nb::gil_scoped_release released;
     return parts.read_factors();
@@ -187,6 +195,10 @@ void bind_parts(nb::module_& module) {
                 "| "
                 "None) -> None"),
             "Pack a matrix of integer codes into its panels.")
+        .def(
+            "pack_blocks", pack_blocks, "index"_a, "format"_a, "blocks"_a.noconvert(),
+            "Pack a matrix from the blocks of a GGUF file, one row after another; whether all its scales are "
+            "finite.")
         .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
              "Fill all panels from a file; whether it could be used.")
         .def("map_packed", &llmd::Parts::map_packed, "path"_a, "any_pages"_a,

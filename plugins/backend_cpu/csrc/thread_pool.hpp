@@ -44,8 +44,8 @@ struct Worker {
     void follow();
     // First of the next `grain` items that no thread of the job has taken since the last barrier.
     int64_t take(int64_t grain);
-    // The same of `items` in all, where neighbours lie together in memory: `run` becomes the next items of the
-    // thread's own part, then of what others have left of theirs. False where none is left.
+    // The same of `items` in all, where neighbours lie together in memory: `run` becomes the next items of
+    // the thread's own part, then of what others have left of theirs. False where none is left.
     bool take_near(int64_t items, int64_t grain, Run& run);
 };
 

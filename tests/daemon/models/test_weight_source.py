@@ -145,6 +145,27 @@ def test_blocks_of_a_gguf_file_are_integers_or_the_numbers_that_they_stand_for(
     assert not any(array.flags.writeable for array in (*integers.arrays, numbers.data))
 
 
+def test_a_device_can_have_the_blocks_of_a_file_without_a_copy(tmp_path: Path) -> None:
+    case, kind = tiny_model("llama2-mha"), gguf.GGMLQuantizationType.Q4_0
+    path, name = write_gguf(case, tmp_path / "m.gguf", kind), "blk.1.ffn_down.weight"
+    expected = gguf.quants.quantize(gguf_tensors(case)[name], kind)
+    with find_source(path).open_checkpoint() as checkpoint:
+        source = CheckpointSource(checkpoint)
+        blocks = source.stored_blocks(Weight(TensorRef(name, (64, 160), (8, 24)), "q4_0"))
+        assert source.stored_blocks(Weight(TensorRef(name, (64, 160)), "f16")) is None
+        with pytest.raises(CheckpointError, match="has shape"):
+            source.stored_blocks(Weight(TensorRef(name, (160, 64)), "q4_0"))
+        assert blocks is not None
+        assert not blocks.flags.owndata
+        assert not blocks.flags.writeable
+        np.testing.assert_array_equal(blocks, expected[8:24])
+
+
+def test_plain_weights_have_no_blocks(source: CheckpointSource) -> None:
+    assert source.stored_blocks(weight("w", "f32")) is None
+    assert source.stored_blocks(weight("w", "q8")) is None
+
+
 @pytest.mark.parametrize("wanted", ["q8_0", "f16"])
 def test_a_scale_that_is_no_number_names_its_tensor(tmp_path: Path, wanted: str) -> None:
     path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)

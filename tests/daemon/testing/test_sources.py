@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from llmd.api import TensorRef, Weight
+from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.testing.sources import RandomSource
 
 REF = TensorRef("w", (12, 70))
@@ -15,6 +17,22 @@ def test_a_row_range_is_cut_from_the_same_weights(name: str) -> None:
     part = RandomSource().read(Weight(TensorRef("w", (12, 70), rows=(3, 7)), name))
     assert np.array_equal(part.data, whole.data[3:7])
     assert part.format == name
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_what_is_read_is_what_the_blocks_hold(name: str) -> None:
+    weight = Weight(TensorRef("w", (12, 512), rows=(3, 7)), name)
+    blocks, read = RandomSource().stored_blocks(weight), RandomSource().read(weight)
+    assert blocks is not None
+    for array, expected in zip(read.arrays, decode(name, blocks, 512).arrays, strict=True):
+        np.testing.assert_array_equal(array, expected)
+    spread = dequantize(read).std()
+    assert 0.25 * 2 * 512**-0.5 < spread < 4 * 2 * 512**-0.5
+
+
+def test_only_formats_of_files_have_blocks() -> None:
+    assert RandomSource().stored_blocks(Weight(REF, "q8")) is None
+    assert RandomSource().stored_blocks(Weight(REF, "f32")) is None
 
 
 def test_names_and_seeds_draw_different_weights() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -162,6 +164,20 @@ def test_a_disk_that_does_not_take_it_is_only_logged(
     weight = keep(device, "q4", packed)
     assert "packed_weights_not_kept" in caplog.text
     assert load(device, "q4", weight, packed).writer is not None
+
+
+def test_the_writing_leaves_the_processors_to_the_steps(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priorities: list[int] = []
+
+    def note(_parts: _ext.Parts, _path: str) -> None:
+        priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    monkeypatch.setattr(_ext.Parts, "write_packed", note)
+    keep(device, "q4", tmp_path / "packed")
+    assert priorities == [19]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 19
 
 
 def test_closing_lets_the_writing_end(device: CpuDevice, tmp_path: Path) -> None:

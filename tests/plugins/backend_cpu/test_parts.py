@@ -25,7 +25,9 @@ from llmd.api import (
 )
 from llmd.api.step import Float32
 from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
+from llmd.testing.integer_weights import random_blocks
 from llmd_backend_cpu import _ext, parts
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
@@ -104,6 +106,51 @@ def test_int8_weights_of_any_shape_come_near_their_plain_product(device: CpuDevi
         expected = x.astype(np.float64) @ dequantize(weight).astype(np.float64).T
         error = run_rows(open_stage(device, program, {"w": weight}), x) - expected
         assert float(np.sum(error**2) / np.sum(expected**2)) < 1e-3
+
+
+@pytest.mark.parametrize("fmt", BLOCK_FORMATS)
+@pytest.mark.parametrize(("rows", "cols"), [(5, 256), (16, 512), (33, 768), (512, 256)])
+def test_the_blocks_of_a_file_are_packed_as_their_integers_are(
+    device: CpuDevice, tmp_path: Path, fmt: str, rows: int, cols: int
+) -> None:
+    blocks = random_blocks(fmt, rows, cols, spread=0.05, draw=np.random.default_rng(rows))
+    down, path = plain(np.zeros((cols, rows))), tmp_path / "packed"
+    packed = []
+    for source in (
+        Weights({"down": down}, path, {"up": blocks}),
+        Weights({"down": down, "up": decode(fmt, blocks, cols)}, path),
+    ):
+        loaded = device.load(up_and_down(fmt, rows, cols), source, no_progress)
+        assert loaded.writer is not None
+        loaded.writer.wait()
+        packed.append(path.read_bytes())
+        path.unlink()
+        loaded.close()
+    assert packed[0] == packed[1]
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in BLOCK_FORMATS if fmt != "mxfp4"])
+@pytest.mark.parametrize("scale", [np.inf, np.nan])
+def test_blocks_with_a_scale_that_is_not_finite_are_read_as_integers(
+    device: CpuDevice, fmt: str, scale: float
+) -> None:
+    """The source then says which tensor it is."""
+    blocks = random_blocks(fmt, 32, 256, spread=scale, draw=np.random.default_rng(1))
+    with pytest.raises(KeyError, match="up"):  # it asks for the integers, which are not there
+        device.load(
+            up_and_down(fmt, 32, 256),
+            Weights({"down": plain(np.zeros((256, 32)))}, blocks={"up": blocks}),
+            no_progress,
+        )
+
+
+def up_and_down(fmt: str, rows: int, cols: int) -> Program:
+    """A program with a matrix ``up`` of that shape and format, and a plain one back."""
+    ops = (
+        Linear(HIDDEN, ("x",), (TensorRef("up", (rows, cols)),), (None,)),
+        Linear("x", (HIDDEN,), (TensorRef("down", (cols, rows)),), (None,)),
+    )
+    return middle_program(ops, cols, {"up": fmt}, None)
 
 
 def test_progress_ends_with_all_bytes(device: CpuDevice) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,20 @@ CONTEXT = 4096
 
 
 class Weights:
-    """A `TensorSource` of given weights."""
+    """A `TensorSource` of given weights, and of blocks, uint8 ``[out, bytes of a row]``, where a file would have them."""
 
-    def __init__(self, weights: Mapping[str, WeightData], packed: Path | None = None) -> None:
+    def __init__(
+        self,
+        weights: Mapping[str, WeightData],
+        packed: Path | None = None,
+        blocks: Mapping[str, NDArray[np.uint8]] = MappingProxyType({}),
+    ) -> None:
         self._weights = weights
+        self._blocks = blocks
         self.packed = packed
+
+    def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
+        return self._blocks.get(weight.ref.name)
 
     def read(self, weight: Weight) -> WeightData:
         return self._weights[weight.ref.name]

@@ -162,6 +162,18 @@ class TensorSource(Protocol):
         """
         ...
 
+    def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
+        """Return the weight as the blocks of its GGUF file, read-only uint8 ``[out, bytes of a row]``, mapped without a copy.
+
+        None where the file does not hold it in ``weight.format``, and where that is no format of blocks. A device that
+        packs blocks by itself spares the form with a byte for each code that `read` returns. docs/formats.md has the
+        layout of the blocks; scales that are not finite are for `read` to refuse.
+
+        Raises:
+            CheckpointError: the tensor is missing or contradicts ``weight.ref``.
+        """
+        ...
+
     def read(self, weight: Weight) -> WeightData:
         """Return the weight in ``weight.format``, quantising on the way where the checkpoint is plain.
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
 from llmd.api.quantizer import Quantizer
-from llmd.api.tensors import PLAIN_FORMATS, Format, Weight, WeightData
+from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
-from llmd.models.formats.gguf_blocks import decode
+from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.models.formats.row_chunks import for_row_chunks
 from llmd.models.plain_formats import STORED_DTYPES, convert
@@ -29,6 +29,14 @@ class CheckpointSource:
         self._quantizer = quantizer
         self.packed = packed
 
+    def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
+        """See `TensorSource.stored_blocks`."""
+        tensor = find_tensor(weight.ref, self._checkpoint)
+        if tensor.format != weight.format or tensor.format not in BLOCK_FORMATS:
+            return None
+        blocks = self._view(tensor, weight.ref).view(np.uint8)
+        return blocks.reshape(-1, blocks.shape[-1])
+
     def read(self, weight: Weight) -> WeightData:
         """The weight: mapped where its stored format is asked for, plain and aligned; else decoded, converted or quantised.
 
@@ -38,9 +46,7 @@ class CheckpointSource:
         """
         tensor = find_tensor(weight.ref, self._checkpoint)
         assert tensor.format is not None
-        data = self._checkpoint.view(tensor.name)
-        if weight.ref.rows is not None:
-            data = data[slice(*weight.ref.rows)]
+        data = self._view(tensor, weight.ref)
         try:
             if tensor.format in PLAIN_FORMATS:
                 read = self._of_plain(data, tensor.format, weight.format)
@@ -56,6 +62,11 @@ class CheckpointSource:
         for array in read.arrays:
             array.flags.writeable = False
         return read
+
+    def _view(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
+        """The rows of a tensor that are wanted, as they are stored."""
+        data = self._checkpoint.view(tensor.name)
+        return data if ref.rows is None else data[slice(*ref.rows)]
 
     def _of_plain(self, data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
         if wanted in PLAIN_FORMATS:

@@ -9,7 +9,8 @@ A file holds named arrays, little-endian:
 Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its plain weights; those of integers are
 ``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, outliers of a group,
 and the code book if there is one),
-``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, ``…/outliers/columns``, ``…/outliers/residuals``, as far as their format has them. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
+``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, ``…/outliers/columns``, ``…/outliers/residuals``, as far as their format has them. Of a format of GGUF files there are also the
+blocks, ``…/blocks``, with the name of the format in UTF-8, ``…/block_format``. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
 ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
 ``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
 ``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
@@ -57,6 +58,7 @@ def write_case(workload: Workload, path: Path) -> None:
         if j == 0:
             arrays |= _program_arrays(recorder.program)
             arrays |= _weight_arrays(recorder.weights)
+            arrays |= _block_arrays(recorder.weights, recorder.stored_blocks)
             arrays["blocks"] = _int64([recorder.blocks.get(g.id, 0) for g in recorder.program.groups])
         arrays[f"schedules/{j}/limits"] = _limits(recorder.limits)
         for k, (recorded, places) in enumerate(
@@ -107,6 +109,15 @@ def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
             continue
         bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
         arrays[f"weights/{i}/{weight.format}"] = weight.data.view(bits)
+    return arrays
+
+
+def _block_arrays(weights: Sequence[WeightData], stored: Sequence[NDArray[np.uint8] | None]) -> Arrays:
+    arrays: Arrays = {}
+    for i, (weight, blocks) in enumerate(zip(weights, stored, strict=True)):
+        if blocks is not None:
+            name = np.frombuffer(weight.format.encode(), np.uint8)
+            arrays |= {f"weights/{i}/blocks": blocks, f"weights/{i}/block_format": name}
     return arrays
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Format, GroupScales, IntegerFormat, Outliers, WeightData
+from llmd.models.formats.gguf_blocks import block_bytes, set_coarse_scales
 
 
 def random_integers(
@@ -26,6 +27,20 @@ def random_integers(
         return _random_bytes(form, codes, spread, draw)
     middle = -spread / typical * ((1 << form.bits) - 1) / 2
     return WeightData(name, codes, scales, _random_scales(form, rows, row_len, middle, draw), size)
+
+
+def random_blocks(
+    name: Format, rows: int, row_len: int, spread: float, draw: np.random.Generator
+) -> NDArray[np.uint8]:
+    """Return blocks of a GGUF file, uint8 ``[rows, bytes of a row]``, with any codes and any fine scales.
+
+    Coarse scales and minimums are such that weights have about the standard deviation ``spread``.
+    """
+    integers = random_integers(name, (rows, row_len), spread, draw)
+    assert integers.scales is not None
+    blocks = draw.integers(0, 256, (rows, block_bytes(name, row_len)), dtype=np.uint8)
+    set_coarse_scales(name, blocks, integers.scales, integers.minimums)
+    return blocks
 
 
 def _random_bytes(

@@ -59,6 +59,7 @@ class Recorder:
             reason="it only records",
         )
         self.weights: list[WeightData] = []
+        self.stored_blocks: list[NDArray[np.uint8] | None] = []
         self.steps: list[RecordedStep] = []
         self.blocks: dict[int, int] = {}
         self.program: Program
@@ -73,6 +74,7 @@ class Recorder:
     def load(self, program: Program, tensors: TensorSource, progress: Progress) -> Recorder:
         self.program = program
         self.weights = [tensors.read(weight) for weight in program.weights]
+        self.stored_blocks = [tensors.stored_blocks(weight) for weight in program.weights]
         return self
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:

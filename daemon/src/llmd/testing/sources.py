@@ -5,14 +5,16 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, Format, TensorRef, Weight, WeightData
+from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.plain_formats import from_float32
-from llmd.testing.integer_weights import random_integers
+from llmd.testing.integer_weights import random_blocks, random_integers
 
 
 class RandomSource:
-    """A `TensorSource` of normal weights, in integer formats of uniform codes.
+    """A `TensorSource` of normal weights, in integer formats of uniform codes, in formats of GGUF files of any blocks.
 
     Vectors lie around 1, matrices have a spread of ``2 * in ** -0.5``.
     """
@@ -22,13 +24,35 @@ class RandomSource:
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
 
+    def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
+        if weight.format not in BLOCK_FORMATS:
+            return None
+        return self._draw_blocks(weight.ref, weight.format)[_rows(weight.ref)]
+
     def read(self, weight: Weight) -> WeightData:
-        return self._draw(weight.ref, weight.format).rows(slice(*(weight.ref.rows or (None,))))
+        return self._draw(weight.ref, weight.format).rows(_rows(weight.ref))
 
     def _draw(self, ref: TensorRef, name: Format) -> WeightData:
-        draw = np.random.default_rng([self._seed, zlib.crc32(ref.name.encode())])
+        if name in BLOCK_FORMATS:
+            return decode(name, self._draw_blocks(ref, name), ref.shape[-1])
+        draw = self._generator(ref)
         if name in INTEGER_FORMATS:
-            return random_integers(name, ref.shape, 2.0 * ref.shape[-1] ** -0.5, draw)
+            return random_integers(name, ref.shape, _spread(ref), draw)
         normal = draw.standard_normal(ref.shape)
-        values = 1.0 + 0.25 * normal if len(ref.shape) == 1 else 2.0 * normal * ref.shape[-1] ** -0.5
+        values = 1.0 + 0.25 * normal if len(ref.shape) == 1 else normal * _spread(ref)
         return WeightData(name, from_float32(values.astype(np.float32), name))
+
+    def _draw_blocks(self, ref: TensorRef, name: Format) -> NDArray[np.uint8]:
+        rows, row_len = ref.shape
+        return random_blocks(name, rows, row_len, _spread(ref), self._generator(ref))
+
+    def _generator(self, ref: TensorRef) -> np.random.Generator:
+        return np.random.default_rng([self._seed, zlib.crc32(ref.name.encode())])
+
+
+def _spread(ref: TensorRef) -> float:
+    return float(2.0 * ref.shape[-1] ** -0.5)
+
+
+def _rows(ref: TensorRef) -> slice:
+    return slice(*(ref.rows or (None,)))

@@ -13,7 +13,7 @@
 //       1 bit:  bit n of byte 4 r + j holds input 4 n + j
 //     3 bits are planes of 2 and 1, the 1 on top; 5 of 4 and 1; 6 of 4 and 2
 //   the last chunk of a row is filled up with codes of 0, which meet activations of 0; scales that have no
-//   input are 0
+//   input are 0. Packing writes every byte of a panel, but only sets bits of a strip: strips come zeroed
 //
 //   by input, besides: a strip of 32 panels, 8 lanes of 4; first what precedes the codes of each panel, all
 //     of an activation group together, then for each input 64 bytes for each bit of a code, in the same
@@ -85,6 +85,7 @@ LLMD_INLINE uint8_t* pack_outliers(const IntegerMatrix& from, const PanelLayout&
                                    int64_t rows, int64_t group, uint8_t* to) {
     if (from.format.outliers == 0) return to;
     constexpr auto kBytes = static_cast<size_t>(kOutliers);
+    std::memset(to, 0, static_cast<size_t>(layout.outlier_bytes()));
     for (int64_t r = 0; r < rows; ++r) {
         const int64_t at = ((first_row + r) * layout.activation_groups() + group) * kOutliers;
         std::memcpy(to + r * kOutliers, from.outlier_columns + at, kBytes);
@@ -98,11 +99,31 @@ struct QuadWords {
     uint32_t rows[kPanelRows];
 };
 
-LLMD_INLINE QuadWords load_quads(const uint8_t* codes, int64_t stride, int64_t rows, int64_t inputs) {
-    QuadWords words = {};
-    const auto count = static_cast<size_t>(inputs < 0 ? 0 : inputs < 4 ? inputs : 4);
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(&words.rows[r], codes + r * stride, count);
-    return words;
+// The codes of a chunk; where the matrix has no more rows or inputs they are 0.
+struct ChunkWords {
+    QuadWords quads[kChunkInputs / 4];
+};
+
+LLMD_INLINE void load_row(const uint8_t* codes, int64_t row, ChunkWords& chunk) {
+    for (int64_t q = 0; q < kChunkInputs / 4; ++q) {
+        std::memcpy(&chunk.quads[q].rows[row], codes + 4 * q, sizeof(uint32_t));
+    }
+}
+
+LLMD_INLINE ChunkWords load_chunk(const uint8_t* codes, int64_t stride, int64_t rows, int64_t inputs) {
+    ChunkWords chunk;
+    if (rows == kPanelRows && inputs >= kChunkInputs) {
+        for (int64_t r = 0; r < kPanelRows; ++r) load_row(codes + r * stride, r, chunk);
+        return chunk;
+    }
+    chunk = {};
+    const int64_t count = inputs < kChunkInputs ? inputs : kChunkInputs;
+    for (int64_t r = 0; r < rows; ++r) {
+        uint8_t row[kChunkInputs] = {};
+        std::memcpy(row, codes + r * stride, static_cast<size_t>(count));
+        load_row(row, r, chunk);
+    }
+    return chunk;
 }
 
 // Calls f(Index<bits>, first bit) for each plane of codes; records of those before are as many as their bits.
@@ -121,29 +142,29 @@ LLMD_INLINE QuadWords flipped(QuadWords quad) {
     return quad;
 }
 
-// Adds bits [first, first + kPlane) of four codes of each row to their place in a plane.
+// Bits [first, first + kPlane) of all codes of a chunk, as the records of a plane.
 template <int kPlane>
-LLMD_INLINE void put_bits(const QuadWords& quad, int first, int64_t number, uint8_t* plane) {
+LLMD_INLINE void pack_plane(const ChunkWords& chunk, int first, uint8_t* plane) {
     constexpr int kQuads = 8 / kPlane;  // in a byte
     constexpr uint32_t kMask = 0x01010101U * ((1U << kPlane) - 1U);
-    uint8_t* record = plane + 64 * (number / kQuads);
-    const int shift = static_cast<int>(number % kQuads) * kPlane;
-    for (int64_t r = 0; r < kPanelRows; ++r) {
-        uint32_t word;
-        std::memcpy(&word, record + 4 * r, sizeof word);
-        word |= ((quad.rows[r] >> first) & kMask) << shift;
-        std::memcpy(record + 4 * r, &word, sizeof word);
+    for (int i = 0; i < kPlane; ++i) {
+        QuadWords record = {};
+        for (int n = 0; n < kQuads; ++n) {
+            const QuadWords quad = kPlane == 8 ? flipped(chunk.quads[i]) : chunk.quads[kQuads * i + n];
+            for (int64_t r = 0; r < kPanelRows; ++r) {
+                record.rows[r] |= ((quad.rows[r] >> first) & kMask) << (n * kPlane);
+            }
+        }
+        std::memcpy(plane + 64 * i, &record, sizeof record);
     }
 }
 
-// The panels come zeroed.
-LLMD_INLINE void pack_quad(const QuadWords& quad, int bits, int64_t number, uint8_t* chunk) {
-    each_plane(bits, [&](auto plane, int first) LLMD_LAMBDA {
-        put_bits<plane>(bits == 8 ? flipped(quad) : quad, first, number, chunk + 64 * first);
-    });
+LLMD_INLINE void pack_chunk(const ChunkWords& chunk, int bits, uint8_t* to) {
+    each_plane(bits,
+               [&](auto plane, int first) LLMD_LAMBDA { pack_plane<plane>(chunk, first, to + 64 * first); });
 }
 
-// The same for a panel of a strip, in chunks of four inputs that are so many bytes apart: a byte for each
+// Adds four inputs of a panel to a strip that came zeroed; inputs are so many bytes apart, a byte for each
 // row.
 LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int64_t input_bytes,
                              uint8_t* chunk) {
@@ -185,63 +206,43 @@ LLMD_INLINE uint8_t* pack_header(const IntegerMatrix& from, const PanelLayout& l
     return pack_outliers(from, layout, first_row, rows, a, to);
 }
 
-// Calls f(quad, number) for the codes of an activation group in some rows, four inputs at a time.
+// Calls f(chunk, number) for the codes of an activation group in some rows.
 template <class F>
-LLMD_INLINE void each_quad(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row, int64_t a,
-                           F&& f) {
+LLMD_INLINE void each_chunk(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
+                            int64_t a, F&& f) {
     const int64_t rows = rows_of_panel(from, first_row);
     const int64_t first = a * from.format.activation_group();
     const uint8_t* codes = from.codes + first_row * from.cols + first;
-    for (int64_t q = 0; q < layout.chunks(a) * (kChunkInputs / 4); ++q) {
-        f(load_quads(codes + 4 * q, from.cols, rows, from.cols - first - 4 * q), q);
+    for (int64_t c = 0; c < layout.chunks(a); ++c) {
+        const int64_t input = c * kChunkInputs;
+        f(load_chunk(codes + input, from.cols, rows, from.cols - first - input), c);
     }
 }
 
-LLMD_INLINE void pack_panel(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
-                            uint8_t* to) {
-    constexpr int64_t kQuads = kChunkInputs / 4;
+void pack_panel(const IntegerMatrix& from, int64_t first_row, uint8_t* to) {
+    const PanelLayout layout{from.cols, from.format};
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
         to = pack_header(from, layout, first_row, a, to);
-        each_quad(from, layout, first_row, a, [&](const QuadWords& quad, int64_t q) LLMD_LAMBDA {
-            pack_quad(quad, from.format.bits, q % kQuads, to + q / kQuads * layout.chunk_bytes());
+        each_chunk(from, layout, first_row, a, [&](const ChunkWords& chunk, int64_t c) LLMD_LAMBDA {
+            pack_chunk(chunk, from.format.bits, to + c * layout.chunk_bytes());
         });
         to += layout.chunks(a) * layout.chunk_bytes();
     }
 }
 
-// The panels come zeroed.
-void pack(const IntegerMatrix& from, uint8_t* to, Worker& worker) {
-    const PanelLayout layout{from.cols, from.format};
-    const int64_t count = pieces(from.rows, kPanelRows);
-    for (int64_t p; (p = worker.take(1)) < count;) {
-        pack_panel(from, layout, p * kPanelRows, to + p * layout.panel_bytes());
-    }
-}
-
-// An activation group of a strip, which begins at `to`.
-LLMD_INLINE void pack_strip_group(const IntegerMatrix& from, const StripLayout& layout, int64_t strip,
-                                  int64_t a, uint8_t* to) {
-    uint8_t* codes = to + layout.codes(a);
-    to += layout.headers(a);
-    for (int64_t p = 0; p < kStripPanels; ++p) {
-        const int64_t first_row = (strip * kStripPanels + p) * kPanelRows;
-        to = pack_header(from, layout.panel, first_row, a, to);
-        each_quad(from, layout.panel, first_row, a, [&](const QuadWords& quad, int64_t q) LLMD_LAMBDA {
-            pack_inputs(quad, from.format.bits, p, layout.input_bytes(),
-                        codes + 4 * q * layout.input_bytes());
-        });
-    }
-}
-
-// The strips come zeroed.
-void pack_strips(const IntegerMatrix& from, uint8_t* to, Worker& worker) {
+void pack_strip_panel(const IntegerMatrix& from, int64_t first_row, int64_t panel, uint8_t* strip) {
     const StripLayout layout{{from.cols, from.format}};
-    const int64_t groups = layout.panel.activation_groups();
-    const int64_t count = pieces(from.rows, kStripPanels * kPanelRows) * groups;
-    for (int64_t i; (i = worker.take(1)) < count;) {
-        const int64_t strip = i / groups;
-        const int64_t a = i % groups;
-        pack_strip_group(from, layout, strip, a, to + strip * layout.strip_bytes());
+    for (int64_t a = 0; a < layout.panel.activation_groups(); ++a) {
+        pack_header(from, layout.panel, first_row, a,
+                    strip + layout.headers(a) + panel * layout.panel.header_bytes(a));
+        uint8_t* codes = strip + layout.codes(a);
+        each_chunk(from, layout.panel, first_row, a, [&](const ChunkWords& chunk, int64_t c) LLMD_LAMBDA {
+            for (int64_t q = 0; q < kChunkInputs / 4; ++q) {
+                const int64_t input = c * kChunkInputs + 4 * q;
+                pack_inputs(chunk.quads[q], from.format.bits, panel, layout.input_bytes(),
+                            codes + input * layout.input_bytes());
+            }
+        });
     }
 }
 

@@ -22,10 +22,25 @@
 namespace llmd::LLMD_ISA {
 
 constexpr Kernels table(const char* isa) {
-    return {
-        isa,      embed, norm,   quantize,   linear, rope, write_kv,    attention,         glu,
-        activate, add,   gather, candidates, mask,   pack, pack_strips, attention_scratch, attention_partials,
-        read};
+    return {isa,
+            embed,
+            norm,
+            quantize,
+            linear,
+            rope,
+            write_kv,
+            attention,
+            glu,
+            activate,
+            add,
+            gather,
+            candidates,
+            mask,
+            pack_panel,
+            pack_strip_panel,
+            attention_scratch,
+            attention_partials,
+            read};
 }
 
 }  // namespace llmd::LLMD_ISA

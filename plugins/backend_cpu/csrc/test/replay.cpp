@@ -101,7 +101,18 @@ void add_weights(const CaseFile& file, Parts& parts) {
         }
     }
     parts.allocate_panels();
-    for (const auto& [index, matrix] : integers) parts.pack(index, matrix);
+    for (const auto& [index, matrix] : integers) {
+        const std::string under = "weights/" + std::to_string(index) + "/";
+        if (!file.has(under + "blocks")) {
+            parts.pack(index, matrix);
+            continue;
+        }
+        const Array& name = file.at(under + "block_format");
+        const BlockLayout& layout = block_layout({name.as<char>(), static_cast<size_t>(name.count())});
+        const bool finite =
+            parts.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
+        require(finite, "blocks with scales that are not finite");
+    }
 }
 
 StageLimits read_limits(const Array& array) {

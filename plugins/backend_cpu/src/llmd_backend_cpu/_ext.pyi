@@ -62,6 +62,11 @@ class Parts:
     def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] | None) -> None:
         """Pack a matrix of integer codes into its panels."""
 
+    def pack_blocks(self, index: int, format: str, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> bool:
+        """
+        Pack a matrix from the blocks of a GGUF file, one row after another; whether all its scales are finite.
+        """
+
     def read_packed(self, path: str) -> bool:
         """Fill all panels from a file; whether it could be used."""
 

@@ -46,6 +46,9 @@ class _Source:
     def __init__(self, weights: Float32) -> None:
         self._weights = weights
 
+    def stored_blocks(self, weight: Weight) -> None:
+        """None: there is no file."""
+
     def read(self, weight: Weight) -> WeightData:
         return WeightData(weight.format, self._weights)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import threading
 
 from llmd_backend_cpu import _ext
@@ -13,8 +15,14 @@ _LONGEST_END_S = 5.0
 """How long parts that are closed go on writing: what was packed for a minute is worth some seconds."""
 
 
+_LOWEST_PRIORITY = 19
+
+
 class PackedWriter:
-    """A thread that writes the panels of parts to a file and ends with it. A disk that does not take them is only logged."""
+    """A thread that writes the panels of parts to a file, in the time that steps leave, and ends with it.
+
+    A disk that does not take them is only logged.
+    """
 
     def __init__(self, native: _ext.Parts, path: str) -> None:
         self._native = native
@@ -32,6 +40,9 @@ class PackedWriter:
         self._thread.join()
 
     def _write(self, path: str) -> None:
+        # The first answers come before the file. Linux has a priority for each thread; others may have none.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
         try:
             self._native.write_packed(path)
         except (OSError, RuntimeError) as error:

@@ -91,8 +91,16 @@ class _Loading:
     def pack(self) -> None:
         """Read and pack what is quantised."""
         for index in self._integers():
-            _pack(self._native, index, self._tensors.read(self._weights[index]))
+            self._pack(index)
             self._advance(self._sizes[index])
+
+    def _pack(self, index: int) -> None:
+        """Pack a quantised weight: from the blocks of its file where it has such, else from its integers."""
+        weight = self._weights[index]
+        blocks = self._tensors.stored_blocks(weight)
+        if blocks is None or not self._native.pack_blocks(index, weight.format, blocks):
+            # Of scales that are not finite `read` says whose they are.
+            _pack_integers(self._native, index, self._tensors.read(weight))
 
     def _advance(self, size: int) -> None:
         self._done += size
@@ -202,8 +210,8 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
     )
 
 
-def _pack(native: _ext.Parts, index: int, data: WeightData) -> None:
-    """Hand a quantised weight over."""
+def _pack_integers(native: _ext.Parts, index: int, data: WeightData) -> None:
+    """Hand the integers of a quantised weight over."""
     assert data.scales is not None, "integer weights have scales"
     minimums, outliers = data.minimums, data.outliers
     native.pack(

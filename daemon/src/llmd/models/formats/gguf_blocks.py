@@ -127,6 +127,24 @@ def decode(format: Format, blocks: Bytes, row_len: int) -> WeightData:  # noqa: 
     return WeightData(format, codes, scales, minimums, INTEGER_FORMATS[format].group_size)
 
 
+def set_coarse_scales(
+    format: Format,  # noqa: A002 - the word of the field
+    blocks: Bytes,
+    scales: GroupScales,
+    minimums: GroupScales | None,
+) -> None:
+    """Write the coarse numbers ``[rows, blocks of a row]`` that `decode` returns into the blocks of rows."""
+    layout = _LAYOUTS[format]
+    fields = _fields(layout, blocks.reshape(len(blocks), -1, layout.num_bytes))  # views
+    if "exponent" in fields:
+        fields["exponent"][..., 0] = np.log2(scales.coarse) + 128
+        return
+    fields["scale"][...] = scales.coarse[..., None].view(np.uint8)
+    if minimums is not None:
+        coarse = minimums.coarse if layout.fine is None else -minimums.coarse
+        fields["minimum"][...] = coarse[..., None].view(np.uint8)
+
+
 def _fields(layout: _Layout, blocks: Bytes) -> Fields:
     ends = np.cumsum(list(layout.fields.values()))
     return dict(zip(layout.fields, np.split(blocks, ends[:-1], axis=-1), strict=True))
@@ -169,4 +187,7 @@ def _float16(field: Bytes) -> NDArray[np.float16]:
 
 def _by_row(fine: NDArray[np.integer] | None) -> NDArray[np.integer] | None:
     """``[rows, blocks, groups]`` → ``[rows, all groups]``."""
-    return None if fine is None else fine.reshape(fine.shape[0], fine.shape[1] * fine.shape[2])
+    if fine is None:
+        return None
+    # Of rows of one block `reshape` alone would leave a view of the blocks, which is not contiguous.
+    return np.ascontiguousarray(fine).reshape(fine.shape[0], fine.shape[1] * fine.shape[2])
