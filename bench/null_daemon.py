@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 from llmd.cli.composition import build_host, build_store
 from llmd.config import load_settings
-from llmd.server.daemon import Daemon, run_daemon
+from llmd.server.daemon import Daemon, run_until_signal
+from llmd.server.engines.engine_starter import EngineStarter
 
 
 class NullDaemon(NamedTuple):
@@ -45,8 +47,8 @@ def main(model: str, slots: str, step_ms: str) -> None:
     cache = str(settings.directories.cache)
     engine = (sys.executable, "-m", "bench.null_engine", "--cache", cache, "--step-ms", step_ms)
     store = build_store(settings.directories)
-    daemon = Daemon(settings, host=build_host(), store=store, models=[model], engine=engine)
-    run_daemon(daemon, lambda serving: print(serving, flush=True))
+    daemon = Daemon(settings, host=build_host(), store=store, models=[model], engines=EngineStarter(engine))
+    asyncio.run(run_until_signal(daemon, lambda serving: print(serving, flush=True)))
 
 
 if __name__ == "__main__":

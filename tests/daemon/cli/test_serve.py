@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 def settings_of(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Settings:
     """The configuration that a command line serves with."""
     seen: list[Settings] = []
-    monkeypatch.setattr(module, "serve", lambda settings, *_: seen.append(settings))
+    monkeypatch.setattr(module, "serve", lambda settings, *_, **_options: seen.append(settings))
     done = llmd("serve", *arguments)
     assert done.code == 0, done.err
     return seen[0]
@@ -56,7 +56,7 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
 def test_a_signal_while_it_starts_ends_it_quietly_with_zero(
     llmd: Llmd, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(module, "serve", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(module, "serve", lambda *_, **_options: signal.raise_signal(number))
     before = signal.getsignal(signal.SIGTERM)
     try:
         done = llmd("serve")

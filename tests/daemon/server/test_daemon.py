@@ -165,13 +165,14 @@ def test_second_signal_ends_the_drain(home: Path, probes: Path) -> None:
 
 
 SERVE = """
+import asyncio
 import gc
 import sys
 from pathlib import Path
 from llmd.config import load_settings
 from llmd.engine.composition import make_host
 from llmd.registry.store import Store
-from llmd.server.daemon import Daemon, run_daemon
+from llmd.server.daemon import Daemon, run_until_signal
 from tests.serving.running import directories_below
 
 directories = directories_below(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -181,7 +182,8 @@ settings = load_settings(
     directories=directories,
 )
 host, store = make_host(directories.cache), Store(directories.models, {})
-run_daemon(Daemon(settings, host=host, store=store, models=sys.argv[3:]), lambda serving: print(serving, flush=True))
+daemon = Daemon(settings, host=host, store=store, models=sys.argv[3:])
+asyncio.run(run_until_signal(daemon, lambda serving: print(serving, flush=True)))
 sys.exit(0 if gc.get_freeze_count() else "what lives as long as the daemon is collected with the rest")
 """
 

@@ -40,6 +40,7 @@ MIN_ADDRESS_SPACE = 512 << 20
     help="Another name of a model, * for any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
+@click.option("--engine-ahead", is_flag=True, help="Start an engine before a model is asked for.")
 @listen_options
 @serving_options
 @click.pass_context
@@ -50,6 +51,7 @@ def command(
     models: tuple[str, ...],
     aliases: tuple[str, ...],
     detach: bool,
+    engine_ahead: bool,
     host: str | None,
     port: int | None,
     addr: tuple[str, ...],
@@ -72,7 +74,7 @@ def command(
         click.echo(start_daemon(settings.directories, arguments))
         return
     with ended_by_signals():
-        serve(settings, models, aliases)
+        serve(settings, models, aliases, engine_ahead=engine_ahead or bool(models))
 
 
 @contextmanager
@@ -83,28 +85,44 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
-    """Run the daemon in this process.
+def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str], *, engine_ahead: bool) -> None:
+    """Run the daemon in this process, with an engine started before the first model is asked for where ``engine_ahead`` says so.
 
     Raises:
         NotFoundError: there is no such model.
         MemoryBudgetError: the address space of this process is limited to too little.
     """
-    from llmd.cli.composition import build_benchmarks, build_host, build_store
-    from llmd.server.daemon import Daemon, run_daemon
+    import asyncio
 
     check_address_space(MIN_ADDRESS_SPACE)
-    store = build_store(settings.directories)
-    names = named_models(models, store)
-    daemon = Daemon(
-        settings,
-        host=build_host(),
-        store=store,
-        models=list(names.values()),
-        aliases=read_aliases(aliases, tuple(names), store),
-        benchmarks=build_benchmarks(),
-    )
-    run_daemon(daemon, lambda serving: click.echo(str(serving)))
+    asyncio.run(_serve(settings, models, aliases, engine_ahead=engine_ahead))
+
+
+async def _serve(
+    settings: Settings, models: Sequence[str], aliases: Sequence[str], *, engine_ahead: bool
+) -> None:
+    from llmd.server.engines.engine_process import engine_command
+    from llmd.server.engines.engine_starter import EngineStarter
+
+    async with EngineStarter(engine_command(settings.directories.cache)) as engines:
+        if engine_ahead:
+            await engines.start_ahead()
+        # Half a second of imports, while the engine has its own.
+        from llmd.cli.composition import build_benchmarks, build_host, build_store
+        from llmd.server.daemon import Daemon, run_until_signal
+
+        store = build_store(settings.directories)
+        names = named_models(models, store)
+        daemon = Daemon(
+            settings,
+            host=build_host(),
+            store=store,
+            models=list(names.values()),
+            aliases=read_aliases(aliases, tuple(names), store),
+            benchmarks=build_benchmarks(),
+            engines=engines,
+        )
+        await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:

@@ -32,6 +32,7 @@ from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.engines.waiting_room import QueueLimits
 from llmd.server.heap import map_large_blocks
@@ -105,16 +106,16 @@ class Daemon:
         models: Sequence[str] = (),
         aliases: Mapping[str, str] | None = None,
         benchmarks: Benchmarks | None = None,
-        engine: Sequence[str] = (),
+        engines: EngineStarter | None = None,
     ) -> None:
-        """``engine``: the command that starts an engine, where it is not our own."""
+        """``engines`` is made here unless one is given, which may have started one ahead, or starts another program."""
         self._settings = settings
         self._host = host
         self._store = store
         self._names = tuple(models)
         self._aliases = aliases or {}
         self._benchmarks = benchmarks
-        self._engine = tuple(engine) or engine_command(settings.directories.cache)
+        self._engines = engines or EngineStarter(engine_command(settings.directories.cache))
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
         server = settings.config.server
@@ -239,7 +240,7 @@ class Daemon:
     def _loader(
         self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
     ) -> Loader:
-        command, parsers = self._engine, self._host.parsers()
+        engines, parsers = self._engines, self._host.parsers()
 
         def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
             config = self._settings.of_model(name)
@@ -252,7 +253,7 @@ class Daemon:
             supervisor = Supervisor(
                 name,
                 message,
-                command,
+                engines,
                 buffer_tokens=server.buffer_tokens,
                 limits=limits,
                 admit=admit,
@@ -297,16 +298,8 @@ class Daemon:
         )
 
 
-def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
+async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
     """Run a daemon in this process until SIGTERM or SIGINT; a second signal ends it without waiting."""
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, daemon.shut_down)
-        loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
-        await daemon.run(begin)
-        logger.info("ended")
 
     def begin(serving: Serving) -> None:
         announce(serving)
@@ -317,7 +310,12 @@ def run_daemon(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
 
     map_large_blocks()
     raise_descriptor_limit(2 * daemon.max_connections)
-    asyncio.run(main())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.shut_down)
+    loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
+    await daemon.run(begin)
+    logger.info("ended")
 
 
 def _reload(daemon: Daemon) -> None:

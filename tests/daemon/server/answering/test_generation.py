@@ -14,6 +14,7 @@ from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.generation import Generation, GenerationRequest
 from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Supervisor
 
 WINDOW = 64
@@ -25,7 +26,7 @@ PROMPT = tuple(b"Hello")
 @pytest.fixture
 async def supervisor(model_directory: Path, probes: Path) -> AsyncIterator[Supervisor]:
     load = Load(str(model_directory), device="reference", kv_dtype="f32", kv_memory=64 << 20)
-    supervisor = Supervisor("tiny", load, engine_command(probes))
+    supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)))
     yield supervisor
     await supervisor.close()
 

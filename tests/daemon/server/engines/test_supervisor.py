@@ -17,6 +17,7 @@ from msgspec import structs
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
 from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
 from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.engines.token_request import TokenRequest
@@ -73,7 +74,7 @@ class Delays:
 @asynccontextmanager
 async def supervised(directory: Path, command: tuple[str, ...], **options: Any) -> AsyncIterator[Supervisor]:
     load = Load(str(directory), device="reference", kv_dtype="f32", kv_memory=64 << 20, slots=4)
-    supervisor = Supervisor("tiny", load, command, **options)
+    supervisor = Supervisor("tiny", load, EngineStarter(command), **options)
     try:
         yield supervisor
     finally:

@@ -13,6 +13,7 @@ from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.api.messages import Load
 from llmd.chat.model_text import ModelText
 from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.models.residence import Residence
 from llmd.server.models.served_model import ServedModel
@@ -24,7 +25,7 @@ async def served(
     directory: Path, probes: Path, text: Callable[[], ModelText], *, kv_memory: int = 64 << 20
 ) -> AsyncIterator[ServedModel]:
     load = Load(str(directory), device="reference", kv_dtype="f32", kv_memory=kv_memory)
-    supervisor = Supervisor("tiny", load, engine_command(probes))
+    supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)))
     future = asyncio.get_running_loop().run_in_executor(None, text)
     model = ServedModel("tiny", directory, supervisor, future, residence())
     try:
@@ -79,7 +80,7 @@ async def test_one_client_that_leaves_does_not_end_the_loading(
 ) -> None:
     release = asyncio.get_running_loop().create_future()
     load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
-    supervisor = Supervisor("tiny", load, engine_command(probes))
+    supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)))
     model = ServedModel("tiny", model_directory, supervisor, release, residence())
     leaving = asyncio.Task(model.ready(), name="client that leaves")
     await asyncio.sleep(0)
@@ -101,7 +102,7 @@ async def test_model_whose_engine_is_started_again_is_loading_meanwhile(
             await release.wait()
 
     load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
-    supervisor = Supervisor("tiny", load, engine_command(probes), sleep=hold_the_restart)
+    supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)), sleep=hold_the_restart)
     future = asyncio.get_running_loop().run_in_executor(None, lambda: text)
     model = ServedModel("tiny", model_directory, supervisor, future, residence())
     await model.ready()

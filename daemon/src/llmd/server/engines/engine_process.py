@@ -35,24 +35,26 @@ def engine_command(cache: Path) -> tuple[str, ...]:
 
 
 class EngineProcess:
-    """A running engine. Messages go both ways until it closes its end or dies."""
+    """A running engine. Messages go both ways until it closes its end or dies.
+
+    ``model`` is what the log says it runs: nothing until it is known.
+    """
 
     def __init__(
         self,
-        model: str,
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._model = model
+        self.model = ""
         self._process = process
         self._reader = reader
         self._writer = writer
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        self._log = OwnedTask(self._log_stderr(), f"engine log of {model}")
+        self._log = OwnedTask(self._log_stderr(), f"log of engine {process.pid}")
 
     @classmethod
-    async def start(cls, model: str, command: Sequence[str]) -> EngineProcess:
+    async def start(cls, command: Sequence[str]) -> EngineProcess:
         """Start ``command --fd N``.
 
         It leads a session of its own: Ctrl-C in the daemon's terminal drains the daemon and must not end engines.
@@ -71,11 +73,16 @@ class EngineProcess:
         except BaseException:
             process.kill()
             raise
-        return cls(model, process, reader, writer)
+        return cls(process, reader, writer)
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.returncode is not None
 
     def send(self, message: ToEngine) -> None:
         """Queue a message. One for an engine that has just died is lost: the supervisor sends it again."""
@@ -89,7 +96,7 @@ class EngineProcess:
             try:
                 messages = frames.feed(received)
             except FrameError:
-                logger.exception("engine_frame_unreadable", extra={"model": self._model})
+                logger.exception("engine_frame_unreadable", extra={"model": self.model})
                 return
             for message in messages:
                 yield message
@@ -123,9 +130,9 @@ class EngineProcess:
             event = read_event(said)
             self._last_lines.append(said if event is None else str(event))
             if event is None:
-                logger.info("engine_said", extra={"model": self._model, "line": said})
+                logger.info("engine_said", extra={"model": self.model, "line": said})
             else:
-                logger.log(event.level, event.event, extra={**event.fields, "model": self._model})
+                logger.log(event.level, event.event, extra={**event.fields, "model": self.model})
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:

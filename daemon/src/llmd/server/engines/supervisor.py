@@ -32,6 +32,7 @@ from llmd.api.messages import (
     Vocabulary,
 )
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
+from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.mailbox import Mailbox
 from llmd.server.engines.supervision import (
     BACKOFF_S,
@@ -71,7 +72,7 @@ class Supervisor:
         self,
         model: str,
         load: Load,
-        command: Sequence[str],
+        engines: EngineStarter,
         *,
         buffer_tokens: int = 1024,
         limits: QueueLimits = DEFAULT_LIMITS,
@@ -84,7 +85,7 @@ class Supervisor:
         self.progress: Loading | None = None
         self._load = load
         self._buffer_tokens = buffer_tokens
-        self._command = command
+        self._engines = engines
         self._sleep = sleep
         self._admit = admit
         self._state = Supervision(model, backoff_s)
@@ -312,7 +313,7 @@ class Supervisor:
 
     async def _live(self) -> str:
         """One engine from start to end; returns how it ended."""
-        process = await EngineProcess.start(self.model, self._command)
+        process = await self._engines.start(self.model)
         self._process = process
         try:
             if not self._closing.is_set():
