@@ -14,6 +14,7 @@ import pytest
 
 from llmd.api.errors import DaemonUnreachableError, NotFoundError, RequestError
 from llmd.cli import run as module
+from llmd.cli.answer_writer import AnswerWriter
 from llmd.cli.run import EXIT_INTERRUPTED, messages_of, whole_prompt
 from llmd.cli.streaming import Printed
 from tests.serving.home import LLMD, Home
@@ -94,6 +95,16 @@ def test_statistics_go_to_standard_error(asked: Llmd) -> None:
     assert "tokens/s" not in done.out
 
 
+def test_an_answer_that_was_cut_is_marked_on_a_terminal_and_in_the_statistics(
+    asked: Llmd, home: Home, daemon: RunningDaemon
+) -> None:
+    assert asked("run", MODEL, "hello", *GREEDY, "--stats").err.endswith(", finish reason length\n")
+    environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    with terminal([*LLMD, "run", MODEL, "hello", *GREEDY], environment) as screen:
+        assert screen.end() == 0
+    assert screen.shown.endswith("[cut at max_tokens 6]\r\n")
+
+
 def test_standard_input_is_added_to_the_prompt() -> None:
     assert whole_prompt("write a message", Stdin("a diff\n")) == "write a message\n\na diff"
     assert whole_prompt(None, Stdin("a question\n")) == "a question"
@@ -146,8 +157,9 @@ def test_an_interrupted_answer_keeps_its_text_and_ends_with_130(
 ) -> None:
     printed = Printed("half", "interrupted", None, None, 0.1, 0.2)
 
-    def interrupted(_answers: object, write: Callable[[str], None], **_: object) -> Printed:
-        write("half")
+    def interrupted(_answers: object, writer: AnswerWriter) -> Printed:
+        writer.write("half")
+        writer.end()
         return printed
 
     monkeypatch.setattr(module, "print_answer", interrupted)

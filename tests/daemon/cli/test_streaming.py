@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import pytest
 
 from llmd.api.errors import EngineCrashedError
-from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
+from llmd.cli.answer_writer import SilentWriter
+from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
 from llmd.client import Answer, Usage
 
 USAGE = Usage(prompt_tokens=5, completion_tokens=3)
+
+
+class Written(list[str]):
+    """Keeps what is written: reasoning between tildes, the end as a dot."""
+
+    def write(self, text: str) -> None:
+        self.append(text)
+
+    def write_reasoning(self, text: str) -> None:
+        self.append(f"~{text}~")
+
+    def end(self) -> None:
+        self.append(".")
 
 
 def answers() -> Iterator[Answer]:
@@ -27,35 +40,22 @@ def ticking() -> Iterator[float]:
 
 
 def test_writes_pieces_as_they_come_and_measures() -> None:
-    written: list[str] = []
-    printed = print_answer(answers(), written.append, ticking().__next__)
-    assert written == ["He", "llo"]
+    written = Written()
+    printed = print_answer(answers(), written, ticking().__next__)
+    assert written == ["He", "llo", "."]
     assert printed == Printed("Hello", "length", 5, 3, first_s=1.0, total_s=3.0)
     assert printed.tokens_per_s == 1.0
 
 
-def test_reasoning_is_written_apart_and_ends_with_an_empty_line() -> None:
+def test_reasoning_is_written_apart_and_is_no_part_of_the_answer() -> None:
     def thinking() -> Iterator[Answer]:
         yield Answer(reasoning="hm")
         yield Answer(reasoning="!")
         yield from answers()
 
-    written: list[str] = []
-    printed = print_answer(
-        thinking(), written.append, write_reasoning=lambda text: written.append(f"~{text}")
-    )
-    assert written == ["~hm", "~!", "~\n\n", "He", "llo"]
-    assert printed.text == "Hello"
-
-
-def test_reasoning_is_dimmed_on_a_terminal_and_left_out_of_pipes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    show_reasoning("hm")
-    assert capsys.readouterr().out == ""
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    show_reasoning("h\x1bm")
-    assert capsys.readouterr().out == "\x1b[2mhm\x1b[0m"
+    written = Written()
+    assert print_answer(thinking(), written).text == "Hello"
+    assert written == ["~hm~", "~!~", "He", "llo", "."]
 
 
 def test_ctrl_c_ends_the_request_and_keeps_the_text() -> None:
@@ -68,7 +68,9 @@ def test_ctrl_c_ends_the_request_and_keeps_the_text() -> None:
         finally:
             closed.append(True)
 
-    printed = print_answer(interrupted(), lambda _: None)
+    written = Written()
+    printed = print_answer(interrupted(), written)
+    assert written == ["He", "."]
     assert (printed.text, printed.finish, printed.completion_tokens) == ("He", "interrupted", None)
     assert closed == [True]
 
@@ -83,44 +85,45 @@ def test_a_reader_that_fails_closes_the_request() -> None:
         finally:
             closed.append(True)
 
-    def broken(_: str) -> None:
-        raise BrokenPipeError
+    class Broken(SilentWriter):
+        def write(self, text: str) -> None:
+            raise BrokenPipeError(text)
 
     with pytest.raises(BrokenPipeError):
-        print_answer(endless(), broken)
+        print_answer(endless(), Broken())
     assert closed == [True]
 
 
-def test_errors_of_the_daemon_pass_through() -> None:
+def test_errors_of_the_daemon_pass_through_once_the_line_has_ended() -> None:
     def failing() -> Iterator[Answer]:
         yield Answer(text="He")
         raise EngineCrashedError("it died")
 
+    written = Written()
     with pytest.raises(EngineCrashedError):
-        print_answer(failing(), lambda _: None)
+        print_answer(failing(), written)
+    assert written == ["He", "."]
 
 
 def test_statistics_say_what_is_known() -> None:
     assert stats_line(Printed("Hello", "stop", 5, 3, first_s=0.25, total_s=1.25)) == (
-        "prompt 5 tokens, answer 3 tokens, 2.0 tokens/s, first text after 250 ms, 1.25 s in all"
+        "prompt 5 tokens, answer 3 tokens, 2.0 tokens/s, first text after 250 ms, 1.25 s in all, "
+        "finish reason stop"
     )
-    assert stats_line(Printed("", "interrupted", None, None, first_s=None, total_s=1.0)) == "1.00 s in all"
-
-
-class Screen(io.StringIO):
-    """Standard output on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+    assert stats_line(Printed("", "interrupted", None, None, first_s=None, total_s=1.0)) == (
+        "1.00 s in all, finish reason interrupted"
+    )
 
 
 @pytest.mark.parametrize(
-    ("stdout", "shown"),
-    [(Screen(), "red[31m\tnext\nline é"), (io.StringIO(), "red\x1b[31m\tnext\nline\x9b é")],
+    ("finish", "max_tokens", "note"),
+    [
+        ("stop", 3, ""),
+        ("interrupted", 3, ""),
+        ("length", 3, "cut at max_tokens 3"),
+        ("length", 9, "cut: the context window is full"),
+        ("length", None, "cut: the context window is full"),
+    ],
 )
-def test_an_answer_does_not_steer_the_terminal(
-    monkeypatch: pytest.MonkeyPatch, stdout: io.StringIO, shown: str
-) -> None:
-    monkeypatch.setattr("sys.stdout", stdout)
-    show_text("red\x1b[31m\tnext\nline\x9b é")
-    assert stdout.getvalue() == shown
+def test_an_answer_that_was_cut_says_by_which_limit(finish: str, max_tokens: int | None, note: str) -> None:
+    assert cut_note(Printed("Hello", finish, 5, 3, first_s=0.1, total_s=0.2), max_tokens) == note

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llmd.cli.answer_writer import answer_writer, show_note
 from llmd.cli.connection import connect, named
 from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
@@ -17,7 +18,7 @@ from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, history, read_message
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options, read_settings
-from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
+from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ def command(
 
     def ask(messages: list[Message], fields: Mapping[str, Any]) -> Printed:
         answers = client.stream_chat(messages, model=model, **fields)
-        printed = print_answer(answers, show_text, write_reasoning=show_reasoning)
-        click.echo()
+        printed = print_answer(answers, answer_writer())
+        if note := cut_note(printed, fields.get("max_tokens")):
+            show_note(note)
         if stats:
             click.echo(stats_line(printed), err=True)
         return printed

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
+from llmd.cli.answer_writer import SilentWriter, answer_writer, show_note
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
-from llmd.cli.streaming import Printed, print_answer, show_reasoning, show_text, stats_line
+from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
 EXIT_INTERRUPTED = 130
@@ -65,14 +65,12 @@ def command(
         return _chat(ctx, model)
     client = connect(host, timeout_s, config_file, start=not no_start)
     messages = messages_of(system, text)
-    write: Callable[[str], None] = _nowhere if as_json else show_text
-    think: Callable[[str], None] = _nowhere if as_json else show_reasoning
     answers = client.stream_chat(messages, model=named(model), **given(sampling))
-    printed = print_answer(answers, write, write_reasoning=think)
+    printed = print_answer(answers, SilentWriter() if as_json else answer_writer())
     if as_json:
         show_json(members_of(model, printed))
-    elif not printed.text.endswith("\n"):
-        click.echo()
+    elif note := cut_note(printed, sampling["max_tokens"]):
+        show_note(note)
     if stats:
         click.echo(stats_line(printed), err=True)
     if printed.finish == "interrupted":
@@ -131,7 +129,3 @@ def _chat(ctx: click.Context, model: str) -> None:
     ctx.invoke(
         chat, **{name: value for name, value in ctx.params.items() if name in known} | {"model": model}
     )
-
-
-def _nowhere(_text: str) -> None:
-    pass

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
+
+from llmd.api.errors import LlmdError
+from llmd.cli.answer_writer import AnswerWriter
 
 if TYPE_CHECKING:
     from llmd.client import Answer
-
-
-CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -39,33 +37,13 @@ class Printed(msgspec.Struct, frozen=True):
         return (self.completion_tokens - 1) / (self.total_s - self.first_s)
 
 
-def show_text(text: str) -> None:
-    """Print a piece of an answer. What a model says does not steer a terminal; pipes get it as it is."""
-    shown = text.translate(CONTROLS) if sys.stdout.isatty() else text
-    click.echo(shown, nl=False, color=True)  # without color click would take escapes out of pipes
-
-
-def show_reasoning(text: str) -> None:
-    """Print what a model thinks, dimmed, to people alone: who reads a pipe wants the answer."""
-    if sys.stdout.isatty():
-        click.secho(text.translate(CONTROLS), nl=False, dim=True)
-
-
 def print_answer(
-    answers: Iterable[Answer],
-    write: Callable[[str], None],
-    clock: Callable[[], float] = time.perf_counter,
-    *,
-    write_reasoning: Callable[[str], None] = lambda _: None,
+    answers: Iterable[Answer], writer: AnswerWriter, clock: Callable[[], float] = time.perf_counter
 ) -> Printed:
-    """Write the text of a streamed answer as it comes. Ctrl-C ends the request and keeps what was written.
-
-    ``write_reasoning`` gets what the model thinks before, and an empty line at its end.
-    """
+    """Write a streamed answer as it comes. Ctrl-C ends the request and keeps what was written."""
     began = clock()
     texts: list[str] = []
     finish, usage, first_s = "interrupted", None, None
-    is_thinking = False
     stream = iter(answers)
     try:
         with closing(stream):  # type: ignore[type-var]
@@ -75,16 +53,16 @@ def print_answer(
                     continue
                 first_s = clock() - began if first_s is None else first_s
                 if answer.reasoning:
-                    write_reasoning(answer.reasoning)
-                    is_thinking = True
-                    continue
-                if is_thinking:
-                    write_reasoning("\n\n")
-                    is_thinking = False
-                texts.append(answer.text)
-                write(answer.text)
+                    writer.write_reasoning(answer.reasoning)
+                else:
+                    texts.append(answer.text)
+                    writer.write(answer.text)
     except KeyboardInterrupt:
         finish = "interrupted"
+    except LlmdError:
+        writer.end()  # the message begins on a line of its own
+        raise
+    writer.end()
     return Printed(
         text="".join(texts),
         finish=finish,
@@ -93,6 +71,15 @@ def print_answer(
         first_s=first_s,
         total_s=clock() - began,
     )
+
+
+def cut_note(printed: Printed, max_tokens: int | None) -> str:
+    """Say what cut an answer short, which looks finished otherwise; nothing of one that ended by itself."""
+    if printed.finish != "length":
+        return ""
+    if max_tokens is not None and printed.completion_tokens in {None, max_tokens}:
+        return f"cut at max_tokens {max_tokens}"
+    return "cut: the context window is full"
 
 
 def stats_line(printed: Printed) -> str:
@@ -106,4 +93,4 @@ def stats_line(printed: Printed) -> str:
         parts.append(f"{printed.tokens_per_s:.1f} tokens/s")
     if printed.first_s is not None:
         parts.append(f"first text after {printed.first_s * 1000:.0f} ms")
-    return ", ".join([*parts, f"{printed.total_s:.2f} s in all"])
+    return ", ".join([*parts, f"{printed.total_s:.2f} s in all", f"finish reason {printed.finish}"])
