@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import ConfigError, DaemonUnreachableError, LlmdError, NotFoundError, RequestError
+from llmd.api.errors import (
+    ConfigError,
+    ContextLengthError,
+    DaemonUnreachableError,
+    LlmdError,
+    NotFoundError,
+    RequestError,
+)
 from llmd.client import EXIT_REFUSED, Client, candidates, find_daemon
 from llmd.config import Settings, TcpAddress, UnixAddress, load_settings
 from llmd.config.addresses import DEFAULT_TCP
-from tests.serving.model import TURN_END, write_embedding_model, write_model
+from tests.serving.model import CONTEXT_LEN, TURN_END, write_embedding_model, write_model
 from tests.serving.running import EMBEDDER, MODEL, RunningDaemon, directories_below, running_daemon
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
@@ -42,6 +49,21 @@ def test_streams_the_text_of_the_whole_answer(client: Client) -> None:
     assert "".join(piece.text for piece in pieces) == whole.text
     assert pieces[-1].usage == whole.usage
     assert [piece.finish for piece in pieces if piece.finish] == [whole.finish] == ["length"]
+
+
+def test_counts_the_tokens_of_a_conversation_as_they_are_answered(client: Client) -> None:
+    usage = client.chat(MESSAGES, model=MODEL, max_tokens=1).usage
+    assert usage is not None
+    assert client.count_tokens(MESSAGES, model=MODEL) == usage.prompt_tokens
+
+
+def test_a_prompt_that_is_too_long_says_both_lengths(client: Client) -> None:
+    messages = [{"role": "user", "content": "x" * CONTEXT_LEN}]
+    with pytest.raises(ContextLengthError) as caught:
+        list(client.stream_chat(messages, model=MODEL))
+    assert caught.value.context_len == CONTEXT_LEN
+    assert caught.value.prompt_len == client.count_tokens(messages, model=MODEL) > CONTEXT_LEN
+    assert caught.value.param == "messages"
 
 
 def test_completes_text_and_token_ids_alike(client: Client) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from llmd.api.errors import (
     ConflictError,
+    ContextLengthError,
     DaemonUnreachableError,
     DiskSpaceError,
     EngineCrashedError,
@@ -117,6 +118,11 @@ class Client:
     ) -> Iterator[Answer]:
         """As `chat`, in pieces. Closing the iterator ends the request."""
         return self._stream("/v1/chat/completions", {"model": model, "messages": messages, **fields})
+
+    def count_tokens(self, messages: Sequence[Mapping[str, Any]], *, model: str = "", **fields: Any) -> int:
+        """How many tokens a conversation is, as `chat` would send it; it may be longer than the context window."""
+        body = {"model": model, "messages": messages, **fields}
+        return int(self._request("POST", "/v1/chat/completions/input_tokens", body)["input_tokens"])
 
     def complete(self, prompt: str | Sequence[int], *, model: str = "", **fields: Any) -> Answer:
         """Continue a prompt. ``fields`` are those of ``/v1/completions``."""
@@ -363,11 +369,19 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
         return _stranger()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
     if kind is RequestError:
-        return RequestError(str(error["message"]), param=error.get("param"))
+        return _request_error(error)
     found = kind(str(error["message"]))
     if error.get("type") in {"permission_error", "authentication_error"}:
         found.exit_code = EXIT_REFUSED
     return found
+
+
+def _request_error(error: Mapping[str, Any]) -> RequestError:
+    param, lengths = error.get("param"), (error.get("n_prompt_tokens"), error.get("n_ctx"))
+    match lengths:
+        case int(prompt_len), int(context_len):
+            return ContextLengthError(prompt_len, context_len, param=param or "messages")
+    return RequestError(str(error["message"]), param=param)
 
 
 def _stranger() -> LlmdError:

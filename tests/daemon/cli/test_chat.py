@@ -82,6 +82,38 @@ def test_keeps_a_private_history_of_what_is_typed(home: Home, daemon: RunningDae
     assert path.read_text().splitlines() == ["/help", "/exit"]
 
 
+def test_a_full_conversation_goes_on_without_its_oldest_turns(home: Home, daemon: RunningDaemon) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    message = "x" * 100  # a token each; three fit the window of 512, four do not
+    with terminal([*LLMD, "chat", MODEL, "--temp", "0", "-n", "9"], environment) as screen:
+        for _ in range(3):
+            screen.wait_for("\n> ", after=len(screen.shown) - 4)
+            screen.type(f"{message}\n")
+            screen.wait_for("[cut at max_tokens 9]", after=len(screen.shown))
+        for reply, outcome in (
+            ("n", "the message was not sent; /reset forgets the whole conversation"),
+            ("", "dropped the oldest turn"),
+        ):
+            screen.type(f"{message}\n")
+            screen.wait_for("drop the oldest turn of 3 and send it? [Y/n] ", after=len(screen.shown))
+            screen.type(f"{reply}\n")
+            screen.wait_for(outcome, after=len(screen.shown))
+        screen.wait_for("[cut at max_tokens 9]", after=len(screen.shown))
+        screen.type("/exit\n")
+        assert screen.end() == 0
+    assert (home.state / "chat_history").read_text().splitlines() == [message, "/exit"]
+
+
+def test_what_is_piped_in_is_never_taken_for_an_answer_to_an_offer(
+    asked: Llmd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, *["x" * 100] * 4, "y")
+    done = asked("chat", MODEL, "--temp", "0", "-n", "9", "--stats")
+    assert done.code == 0
+    assert done.err.count("answer 9 tokens") == 4
+    assert "the message was not sent; /reset forgets the whole conversation" in done.err
+
+
 def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: RunningDaemon) -> None:
     environment = home.environment | {"LLMD_HOST": f"unix:{talkative.socket}"}
     with terminal([*LLMD, "chat", MODEL], environment) as screen:

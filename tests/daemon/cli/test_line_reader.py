@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.line_reader import CONTINUED, PROMPT, history, read_message
+from llmd.cli.line_reader import CONTINUED, PROMPT, confirmed, history, read_message
 
 
 def typing(*lines: str) -> tuple[Callable[[str], str], list[str]]:
@@ -47,6 +47,23 @@ def test_the_end_of_input_passes_through() -> None:
         read_message(typing()[0])
     with pytest.raises(EOFError):
         read_message(typing('"""open')[0])
+
+
+@pytest.mark.parametrize(
+    ("reply", "agreed"), [("", True), ("y", True), (" Yes", True), ("n", False), ("what?", False)]
+)
+def test_enter_alone_agrees_and_only_a_yes_does_too(reply: str, agreed: bool) -> None:  # noqa: FBT001
+    read, prompts = typing(reply)
+    assert confirmed("go on?", read) is agreed
+    assert prompts == ["go on? [Y/n] "]
+
+
+def test_who_leaves_a_question_does_not_agree() -> None:
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    assert not confirmed("go on?", interrupted)
+    assert not confirmed("go on?", typing()[0])
 
 
 def test_history_is_kept_for_the_owner_alone(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmd.cli.answer_writer import answer_writer, show_note
+from llmd.cli.chat_session import ChatSession
 from llmd.cli.connection import connect, named
 from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
-from llmd.cli.line_reader import HISTORY_NAME, history, read_message
+from llmd.cli.line_reader import HISTORY_NAME, confirmed, history, read_message
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options, read_settings
+from llmd.cli.slash_commands import obey
 from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
@@ -58,32 +60,45 @@ def command(
     client = connect(host, timeout_s, config_file, start=not no_start)
     model = named(model) if model else default_model(client)
 
-    def ask(messages: list[Message], fields: Mapping[str, Any]) -> Printed:
-        answers = client.stream_chat(messages, model=model, **fields)
-        printed = print_answer(answers, answer_writer())
-        if note := cut_note(printed, fields.get("max_tokens")):
-            show_note(note)
-        if stats:
-            click.echo(stats_line(printed), err=True)
-        return printed
-
-    conversation = Conversation(ask, _to_stderr, system, given(sampling))
+    conversation = Conversation(model, system, given(sampling))
+    session = ChatSession(conversation, ServedModel(client, model, shows_stats=stats), _to_stderr, _agrees)
     keep_bytes(sys.stdin)
     keeping = sys.stdin.isatty() and not no_history
     path = read_settings(config_file).directories.state / HISTORY_NAME
     with history(path) if keeping else nullcontext():
         _to_stderr(f"{model}; /help lists commands, /exit leaves")
-        converse(conversation)
+        converse(session)
 
 
-def converse(conversation: Conversation) -> None:
+class ServedModel:
+    """The model of a chat, in a daemon; its answers are shown as they come."""
+
+    def __init__(self, client: Client, name: str, *, shows_stats: bool) -> None:
+        self._client = client
+        self._name = name
+        self._shows_stats = shows_stats
+
+    def ask(self, messages: list[Message], fields: Mapping[str, Any]) -> Printed:
+        answers = self._client.stream_chat(messages, model=self._name, **fields)
+        printed = print_answer(answers, answer_writer())
+        if note := cut_note(printed, fields.get("max_tokens")):
+            show_note(note)
+        if self._shows_stats:
+            _to_stderr(stats_line(printed))
+        return printed
+
+    def count_tokens(self, messages: list[Message], fields: Mapping[str, Any]) -> int:
+        return self._client.count_tokens(messages, model=self._name, **fields)
+
+
+def converse(session: ChatSession) -> None:
     """Read and answer until the user leaves.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed twice with nothing typed between.
     """
     interrupted = False
-    while True:
+    while not session.is_over:
         try:
             message = valid(read_message(_read_line))
         except EOFError:
@@ -96,8 +111,15 @@ def converse(conversation: Conversation) -> None:
             interrupted = True
             continue
         interrupted = False
-        if not conversation.take(message):
-            return
+        take(session, message)
+
+
+def take(session: ChatSession, message: str) -> None:
+    """Obey a command or answer a question."""
+    if message.startswith("/"):
+        obey(session, message)
+    elif message.strip():
+        session.answer(message)
 
 
 def default_model(client: Client) -> str:
@@ -113,6 +135,11 @@ def _read_line(prompt: str) -> str:
     if sys.stdin.isatty():
         click.echo(prompt, nl=False, err=True)
     return input()
+
+
+def _agrees(question: str) -> bool:
+    """Ask yes or no. Where standard input is no terminal, its next line is a message and no answer to this."""
+    return sys.stdin.isatty() and confirmed(question, _read_line)
 
 
 def _to_stderr(text: str) -> None:

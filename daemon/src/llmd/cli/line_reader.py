@@ -30,6 +30,19 @@ def read_message(read_line: Callable[[str], str]) -> str:
     return "\n".join([*lines[:-1], lines[-1].removesuffix(QUOTES)]).strip("\n")
 
 
+def confirmed(question: str, read_line: Callable[[str], str]) -> bool:
+    """Ask yes or no; Enter alone is yes, Ctrl-C and Ctrl-D are no. The answer is not kept in the history."""
+    import readline
+
+    readline.set_auto_history(False)
+    try:
+        return read_line(f"{question} [Y/n] ").strip().lower() in {"", "y", "yes"}
+    except (EOFError, KeyboardInterrupt):
+        return False
+    finally:
+        readline.set_auto_history(True)
+
+
 @contextlib.contextmanager
 def history(path: Path) -> Iterator[None]:
     """Keep what is typed in a file; the keys of a shell's line work too."""

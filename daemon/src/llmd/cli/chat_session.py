@@ -1,0 +1,96 @@
+"""A chat while it runs: answers questions, and makes room for them when the context window is full."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from llmd.api.errors import ContextLengthError, LlmdError
+from llmd.chat.truncation import prompt_room
+from llmd.cli.conversation import Conversation, Message, Turn
+from llmd.cli.streaming import Printed
+
+
+class ModelAccess(Protocol):
+    """What a chat asks of the daemon about its model. Every call may raise `LlmdError`."""
+
+    def ask(self, messages: list[Message], fields: Mapping[str, Any]) -> Printed:
+        """Answer and show the answer as it comes."""
+        ...
+
+    def count_tokens(self, messages: list[Message], fields: Mapping[str, Any]) -> int:
+        """How many tokens a prompt has."""
+        ...
+
+
+class ChatSession:
+    """``say`` tells the user something; ``agrees`` asks yes or no, and is False where nobody can answer."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        model: ModelAccess,
+        say: Callable[[str], None],
+        agrees: Callable[[str], bool],
+    ) -> None:
+        self.conversation = conversation
+        self.model = model
+        self.say = say
+        self.is_over = False
+        self._agrees = agrees
+
+    def answer(self, question: str) -> None:
+        """Answer a question. One that could not be answered is as good as not asked."""
+        try:
+            try:
+                self._ask(question)
+            except ContextLengthError as full:
+                if self._make_room(question, full):
+                    self._ask(question)
+        except LlmdError as error:
+            self.say(str(error))
+
+    def _ask(self, question: str) -> None:
+        printed = self.model.ask(self.conversation.messages(question), self.conversation.fields())
+        if printed.text or printed.finish != "interrupted":
+            self.conversation.turns.append(Turn(question, printed.text))
+
+    def _make_room(self, question: str, full: ContextLengthError) -> bool:
+        """Offer to drop the oldest turns; returns whether that was done."""
+        turns = self.conversation.turns
+        alone = self._count(question, without=len(turns)) if turns else full.prompt_len
+        if alone >= full.context_len:
+            what = "message with the system prompt" if self.conversation.system else "message"
+            self.say(f"this {what} alone has {alone} tokens, {_window(full)}: shorten it")
+            return False
+        dropped = self._fewest_to_drop(question, full.context_len)
+        oldest = "oldest turn" if dropped == 1 else f"{dropped} oldest turns"
+        self.say(f"the conversation with this message has {full.prompt_len} tokens, {_window(full)}")
+        if not self._agrees(f"drop the {oldest} of {len(turns)} and send it?"):
+            self.say("the message was not sent; /reset forgets the whole conversation")
+            return False
+        del turns[:dropped]
+        self.say(f"dropped the {oldest}")
+        return True
+
+    def _fewest_to_drop(self, question: str, window: int) -> int:
+        """How many of the oldest turns must go so that there is room for an answer, too; all where that is not enough."""
+        room = prompt_room(window, self._max_tokens)
+        candidates = range(1, len(self.conversation.turns))
+        return 1 + bisect_left(
+            candidates, True, key=lambda dropped: self._count(question, without=dropped) <= room
+        )
+
+    @property
+    def _max_tokens(self) -> int | None:
+        max_tokens = self.conversation.settings.get("max_tokens")
+        return None if max_tokens is None else int(max_tokens)
+
+    def _count(self, question: str, *, without: int) -> int:
+        messages = self.conversation.messages(question, without=without)
+        return self.model.count_tokens(messages, self.conversation.fields())
+
+
+def _window(full: ContextLengthError) -> str:
+    return f"the context window holds {full.context_len}"
