@@ -80,6 +80,31 @@ def test_reasoning_is_dimmed_and_an_empty_line_follows_it(monkeypatch: pytest.Mo
     assert screen.getvalue() == "\x1b[2mhm\x1b[0m\n\nyes\n"
 
 
+def test_terminals_get_lines_broken_between_words_and_pipes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    screen = on_terminal(monkeypatch)
+    written, shown = "the quick brown fox", "the quick\nbrown fox\n"
+    for writer, expected in ((TerminalWriter(), shown), (PipeWriter(), f"{written}\n")):
+        screen.truncate(0)
+        screen.seek(0)
+        writer.write(written[:6])
+        writer.write(written[6:])
+        writer.end()
+        assert screen.getvalue() == expected
+
+
+def test_a_fence_that_reasoning_leaves_open_does_not_reach_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    screen = on_terminal(monkeypatch)
+    writer = TerminalWriter()
+    writer.write_reasoning("```")
+    writer.write("the quick brown fox")
+    writer.end()
+    assert screen.getvalue().endswith("\n\nthe quick\nbrown fox\n")
+
+
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_without_styles_words_tell_reasoning_from_the_answer(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str

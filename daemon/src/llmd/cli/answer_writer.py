@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import Protocol
 
 import click
+
+from llmd.cli.word_wrap import WordWrap
 
 CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
@@ -22,37 +25,39 @@ class AnswerWriter(Protocol):
 
 
 class TerminalWriter:
-    """Shows people the answer and, dimmed, what the model thought before. What a model says does not steer the terminal."""
+    """Shows people the answer, broken between words, and, dimmed, what the model thought before.
+
+    What a model says does not steer the terminal.
+    """
 
     def __init__(self) -> None:
+        self._wrap = WordWrap(terminal_width)
         self._is_thinking = False
         self._line_is_open = False
 
     def write(self, text: str) -> None:
         if self._is_thinking:
-            self._end_reasoning()
-        self._show(text)
+            self.end()
+            self._show("\n" if has_styles() else "[answer]\n")
+        self._show(self._wrap.feed(text.translate(CONTROLS)))
 
     def write_reasoning(self, text: str) -> None:
         if not self._is_thinking:
             self._is_thinking = True
             self._show("" if has_styles() else "[thinking]\n")
-        self._show(text, dim=True)
+        self._show(self._wrap.feed(text.translate(CONTROLS)))
 
     def end(self) -> None:
+        self._show(self._wrap.flush())
+        self._wrap = WordWrap(terminal_width)
+        self._is_thinking = False
         if self._line_is_open:
             self._show("\n")
 
-    def _end_reasoning(self) -> None:
-        self._is_thinking = False
-        self.end()
-        self._show("\n" if has_styles() else "[answer]\n")
-
-    def _show(self, text: str, *, dim: bool = False) -> None:
-        shown = text.translate(CONTROLS)
-        if shown:
-            self._line_is_open = not shown.endswith("\n")
-            click.echo(dimmed(shown) if dim else shown, nl=False, color=True)
+    def _show(self, text: str) -> None:
+        if text:
+            self._line_is_open = not text.endswith("\n")
+            click.echo(dimmed(text) if self._is_thinking else text, nl=False, color=True)
 
 
 class PipeWriter:
@@ -101,6 +106,11 @@ def show_note(text: str) -> None:
 def dimmed(text: str) -> str:
     """Dim text where the terminal does that and the user has not forbidden it."""
     return click.style(text, dim=True) if has_styles() else text
+
+
+def terminal_width() -> int:
+    """How many cells a row of the terminal has now."""
+    return shutil.get_terminal_size().columns
 
 
 def has_styles() -> bool:
