@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 LIMIT_S = 20.0
+ROWS = 24
 
 
 class Terminal(Struct):
@@ -26,6 +29,10 @@ class Terminal(Struct):
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
+
+    def resize(self, columns: int) -> None:
+        """Give the terminal another width."""
+        termios.tcsetwinsize(self.master, (ROWS, columns))
 
     def interrupt(self) -> None:
         """Ctrl-C, once the program waits: one that comes just before readline waits is seen with the next key alone."""
@@ -58,17 +65,27 @@ class Terminal(Struct):
         return bool(text)
 
 
+class Screen(io.StringIO):
+    """A stream of this process that takes itself for one on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def _state(pid: int) -> str:
     """R: it runs; S: it sleeps."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @contextmanager
-def terminal(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Terminal]:
-    """Run a program with all three streams on a terminal."""
+def terminal(
+    command: Sequence[str], environment: Mapping[str, str], *, term: str = "dumb", columns: int = 80
+) -> Iterator[Terminal]:
+    """Run a program with all three streams on a terminal of that kind and width."""
     master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (ROWS, columns))
     process = subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env={**environment, "TERM": "dumb"}
+        command, stdin=slave, stdout=slave, stderr=slave, env={**environment, "TERM": term}
     )
     os.close(slave)
     try:

@@ -13,13 +13,7 @@ from llmd.cli.answer_writer import (
     answer_writer,
     show_note,
 )
-
-
-class Screen(io.StringIO):
-    """Standard output on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from tests.serving.terminal import Screen
 
 
 # No fixtures: between their end and the test pytest puts its own standard output back.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from typing import Protocol
 
 import click
 
+from llmd.cli.terminal import dimmed, has_styles, terminal_width
 from llmd.cli.word_wrap import WordWrap
 
 CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
@@ -101,18 +100,3 @@ def show_note(text: str) -> None:
     stream = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
     if stream is not None:
         click.echo(dimmed(f"[{text}]"), file=stream, color=True)
-
-
-def dimmed(text: str) -> str:
-    """Dim text where the terminal does that and the user has not forbidden it."""
-    return click.style(text, dim=True) if has_styles() else text
-
-
-def terminal_width() -> int:
-    """How many cells a row of the terminal has now."""
-    return shutil.get_terminal_size().columns
-
-
-def has_styles() -> bool:
-    """Whether text on a terminal may have styles: see https://no-color.org."""
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -17,6 +17,7 @@ from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
 from llmd.cli.line_reader import HISTORY_NAME, confirmed, history, read_message
+from llmd.cli.loading_progress import with_loading_progress
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options, read_settings
 from llmd.cli.slash_commands import obey
@@ -61,7 +62,7 @@ def command(
     model = named(model) if model else default_model(client)
 
     conversation = Conversation(model, system, given(sampling))
-    session = ChatSession(conversation, ServedModel(client, model, shows_stats=stats), _to_stderr, _agrees)
+    session = ChatSession(conversation, DaemonModel(client, model, shows_stats=stats), _to_stderr, _agrees)
     keep_bytes(sys.stdin)
     keeping = sys.stdin.isatty() and not no_history
     path = read_settings(config_file).directories.state / HISTORY_NAME
@@ -70,7 +71,7 @@ def command(
         converse(session)
 
 
-class ServedModel:
+class DaemonModel:
     """The model of a chat, in a daemon; its answers are shown as they come."""
 
     def __init__(self, client: Client, name: str, *, shows_stats: bool) -> None:
@@ -80,7 +81,7 @@ class ServedModel:
 
     def ask(self, messages: list[Message], fields: Mapping[str, Any]) -> Printed:
         answers = self._client.stream_chat(messages, model=self._name, **fields)
-        printed = print_answer(answers, answer_writer())
+        printed = print_answer(with_loading_progress(self._client, answers), answer_writer())
         if note := cut_note(printed, fields.get("max_tokens")):
             show_note(note)
         if self._shows_stats:

@@ -12,6 +12,7 @@ from llmd.cli.answer_writer import SilentWriter, answer_writer, show_note
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
+from llmd.cli.loading_progress import with_loading_progress
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
@@ -66,7 +67,8 @@ def command(
     client = connect(host, timeout_s, config_file, start=not no_start)
     messages = messages_of(system, text)
     answers = client.stream_chat(messages, model=named(model), **given(sampling))
-    printed = print_answer(answers, SilentWriter() if as_json else answer_writer())
+    writer = SilentWriter() if as_json else answer_writer()
+    printed = print_answer(with_loading_progress(client, answers), writer)
     if as_json:
         show_json(members_of(model, printed))
     elif note := cut_note(printed, sampling["max_tokens"]):
