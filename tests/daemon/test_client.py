@@ -89,6 +89,7 @@ def test_tells_what_the_daemon_has(client: Client) -> None:
     assert [row["name"] for row in client.ps()] == [MODEL]
     assert "reference" in [device["name"] for device in client.devices()]
     assert "openai" in [plugin["name"] for plugin in client.plugins()]
+    assert client.show(MODEL)["capabilities"] == ["completion", "tools"]
     assert client.version()
 
 
@@ -111,6 +112,8 @@ def test_errors_of_the_daemon_keep_their_meaning(client: Client) -> None:
     assert caught.value.param == "temperature"
     with pytest.raises(NotFoundError, match="not loaded"):
         client.stop("nobody")
+    with pytest.raises(LlmdError, match="no model nobody"):
+        client.show("nobody")
 
 
 def test_looks_for_the_users_socket_then_the_systems_then_tcp(settings: Settings) -> None:

@@ -150,6 +150,14 @@ class Client:
         data: list[dict[str, Any]] = self._request("GET", "/v1/models")["data"]
         return data
 
+    def show(self, model: str) -> dict[str, Any]:
+        """What is known of a model, as ``/api/show`` of Ollama's API tells it. It is not loaded for that.
+
+        Raises:
+            LlmdError: there is no such model.
+        """
+        return self._request("POST", "/api/show", {"model": model})
+
     def ps(self) -> list[dict[str, Any]]:
         """Loaded models and what they do."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/ps")["models"]
@@ -365,6 +373,8 @@ def _decoded(content: bytes) -> dict[str, Any]:
 
 def _error(body: Mapping[str, Any]) -> LlmdError:
     error = body.get("error")
+    if isinstance(error, str):  # as Ollama's routes write it
+        return LlmdError(error)
     if not isinstance(error, dict):
         return _stranger()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from llmd.api.errors import ContextLengthError, LlmdError
 from llmd.cli.chat_session import ChatSession
 from llmd.cli.conversation import Conversation, Message
+from llmd.cli.saved_conversations import SavedConversations
 from llmd.cli.streaming import Printed
 
 
@@ -19,6 +21,20 @@ class CountingModel:
         self.asked: list[list[str]] = []
         self.fields: dict[str, Any] = {}
         self.error: LlmdError | None = None
+        self.description: dict[str, Any] = {
+            "details": {
+                "family": "llama",
+                "parameter_size": "1.2M",
+                "quantization_level": "F32",
+                "format": "safetensors",
+                "context_length": 2048,
+            },
+            "capabilities": ["completion", "tools"],
+            "window": None,
+            "system": "",
+            "template": "",
+            "license": "Apache-2.0",
+        }
         self.printed = Printed("", "stop", 1, 1, 0.0, 0.0)
 
     def ask(self, messages: list[Message], fields: Mapping[str, Any]) -> Printed:
@@ -35,16 +51,30 @@ class CountingModel:
     def count_tokens(self, messages: list[Message], _fields: Mapping[str, Any]) -> int:
         return sum(len(message["content"].split()) for message in messages)
 
+    def describe(self) -> dict[str, Any]:
+        return self.description
+
 
 class Talk:
-    """A chat with a model; keeps what the user was told and asked. Questions are answered by ``reply``."""
+    """A chat with a model; keeps what the user was told and asked. Questions are answered by ``reply``.
 
-    def __init__(self, model: CountingModel, system: str | None = None, **settings: float) -> None:
+    Conversations are saved in ``folder``.
+    """
+
+    def __init__(
+        self,
+        model: CountingModel,
+        system: str | None = None,
+        *,
+        folder: Path = Path("/nonexistent"),
+        **settings: float,
+    ) -> None:
         self.said: list[str] = []
         self.questions: list[str] = []
         self.reply = True
+        conversation = Conversation("guide", system, settings)
         self.session = ChatSession(
-            Conversation("guide", system, settings), model, self.said.append, self._agrees
+            conversation, model, SavedConversations(folder), self.said.append, self._agrees
         )
 
     def _agrees(self, question: str) -> bool:

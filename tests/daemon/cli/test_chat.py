@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from llmd.api.errors import DaemonUnreachableError
 from llmd.cli.chat import DEFAULT_MODEL, default_model
 from llmd.client import Client
 from tests.serving.home import LLMD, Home
-from tests.serving.model import write_model
+from tests.serving.model import CONTEXT_LEN, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 from tests.serving.terminal import terminal
 
@@ -65,6 +66,35 @@ def test_without_a_daemon_and_leave_to_start_one_it_ends_with_six(home: Home) ->
     done = home.llmd("chat", MODEL, "--no-start")
     assert done.returncode == DaemonUnreachableError.exit_code
     assert str(home.socket) in done.stderr
+
+
+def test_tab_completes_commands_also_where_no_history_is_kept(home: Home, daemon: RunningDaemon) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    with terminal([*LLMD, "chat", MODEL, "--no-history"], environment) as screen:
+        screen.wait_for("> ")
+        screen.type("/sy\t\n")
+        screen.wait_for("there is no system prompt")
+        screen.type("/by\t\n")
+        assert screen.end() == 0
+
+
+def test_a_saved_conversation_goes_on_in_another_process(home: Home, daemon: RunningDaemon) -> None:
+    arguments = ("chat", MODEL, "--host", f"unix:{daemon.socket}", "--temp", "0", "-n", "5")
+    first = home.llmd(*arguments, "--stats", stdin="hello\n/save talk\n")
+    second = home.llmd(*arguments, "--stats", stdin="/load talk\n/show\nand now?\n")
+    assert "saved 1 turn as talk" in first.stderr
+    assert "loaded 1 turn\n" in second.stderr
+    assert "capabilities   completion, tools\n" in second.stderr
+    assert f"context        {CONTEXT_LEN} tokens\n" in second.stderr
+    prompts = [int(re.findall(r"prompt (\d+) tokens", done.stderr)[0]) for done in (first, second)]
+    assert prompts[1] > prompts[0] + len("and now?")
+
+
+def test_a_model_that_does_not_think_is_not_told_to(asked: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, "/think on", "/exit")
+    assert asked("chat", MODEL).err.endswith(
+        f"{MODEL} does not think before it answers: there is nothing to switch\n"
+    )
 
 
 def test_keeps_a_private_history_of_what_is_typed(home: Home, daemon: RunningDaemon) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.line_reader import CONTINUED, PROMPT, confirmed, history, read_message
+from llmd.cli.line_reader import CONTINUED, PROMPT, confirmed, editing, read_message
 
 
 def typing(*lines: str) -> tuple[Callable[[str], str], list[str]]:
@@ -66,14 +66,27 @@ def test_who_leaves_a_question_does_not_agree() -> None:
     assert not confirmed("go on?", typing()[0])
 
 
+def nothing(_before: str, _word: str) -> list[str]:
+    """Offers no completion."""
+    return []
+
+
 def test_history_is_kept_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "chat_history"
-    with history(path):
+    with editing(path, nothing):
         readline.add_history("first question")
     assert path.stat().st_mode & 0o777 == 0o600
     readline.clear_history()
-    with history(path):
+    with editing(path, nothing):
         assert readline.get_history_item(1) == "first question"
     path.chmod(0o644)
-    with history(path):
+    with editing(path, nothing):
         assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_readline_gets_one_completion_after_another() -> None:
+    with editing(None, lambda before, word: [f"{word}{before}{number}" for number in (1, 2)]):
+        complete = readline.get_completer()
+        assert complete is not None
+        assert [complete("a", place) for place in range(3)] == ["a1", "a2", None]
+    assert readline.get_completer() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,12 @@ from llmd.cli.connection import connect, named
 from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
-from llmd.cli.line_reader import HISTORY_NAME, confirmed, history, read_message
+from llmd.cli.line_reader import HISTORY_NAME, confirmed, editing, read_message
 from llmd.cli.loading_progress import with_loading_progress
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.saved_conversations import SavedConversations
 from llmd.cli.settings import client_options, read_settings
-from llmd.cli.slash_commands import obey
+from llmd.cli.slash_commands import completions, obey
 from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
@@ -62,11 +64,13 @@ def command(
     model = named(model) if model else default_model(client)
 
     conversation = Conversation(model, system, given(sampling))
-    session = ChatSession(conversation, DaemonModel(client, model, shows_stats=stats), _to_stderr, _agrees)
+    directories = read_settings(config_file).directories
+    saved = SavedConversations(directories.conversations)
+    access = DaemonModel(client, model, shows_stats=stats)
+    session = ChatSession(conversation, access, saved, _to_stderr, _agrees)
     keep_bytes(sys.stdin)
-    keeping = sys.stdin.isatty() and not no_history
-    path = read_settings(config_file).directories.state / HISTORY_NAME
-    with history(path) if keeping else nullcontext():
+    path = None if no_history else directories.state / HISTORY_NAME
+    with editing(path, partial(completions, session)) if sys.stdin.isatty() else nullcontext():
         _to_stderr(f"{model}; /help lists commands, /exit leaves")
         converse(session)
 
@@ -91,6 +95,10 @@ class DaemonModel:
     def count_tokens(self, messages: list[Message], fields: Mapping[str, Any]) -> int:
         return self._client.count_tokens(messages, model=self._name, **fields)
 
+    def describe(self) -> Mapping[str, Any]:
+        known = {model["id"]: model["max_model_len"] for model in self._client.models()}
+        return {**self._client.show(self._name), "window": known.get(self._name)}
+
 
 def converse(session: ChatSession) -> None:
     """Read and answer until the user leaves.
@@ -111,8 +119,11 @@ def converse(session: ChatSession) -> None:
             _to_stderr("\nCtrl-C again, or /exit, leaves")
             interrupted = True
             continue
-        interrupted = False
-        take(session, message)
+        try:
+            take(session, message)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
 
 
 def take(session: ChatSession, message: str) -> None:

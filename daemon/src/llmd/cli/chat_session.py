@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from llmd.api.errors import ContextLengthError, LlmdError
 from llmd.chat.truncation import prompt_room
 from llmd.cli.conversation import Conversation, Message, Turn
+from llmd.cli.saved_conversations import SavedConversations
 from llmd.cli.streaming import Printed
 
 
@@ -23,6 +24,10 @@ class ModelAccess(Protocol):
         """How many tokens a prompt has."""
         ...
 
+    def describe(self) -> Mapping[str, Any]:
+        """What is known of the model, as ``/api/show`` tells it; ``window`` are the tokens that it is loaded for, or None."""
+        ...
+
 
 class ChatSession:
     """``say`` tells the user something; ``agrees`` asks yes or no, and is False where nobody can answer."""
@@ -31,14 +36,20 @@ class ChatSession:
         self,
         conversation: Conversation,
         model: ModelAccess,
+        saved: SavedConversations,
         say: Callable[[str], None],
         agrees: Callable[[str], bool],
     ) -> None:
         self.conversation = conversation
         self.model = model
+        self.saved = saved
         self.say = say
         self.is_over = False
         self._agrees = agrees
+
+    def can_think(self) -> bool:
+        """Whether the model can be told to think before it answers."""
+        return "thinking" in self.model.describe()["capabilities"]
 
     def answer(self, question: str) -> None:
         """Answer a question. One that could not be answered is as good as not asked."""

@@ -11,14 +11,14 @@ from llmd.chat.answers.thinking import thinking_variables
 Message = dict[str, str]
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, forbid_unknown_fields=True):
     """A question and its answer."""
 
     question: str
     answer: str
 
 
-class Conversation(Struct):
+class Conversation(Struct, forbid_unknown_fields=True):
     """``settings`` are request fields by name. ``thinking`` None leaves it to the model whether it thinks."""
 
     model: str

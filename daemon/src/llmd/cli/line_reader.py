@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PROMPT = "> "
@@ -13,6 +13,9 @@ QUOTES = '"""'
 HISTORY_NAME = "chat_history"
 HISTORY_MODE = 0o600
 HISTORY_LEN = 1000
+LIBEDIT_TAB = "bind ^I rl_complete"
+Complete = Callable[[str, str], Sequence[str]]
+"""Returns what may stand in place of a word, given the line before it."""
 
 
 def read_message(read_line: Callable[[str], str]) -> str:
@@ -44,17 +47,44 @@ def confirmed(question: str, read_line: Callable[[str], str]) -> bool:
 
 
 @contextlib.contextmanager
-def history(path: Path) -> Iterator[None]:
-    """Keep what is typed in a file; the keys of a shell's line work too."""
+def editing(history: Path | None, complete: Complete) -> Iterator[None]:
+    """Give typed lines the keys of a shell: Tab completes, and what is typed is kept in a file, unless that is None."""
     import readline
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, HISTORY_MODE))
-    path.chmod(HISTORY_MODE)
     readline.clear_history()
+    readline.set_completer_delims(" ")
+    readline.set_completer(_nth_of(complete))
+    readline.parse_and_bind(LIBEDIT_TAB if "libedit" in (readline.__doc__ or "") else "tab: complete")
+    with _kept(history) if history else contextlib.nullcontext():
+        try:
+            yield
+        finally:
+            readline.set_completer(None)
+
+
+@contextlib.contextmanager
+def _kept(history: Path) -> Iterator[None]:
+    """Read a history that only its owner can read, and write it in the end."""
+    import readline
+
+    history.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(history, os.O_CREAT | os.O_RDWR, HISTORY_MODE))
+    history.chmod(HISTORY_MODE)
     readline.set_history_length(HISTORY_LEN)
-    readline.read_history_file(path)
+    readline.read_history_file(history)
     try:
         yield
     finally:
-        readline.write_history_file(path)
+        readline.write_history_file(history)
+
+
+def _nth_of(complete: Complete) -> Callable[[str, int], str | None]:
+    """Readline asks for one completion after another, until there is none."""
+    import readline
+
+    def nth(word: str, place: int) -> str | None:
+        before = readline.get_line_buffer()[: readline.get_begidx()]
+        found = complete(before, word)
+        return found[place] if place < len(found) else None
+
+    return nth

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from llmd.api.errors import LlmdError
 from llmd.cli.chat_session import ChatSession
 from llmd.cli.generation_options import KINDS, read_field
+from llmd.cli.model_description import TOPICS, described
 from llmd.cli.output import aligned
+
+STATES = {"on": True, "off": False}
+DEFAULTS = "every setting is as the model's makers chose"
 
 
 class SlashCommand(NamedTuple):
-    """``argument`` is how help shows what follows the name."""
+    """``argument`` is how help shows what follows the name; ``words`` are those that Tab offers there."""
 
     run: Callable[[ChatSession, str], None]
     help: str
     argument: str = ""
+    words: Callable[[ChatSession], Iterable[str]] = lambda _session: ()
 
 
 def obey(session: ChatSession, line: str) -> None:
@@ -31,6 +36,19 @@ def obey(session: ChatSession, line: str) -> None:
         command.run(session, argument.strip())
     except LlmdError as error:
         session.say(str(error))
+
+
+def completions(session: ChatSession, before: str, word: str) -> list[str]:
+    """What may stand in place of a word of a line: the name of a command, or what follows it."""
+    match before.split():
+        case []:
+            names = [f"/{name}" for name in (*COMMANDS, *ALIASES)]
+            return sorted(name for name in names if word.startswith("/") and name.startswith(word))
+        case [name]:
+            command = COMMANDS.get(ALIASES.get(name[1:], name[1:])) if name.startswith("/") else None
+            return [offer for offer in (command.words(session) if command else ()) if offer.startswith(word)]
+        case _:
+            return []
 
 
 def _help(session: ChatSession, _argument: str) -> None:
@@ -60,11 +78,14 @@ def _system(session: ChatSession, text: str) -> None:
 
 
 def _think(session: ChatSession, state: str) -> None:
-    if state not in {"on", "off"}:
+    conversation = session.conversation
+    if not session.can_think():
+        session.say(f"{conversation.model} does not think before it answers: there is nothing to switch")
+    elif state in STATES:
+        conversation.thinking = STATES[state]
+        session.say(f"thinking is {state}")
+    else:
         session.say("write /think on or /think off")
-        return
-    session.conversation.thinking = state == "on"
-    session.say(f"thinking is {state}")
 
 
 def _set(session: ChatSession, text: str) -> None:
@@ -80,17 +101,56 @@ def _set(session: ChatSession, text: str) -> None:
     session.say("\n".join(f"{name} {value}" for name, value in settings.items()) or DEFAULTS)
 
 
-DEFAULTS = "every setting is as the model's makers chose"
+def _show(session: ChatSession, topic: str) -> None:
+    session.say(described(session.conversation, session.model.describe(), topic))
+
+
+def _save(session: ChatSession, name: str) -> None:
+    if not name:
+        session.say("write /save NAME")
+        return
+    replaces = session.saved.save(name, session.conversation)
+    outcome = "it takes the place of an older one" if replaces else f"/load {name} brings it back"
+    session.say(f"saved {_turns(session)} as {name}; {outcome}")
+
+
+def _load(session: ChatSession, name: str) -> None:
+    if not name:
+        names = session.saved.names()
+        session.say("\n".join(names) or "no conversation has been saved; /save NAME saves this one")
+        return
+    loaded, model = session.saved.load(name), session.conversation.model
+    if loaded.thinking is not None and not session.can_think():
+        loaded.thinking = None
+    saved_with, loaded.model = loaded.model, model
+    session.conversation = loaded
+    other = f"; they were with {saved_with}, {model} goes on" if saved_with != model else ""
+    session.say(f"loaded {_turns(session)}{other}")
+
+
+def _turns(session: ChatSession) -> str:
+    count = len(session.conversation.turns)
+    return "1 turn" if count == 1 else f"{count} turns"
+
+
+def _saved_names(session: ChatSession) -> Iterable[str]:
+    return session.saved.names()
+
+
 COMMANDS = {
     "system": SlashCommand(_system, "set the system prompt; without TEXT, show it", "[TEXT]"),
-    "set": SlashCommand(_set, f"set {', '.join(KINDS)}", "[NAME VALUE]"),
-    "think": SlashCommand(_think, "let the model think before it answers, where it can", "on|off"),
+    "set": SlashCommand(_set, f"set {', '.join(KINDS)}", "[NAME VALUE]", lambda _: KINDS),
+    "think": SlashCommand(_think, "let the model think before it answers", "on|off", lambda _: STATES),
+    "show": SlashCommand(_show, "show the model and settings; Tab lists topics", "[TOPIC]", lambda _: TOPICS),
+    "save": SlashCommand(_save, "keep the conversation with its settings", "NAME", _saved_names),
+    "load": SlashCommand(_load, "go on with a saved one; without NAME, list them", "[NAME]", _saved_names),
     "reset": SlashCommand(_reset, "forget the conversation; system prompt and settings stay"),
     "help": SlashCommand(_help, "show this"),
     "exit": SlashCommand(_exit, "leave"),
 }
-ALIASES = {"quit": "exit"}
+ALIASES = {"clear": "reset", "?": "help", "quit": "exit", "bye": "exit"}
 KEYS = (
     ['"""', "begins and ends a message of several lines"],
+    ["Tab", "completes commands"],
     ["Ctrl-C", "ends an answer; twice: leave"],
 )

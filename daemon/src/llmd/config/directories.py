@@ -32,6 +32,10 @@ class Directories(Struct, frozen=True):
     def models(self) -> Path:
         return self.data / "models"
 
+    @property
+    def conversations(self) -> Path:
+        return self.data / "conversations"
+
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Directories:
         """The folders of the user who runs this process."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
 import hmac
-import os
 import secrets
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from llmd.api.errors import ConfigError, LlmdError, NotFoundError
+from llmd.api.errors import ConfigError, NotFoundError
+from llmd.config.private_file import replace_private_file
 
 PREFIX = "llmd-"
 SECRET_BYTES = 32
@@ -86,18 +84,8 @@ class KeyFile(Struct, frozen=True):
         self._write(left)
 
     def _write(self, keys: Iterable[ApiKey]) -> None:
-        """Replace the file at once: a daemon that reads meanwhile has the old keys or the new ones."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         content = msgspec.json.format(msgspec.json.encode(list(keys)), indent=2)
-        handle, draft = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)  # mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(draft).replace(self.path)
-        except OSError as error:
-            with contextlib.suppress(FileNotFoundError):
-                Path(draft).unlink()
-            raise LlmdError(f"{self.path} cannot be written: {error}") from error
+        replace_private_file(self.path, content)
 
 
 def digest(secret: str) -> str:

@@ -85,10 +85,21 @@ def check_model_name(text: str, *, param: str = "model") -> str:
     Raises:
         RequestError: no model may have that name.
     """
+    return check_name(text, "model", param=param)
+
+
+def check_name(text: str, kind: str, *, param: str | None = None) -> str:
+    """Return a name by the rule of model names, which holds for other things of the user as well, without ``:latest``.
+
+    ``kind`` is what the name is for.
+
+    Raises:
+        RequestError: nothing may have that name.
+    """
     name = text.removesuffix(LATEST)
-    _check_len(text, param)
+    _check_len(text, param, kind)
     if not _is_name(name):
-        raise _malformed(text, NAME_RULE, param)
+        raise _malformed(text, NAME_RULE, param, kind)
     return name
 
 
@@ -109,14 +120,14 @@ def _is_name(text: str) -> bool:
     return _LOCAL.fullmatch(text) is not None and ".." not in text
 
 
-def _check_len(text: str, param: str) -> None:
+def _check_len(text: str, param: str | None, kind: str = "model") -> None:
     if len(text) > MAX_NAME_LEN:
         raise RequestError(
-            f"the model name {reprlib.repr(text)} has {len(text)} characters",
+            f"the {kind} name {reprlib.repr(text)} has {len(text)} characters",
             param=param,
-            hint=f"a model name has at most {MAX_NAME_LEN}",
+            hint=f"a {kind} name has at most {MAX_NAME_LEN}",
         )
 
 
-def _malformed(text: str, hint: str, param: str = "model") -> RequestError:
-    return RequestError(f"{reprlib.repr(text)} is not a valid model name", param=param, hint=hint)
+def _malformed(text: str, hint: str, param: str | None = "model", kind: str = "model") -> RequestError:
+    return RequestError(f"{reprlib.repr(text)} is not a valid {kind} name", param=param, hint=hint)

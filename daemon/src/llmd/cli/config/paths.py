@@ -38,6 +38,7 @@ def command(config_file: Path | None, **view: Any) -> None:
         "config": settings.user_file,
         "system config": directories.system_config,
         "models": directories.models,
+        "conversations": directories.conversations,
         "state": directories.state,
         "cache": directories.cache,
         "user socket": directories.user_socket,

@@ -1,0 +1,35 @@
+"""A private file is replaced at once, and only its owner may read it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from llmd.api.errors import LlmdError
+from llmd.config.private_file import replace_private_file
+
+
+def test_only_the_owner_may_read_and_the_old_content_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file"
+    replace_private_file(path, b"old, and longer")
+    path.chmod(0o644)
+    replace_private_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_cannot_be_replaced_stays_and_no_draft_does(tmp_path: Path) -> None:
+    path = tmp_path / "taken"
+    path.mkdir()
+    with pytest.raises(LlmdError, match=f"{path} cannot be written"):
+        replace_private_file(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_llmd(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(LlmdError, match="cannot be written"):
+        replace_private_file(tmp_path / "file" / "below", b"new")
