@@ -65,6 +65,15 @@ def test_the_last_line_is_ended_once(
     assert pipe.getvalue() == shown
 
 
+@pytest.mark.parametrize(("writer", "shown"), [(TerminalWriter, "\n"), (PipeWriter, "")])
+def test_what_follows_an_interrupt_does_not_stand_behind_its_echo(
+    monkeypatch: pytest.MonkeyPatch, writer: type[PipeWriter | TerminalWriter], shown: str
+) -> None:
+    pipe = in_pipe(monkeypatch)
+    writer().end(interrupted=True)
+    assert pipe.getvalue() == shown
+
+
 def test_reasoning_is_dimmed_and_an_empty_line_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_terminal(monkeypatch)
     writer = TerminalWriter()

@@ -134,6 +134,18 @@ def test_a_full_conversation_goes_on_without_its_oldest_turns(home: Home, daemon
     assert (home.state / "chat_history").read_text().splitlines() == [message, "/exit"]
 
 
+def test_an_answer_that_fills_the_window_says_so_and_sentences_are_wrapped(
+    home: Home, daemon: RunningDaemon
+) -> None:
+    environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    with terminal([*LLMD, "chat", MODEL, "--temp", "0"], environment, columns=40) as screen:
+        screen.wait_for("> ")
+        screen.type(f"{'x' * 470}\n")
+        screen.wait_for("[cut: the context window is full; /reset forgets the conversation]")
+        screen.type("/dance\n")
+        screen.wait_for("there is no command /dance; /help lists\r\nthem\r\n")
+
+
 def test_what_is_piped_in_is_never_taken_for_an_answer_to_an_offer(
     asked: Llmd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ USAGE = Usage(prompt_tokens=5, completion_tokens=3)
 
 
 class Written(list[str]):
-    """Keeps what is written: reasoning between tildes, the end as a dot."""
+    """Keeps what is written: reasoning between tildes, the end as a dot or ^C."""
 
     def write(self, text: str) -> None:
         self.append(text)
@@ -23,8 +23,8 @@ class Written(list[str]):
     def write_reasoning(self, text: str) -> None:
         self.append(f"~{text}~")
 
-    def end(self) -> None:
-        self.append(".")
+    def end(self, *, interrupted: bool = False) -> None:
+        self.append("^C" if interrupted else ".")
 
 
 def answers() -> Iterator[Answer]:
@@ -70,7 +70,7 @@ def test_ctrl_c_ends_the_request_and_keeps_the_text() -> None:
 
     written = Written()
     printed = print_answer(interrupted(), written)
-    assert written == ["He", "."]
+    assert written == ["He", "^C"]
     assert (printed.text, printed.finish, printed.completion_tokens) == ("He", "interrupted", None)
     assert closed == [True]
 

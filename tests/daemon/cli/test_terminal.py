@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 
 import pytest
 
 from llmd.cli.terminal import dimmed, has_changing_lines, has_styles, replace_line, terminal_width
-from tests.serving.terminal import Screen
+from tests.serving.terminal import Screen, terminal
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +45,13 @@ def test_a_line_is_replaced_by_as_much_as_fits(monkeypatch: pytest.MonkeyPatch) 
         screen = Screen()
         replace_line(screen, text)
         assert screen.getvalue() == f"\r{fitting}\x1b[K"
+
+
+def test_the_width_is_that_of_the_terminal_now() -> None:
+    program = "from llmd.cli.terminal import terminal_width as w\nprint(w(), '.')\ninput()\nprint(w(), '.')"
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with terminal([sys.executable, "-c", program], environment, columns=33) as screen:
+        screen.wait_for("33 .")
+        screen.resize(120)
+        screen.type("\n")
+        screen.wait_for("120 .")

@@ -14,13 +14,13 @@ CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(cod
 
 
 class AnswerWriter(Protocol):
-    """Takes an answer in pieces. ``end`` follows the last one, also where the answer was interrupted or failed."""
+    """Takes an answer in pieces. ``end`` follows the last one, also where the answer failed or Ctrl-C interrupted it."""
 
     def write(self, text: str) -> None: ...
 
     def write_reasoning(self, text: str) -> None: ...
 
-    def end(self) -> None: ...
+    def end(self, *, interrupted: bool = False) -> None: ...
 
 
 class TerminalWriter:
@@ -46,11 +46,11 @@ class TerminalWriter:
             self._show("" if has_styles() else "[thinking]\n")
         self._show(self._wrap.feed(text.translate(CONTROLS)))
 
-    def end(self) -> None:
+    def end(self, *, interrupted: bool = False) -> None:
         self._show(self._wrap.flush())
         self._wrap = WordWrap(terminal_width)
         self._is_thinking = False
-        if self._line_is_open:
+        if self._line_is_open or interrupted:  # the terminal has shown ^C
             self._show("\n")
 
     def _show(self, text: str) -> None:
@@ -72,7 +72,7 @@ class PipeWriter:
     def write_reasoning(self, text: str) -> None:
         pass
 
-    def end(self) -> None:
+    def end(self, *, interrupted: bool = False) -> None:
         if self._line_is_open:
             self.write("\n")
 
@@ -86,7 +86,7 @@ class SilentWriter:
     def write_reasoning(self, text: str) -> None:
         pass
 
-    def end(self) -> None:
+    def end(self, *, interrupted: bool = False) -> None:
         pass
 
 

@@ -23,8 +23,10 @@ from llmd.cli.model_flag import ModelCommand
 from llmd.cli.saved_conversations import SavedConversations
 from llmd.cli.settings import client_options, read_settings
 from llmd.cli.slash_commands import completions, obey
-from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
+from llmd.cli.streaming import WINDOW_FULL, Printed, cut_note, print_answer, stats_line
+from llmd.cli.terminal import terminal_width
 from llmd.cli.typed_text import keep_bytes, valid
+from llmd.cli.word_wrap import WordWrap
 
 if TYPE_CHECKING:
     from llmd.client import Client
@@ -87,7 +89,7 @@ class DaemonModel:
         answers = self._client.stream_chat(messages, model=self._name, **fields)
         printed = print_answer(with_loading_progress(self._client, answers), answer_writer())
         if note := cut_note(printed, fields.get("max_tokens")):
-            show_note(note)
+            show_note(f"{note}; /reset forgets the conversation" if note == WINDOW_FULL else note)
         if self._shows_stats:
             _to_stderr(stats_line(printed))
         return printed
@@ -122,7 +124,8 @@ def converse(session: ChatSession) -> None:
         try:
             take(session, message)
             interrupted = False
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # while the daemon was asked
+            _to_stderr("")
             interrupted = True
 
 
@@ -155,4 +158,8 @@ def _agrees(question: str) -> bool:
 
 
 def _to_stderr(text: str) -> None:
+    """Tell the user something. Sentences are wrapped on a terminal; listings and texts of a model have their own lines."""
+    if sys.stderr.isatty() and "\n" not in text:
+        wrap = WordWrap(terminal_width)
+        text = wrap.feed(text) + wrap.flush()
     click.echo(text, err=True)

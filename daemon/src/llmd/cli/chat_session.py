@@ -10,7 +10,7 @@ from llmd.api.errors import ContextLengthError, LlmdError
 from llmd.chat.truncation import prompt_room
 from llmd.cli.conversation import Conversation, Message, Turn
 from llmd.cli.saved_conversations import SavedConversations
-from llmd.cli.streaming import Printed
+from llmd.cli.streaming import INTERRUPTED, Printed
 
 
 class ModelAccess(Protocol):
@@ -64,7 +64,7 @@ class ChatSession:
 
     def _ask(self, question: str) -> None:
         printed = self.model.ask(self.conversation.messages(question), self.conversation.fields())
-        if printed.text or printed.finish != "interrupted":
+        if printed.text or printed.finish != INTERRUPTED:
             self.conversation.turns.append(Turn(question, printed.text))
 
     def _make_room(self, question: str, full: ContextLengthError) -> bool:

@@ -16,7 +16,7 @@ from llmd.cli.loading_progress import with_loading_progress
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, client_options
-from llmd.cli.streaming import Printed, cut_note, print_answer, stats_line
+from llmd.cli.streaming import INTERRUPTED, Printed, cut_note, print_answer, stats_line
 from llmd.cli.typed_text import keep_bytes, valid
 
 EXIT_INTERRUPTED = 130
@@ -75,7 +75,7 @@ def command(
         show_note(note)
     if stats:
         click.echo(stats_line(printed), err=True)
-    if printed.finish == "interrupted":
+    if printed.finish == INTERRUPTED:
         ctx.exit(EXIT_INTERRUPTED)
     return None
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from llmd.client import Answer
 
 
+INTERRUPTED = "interrupted"
+WINDOW_FULL = "cut: the context window is full"
+
+
 class Printed(msgspec.Struct, frozen=True):
     """An answer that was printed. Tokens are None where Ctrl-C came before the daemon had counted them.
 
@@ -43,7 +47,7 @@ def print_answer(
     """Write a streamed answer as it comes. Ctrl-C ends the request and keeps what was written."""
     began = clock()
     texts: list[str] = []
-    finish, usage, first_s = "interrupted", None, None
+    finish, usage, first_s = INTERRUPTED, None, None
     stream = iter(answers)
     try:
         with closing(stream):  # type: ignore[type-var]
@@ -58,11 +62,11 @@ def print_answer(
                     texts.append(answer.text)
                     writer.write(answer.text)
     except KeyboardInterrupt:
-        finish = "interrupted"
+        finish = INTERRUPTED
     except LlmdError:
         writer.end()  # the message begins on a line of its own
         raise
-    writer.end()
+    writer.end(interrupted=finish == INTERRUPTED)
     return Printed(
         text="".join(texts),
         finish=finish,
@@ -79,7 +83,7 @@ def cut_note(printed: Printed, max_tokens: int | None) -> str:
         return ""
     if max_tokens is not None and printed.completion_tokens in {None, max_tokens}:
         return f"cut at max_tokens {max_tokens}"
-    return "cut: the context window is full"
+    return WINDOW_FULL
 
 
 def stats_line(printed: Printed) -> str:
