@@ -151,11 +151,7 @@ class Client:
         return data
 
     def show(self, model: str) -> dict[str, Any]:
-        """What is known of a model, as ``/api/show`` of Ollama's API tells it. It is not loaded for that.
-
-        Raises:
-            LlmdError: there is no such model.
-        """
+        """What is known of a model, as ``/api/show`` of Ollama's API tells it. It is not loaded for that."""
         return self._request("POST", "/api/show", {"model": model})
 
     def ps(self) -> list[dict[str, Any]]:
@@ -378,20 +374,14 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
     if not isinstance(error, dict):
         return _stranger()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
+    if "n_ctx" in error:
+        return ContextLengthError(error["n_prompt_tokens"], error["n_ctx"], param=str(error["param"]))
     if kind is RequestError:
-        return _request_error(error)
+        return RequestError(str(error["message"]), param=error.get("param"))
     found = kind(str(error["message"]))
     if error.get("type") in {"permission_error", "authentication_error"}:
         found.exit_code = EXIT_REFUSED
     return found
-
-
-def _request_error(error: Mapping[str, Any]) -> RequestError:
-    param, lengths = error.get("param"), (error.get("n_prompt_tokens"), error.get("n_ctx"))
-    match lengths:
-        case int(prompt_len), int(context_len):
-            return ContextLengthError(prompt_len, context_len, param=param or "messages")
-    return RequestError(str(error["message"]), param=param)
 
 
 def _stranger() -> LlmdError:

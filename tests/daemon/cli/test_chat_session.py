@@ -10,9 +10,9 @@ from tests.daemon.cli.counting_model import CountingModel, Talk
 LONG = "word " * 8  # with its answer, "answer N", a turn of ten words
 
 
-def filled(model: CountingModel, system: str | None = None, **settings: float) -> Talk:
+def filled(model: CountingModel, system: str | None = None) -> Talk:
     """A chat of three long turns."""
-    talk = Talk(model, system, **settings)
+    talk = Talk(model, system)
     for _ in range(3):
         talk.session.answer(LONG)
     return talk
@@ -62,7 +62,8 @@ def test_a_full_conversation_goes_on_without_its_oldest_turns_where_the_user_agr
 
 def test_as_many_turns_go_as_leave_room_for_the_answer() -> None:
     model = CountingModel(window=36)
-    talk = filled(model, max_tokens=18)
+    talk = filled(model)
+    talk.session.conversation.settings["max_tokens"] = 18
     talk.session.answer(LONG)
     assert talk.questions == ["drop the 2 oldest turns of 3 and send it?"]
     assert talk.said[-1] == "dropped the 2 oldest turns"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.api.errors import RequestError
-from llmd.registry.names import HubName, check_alias, check_model_name, parse_hub_name
+from llmd.registry.names import HubName, check_alias, check_model_name, check_name, parse_hub_name
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,12 @@ def test_names_of_the_store_have_one_or_two_parts(text: str) -> None:
 def test_no_name_of_the_store_leads_out_of_it(text: str) -> None:
     with pytest.raises(RequestError, match="is not a valid model name"):
         check_model_name(text)
+
+
+def test_other_things_are_named_by_the_same_rule_and_errors_say_what_is_named() -> None:
+    assert check_name("org/talk:latest", "conversation") == "org/talk"
+    with pytest.raises(RequestError, match="is not a valid conversation name") as refused:
+        check_name("../x", "conversation")
+    assert refused.value.param is None
+    with pytest.raises(RequestError, match="a conversation name has at most 200"):
+        check_name("x" * 201, "conversation")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llmd.client import Answer, Client
 
 ASK_EVERY_S = 0.5
+LEAVE_LIMIT_S = 2.0
 LOADING = "loading"
 
 
@@ -40,7 +41,7 @@ class LoadingProgress:
         self._hidden = threading.Event()
         self._writing = threading.Lock()
         self._has_line = False
-        self._watcher = threading.Thread(target=self._watch, name="loading progress")
+        self._watcher = threading.Thread(target=self._watch, name="loading progress", daemon=True)
 
     def __enter__(self) -> Self:
         self._watcher.start()
@@ -48,7 +49,7 @@ class LoadingProgress:
 
     def __exit__(self, *_exception: object) -> None:
         self.hide()
-        self._watcher.join()
+        self._watcher.join(LEAVE_LIMIT_S)  # a daemon that hangs must not hold a user who presses Ctrl-C
 
     def hide(self) -> None:
         """Remove the line, for good."""
