@@ -77,6 +77,10 @@ def test_east_asian_text_is_broken_between_characters_but_not_before_a_full_stop
     assert wrapped("odd 日本", 5) == "odd\n日本"
 
 
+def test_korean_is_broken_between_words() -> None:
+    assert wrapped("한국어 문장도", 10) == "한국어\n문장도"
+
+
 def test_what_is_one_character_to_people_stays_together() -> None:
     family, thumb, accent = "👩\u200d👩\u200d👧", "👍🏽", "e\u0301"
     for text in (family, thumb, accent):

@@ -8,6 +8,7 @@ from unicodedata import category, east_asian_width
 
 ZERO_WIDTH_JOINER = "\u200d"
 SKIN_TONES = range(0x1F3FB, 0x1F400)
+HANGUL = range(0xAC00, 0xD7A4)  # Korean has spaces between words
 # Of Chinese and Japanese punctuation: what never begins a line, and what never ends one.
 NOT_FIRST = frozenset("、。，．・：；！？」』）】》〉〕］｝ー…")
 NOT_LAST = frozenset("「『（【《〈〔［｛")
@@ -113,7 +114,7 @@ def may_break(before: str, after: str) -> bool:
     """Whether a line may end between two characters that are no spaces: it may next to wide ones, as East Asian text is set."""
     if ZERO_WIDTH_JOINER in {before, after} or category(after) in {"Mn", "Me"} or ord(after) in SKIN_TONES:
         return False
-    if before in NOT_LAST or after in NOT_FIRST:
+    if before in NOT_LAST or after in NOT_FIRST or (ord(before) in HANGUL and ord(after) in HANGUL):
         return False
     return not {east_asian_width(before), east_asian_width(after)}.isdisjoint("WF")
 
