@@ -73,7 +73,10 @@ def test_second_daemon_at_the_same_place_is_refused(tmp_path: Path, probes: Path
 
 
 def test_names_and_pages_that_were_allowed_may_ask(tmp_path: Path, probes: Path) -> None:
-    allowed: dict[str, Any] = {"allow_host": ["box"], "allow_origin": ["https://app.example"]}
+    allowed: dict[str, Any] = {
+        "allow_host": ["box"],
+        "allow_origin": ["https://*.example", "chrome-extension://*"],
+    }
     with running_daemon(directories_below(tmp_path, probes), models=(), **allowed) as daemon:
         asked = {
             value: send(daemon, "GET", "/health", headers={header: value}).status
@@ -81,15 +84,33 @@ def test_names_and_pages_that_were_allowed_may_ask(tmp_path: Path, probes: Path)
                 ("Host", "box"),
                 ("Host", "elsewhere"),
                 ("Origin", "https://app.example"),
-                ("Origin", "https://other.example"),
+                ("Origin", "chrome-extension://abc"),
+                ("Origin", "https://app.test"),
             )
         }
     assert asked == {
         "box": 200,
         "elsewhere": 403,
         "https://app.example": 200,
-        "https://other.example": 403,
+        "chrome-extension://abc": 200,
+        "https://app.test": 403,
     }
+
+
+def test_every_page_may_ask_where_that_was_allowed(tmp_path: Path, probes: Path) -> None:
+    with running_daemon(directories_below(tmp_path, probes), models=(), allow_origin=["*"]) as daemon:
+        for origin in ("https://evil.example", "null"):
+            reply = send(daemon, "GET", "/health", headers={"Origin": origin})
+            assert (reply.status, reply.headers["Access-Control-Allow-Origin"]) == (200, origin)
+        assert send(daemon, "GET", "/health", headers={"Host": "evil.example"}).status == 403
+
+
+def test_patterns_that_are_no_origins_are_refused_at_the_start(tmp_path: Path, probes: Path) -> None:
+    with (
+        pytest.raises(ConfigError, match=r"allow_origin from .* is 'app\.example': the scheme is missing"),
+        running_daemon(directories_below(tmp_path, probes), models=(), allow_origin=["app.example"]),
+    ):
+        pass
 
 
 def test_silence_in_a_stream_is_filled_as_often_as_asked_for(home: Path, probes: Path) -> None:

@@ -86,7 +86,10 @@ SERVER = (
         "--allow-host", multiple=True, metavar="NAME", help="Answer to this host name too; repeatable."
     ),
     click.option(
-        "--allow-origin", multiple=True, metavar="URL", help="Let pages of this origin ask; repeatable."
+        "--allow-origin",
+        multiple=True,
+        metavar="ORIGIN",
+        help="Let these pages ask, too: https://app.example, https://*.example.com, app://*; repeatable.",
     ),
     click.option(
         "--no-auth", is_flag=True, default=None, help="Serve everyone on the network, without a key."

@@ -44,6 +44,7 @@ from llmd.server.http.error_shapes import ErrorShapes
 from llmd.server.http.guards import Guards
 from llmd.server.http.http_server import http_server
 from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
+from llmd.server.http.origins import allowed_origins
 from llmd.server.http.routing import RouteTable
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.load_message import load_message
@@ -124,6 +125,7 @@ class Daemon:
         keys = KeyFile(settings.directories.keys)
         self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
         self._addresses = listening_addresses(settings)
+        self._origins = allowed_origins(server.allow_origin, settings.origins["server.allow_origin"].source)
         self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
 
     @property
@@ -288,7 +290,7 @@ class Daemon:
         dialects = self._host.dialects().values()
         routes = RouteTable(route for dialect in dialects for route in dialect.routes())
         shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
-        guards = Guards(socket.gethostname(), frozenset(server.allow_host), frozenset(server.allow_origin))
+        guards = Guards(socket.gethostname(), frozenset(server.allow_host), self._origins)
         return build_app(service, routes, shapes, guards, self._access)
 
     def _connection_limits(self) -> ConnectionLimits:

@@ -160,26 +160,47 @@ def test_foreign_pages_are_refused_and_told_the_flag(daemon: RunningDaemon, *, u
     assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_pages_of_this_machine_may_read_the_reply(daemon: RunningDaemon) -> None:
-    origin = "http://localhost:3000"
-    reply = post(daemon, {"Origin": origin})
-    assert (reply.status, reply.headers["Access-Control-Allow-Origin"]) == (200, origin)
-    streamed = send(daemon, "POST", CHAT, {**BODY, "stream": True}, {"Origin": origin})
-    assert streamed.headers["Access-Control-Allow-Origin"] == origin
-    assert "x-request-id" in streamed.headers
+@pytest.mark.parametrize("origin", ["http://localhost:3000", "app://obsidian.md", "vscode-webview://1k2j3h"])
+def test_pages_and_apps_of_this_machine_may_ask_first_and_read_the_reply(
+    daemon: RunningDaemon, origin: str
+) -> None:
+    first = send(
+        daemon,
+        "OPTIONS",
+        CHAT,
+        headers={
+            "Origin": origin,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "x-stainless-os",
+            "Access-Control-Request-Private-Network": "true",
+        },
+    )
+    assert first.status == 204
+    assert "POST" in first.headers["Access-Control-Allow-Methods"]
+    assert first.headers["Access-Control-Allow-Headers"] == "x-stainless-os"
+    assert first.headers["Access-Control-Allow-Private-Network"] == "true"
+    assert first.headers["Access-Control-Max-Age"] == "600"
+    replies = [
+        post(daemon, {"Origin": origin}),
+        send(daemon, "POST", CHAT, {**BODY, "stream": True}, {"Origin": origin}),
+        send(daemon, "POST", CHAT, {**BODY, "model": "missing"}, {"Origin": origin}),
+    ]
+    assert [reply.status for reply in replies] == [200, 200, 404]
+    for reply in (first, *replies):
+        assert reply.headers["Access-Control-Allow-Origin"] == origin
+        assert reply.headers["Vary"] == "Origin"
+        assert "x-request-id" in reply.headers["Access-Control-Expose-Headers"]
+        assert "x-request-id" in reply.headers
 
 
-def test_browsers_may_ask_first(daemon: RunningDaemon) -> None:
-    headers = {
-        "Origin": "http://localhost:3000",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "x-stainless-os",
-    }
-    reply = send(daemon, "OPTIONS", CHAT, headers=headers)
-    assert reply.status == 204
-    assert "POST" in reply.headers["Access-Control-Allow-Methods"]
-    assert reply.headers["Access-Control-Allow-Headers"] == "x-stainless-os"
-    assert reply.headers["Access-Control-Max-Age"] == "600"
+def test_foreign_pages_that_ask_first_are_refused(daemon: RunningDaemon) -> None:
+    asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    reply = send(daemon, "OPTIONS", CHAT, headers=asked)
+    assert reply.status == 403
+    assert not [name for name in reply.headers if name.startswith("Access-Control-")]
+
+
+def test_options_without_an_origin_names_the_methods(daemon: RunningDaemon) -> None:
     assert send(daemon, "OPTIONS", CHAT).headers["Allow"] == "OPTIONS, POST"
 
 

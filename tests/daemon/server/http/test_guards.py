@@ -4,9 +4,12 @@ import pytest
 
 from llmd.server.errors import ForbiddenError
 from llmd.server.http.guards import Guards, Peer, cors_headers, preflight_headers
+from llmd.server.http.origins import allowed_origins
 
 LOOPBACK = Peer("127.0.0.1", "127.0.0.1")
-GUARDS = Guards("workstation", frozenset({"llm.example"}), frozenset({"chrome-extension://abc"}))
+ALLOWED = allowed_origins(["chrome-extension://abc"], "config.toml")
+GUARDS = Guards("workstation", frozenset({"llm.example"}), ALLOWED)
+PEERS = (LOOPBACK, Peer(None, None), Peer("192.168.1.5", "192.168.1.9"))
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,11 @@ GUARDS = Guards("workstation", frozenset({"llm.example"}), frozenset({"chrome-ex
         "workstation:8642",
         "llm.example",
         "",
+        "localhost.",
+        "localhost.:8642",
+        "app.localhost.",
+        "workstation.",
+        "llm.example.:8642",
     ],
 )
 def test_names_of_this_machine_pass(host: str) -> None:
@@ -33,7 +41,15 @@ def test_case_of_host_names_does_not_matter(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8642", "localhost.evil.example", "notlocalhost"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8642",
+        "evil.example.",
+        "localhost.evil.example",
+        "localhost..",
+        "notlocalhost",
+    ],
 )
 def test_foreign_host_names_are_refused_and_the_flag_is_named(host: str) -> None:
     with pytest.raises(ForbiddenError, match="not one of this machine") as caught:
@@ -47,23 +63,39 @@ def test_host_names_do_not_matter_on_the_unix_socket_and_beyond_loopback(peer: P
     GUARDS.check(peer, {"Host": "evil.example"})
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:1", "chrome-extension://abc"]
-)
-def test_pages_of_this_machine_and_named_ones_may_ask(origin: str) -> None:
-    GUARDS.check(LOOPBACK, {"Host": "localhost", "Origin": origin})
+@pytest.mark.parametrize("origin", ["http://localhost:3000", "app://obsidian.md", "chrome-extension://abc"])
+def test_pages_and_apps_of_this_machine_and_allowed_ones_may_ask(origin: str) -> None:
+    for peer in PEERS:
+        GUARDS.check(peer, {"Host": "localhost", "Origin": origin})
 
 
-@pytest.mark.parametrize(
-    "origin",
-    ["https://evil.example", "null", "chrome-extension://xyz", "http://localhost.evil.example", "http://["],
-)
-def test_foreign_pages_are_refused_on_every_listener(origin: str) -> None:
-    for peer in (LOOPBACK, Peer(None, None), Peer("192.168.1.5", "192.168.1.9")):
+@pytest.mark.parametrize("origin", ["https://evil.example", "chrome-extension://xyz"])
+def test_foreign_pages_are_refused_on_every_listener_and_the_flag_is_named(origin: str) -> None:
+    for peer in PEERS:
         with pytest.raises(ForbiddenError) as caught:
             GUARDS.check(peer, {"Host": "localhost", "Origin": origin})
         assert caught.value.code == "origin_not_allowed"
         assert f"--allow-origin {origin}" in caught.value.hint
+
+
+def test_page_that_was_opened_as_a_file_is_refused_with_what_to_do_instead() -> None:
+    with pytest.raises(ForbiddenError, match="pages of null") as caught:
+        GUARDS.check(LOOPBACK, {"Host": "localhost", "Origin": "null"})
+    assert "http://localhost" in caught.value.hint
+    assert "--allow-origin" not in caught.value.hint
+
+
+def test_no_flag_is_suggested_for_what_is_no_origin() -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        GUARDS.check(LOOPBACK, {"Host": "localhost", "Origin": "http://["})
+    assert "--allow-origin" not in caught.value.hint
+
+
+def test_foreign_host_names_are_refused_where_every_origin_is_allowed() -> None:
+    guards = Guards("workstation", allow_origin=allowed_origins(["*"], "config.toml"))
+    guards.check(LOOPBACK, {"Host": "localhost", "Origin": "https://evil.example"})
+    with pytest.raises(ForbiddenError, match="not one of this machine"):
+        guards.check(LOOPBACK, {"Host": "evil.example", "Origin": "https://evil.example"})
 
 
 @pytest.mark.parametrize(
@@ -82,4 +114,12 @@ def test_knows_clients_of_this_machine(peer: Peer, *, local: bool) -> None:
 
 def test_cross_origin_headers_name_one_origin_and_never_all() -> None:
     assert cors_headers("http://localhost:1")["Access-Control-Allow-Origin"] == "http://localhost:1"
-    assert preflight_headers("x-stainless-os")["Access-Control-Allow-Headers"] == "x-stainless-os"
+    assert cors_headers("http://localhost:1")["Vary"] == "Origin"
+
+
+def test_browser_that_asks_first_gets_what_it_asked_for() -> None:
+    asked = {"Access-Control-Request-Headers": "x-stainless-os"}
+    assert preflight_headers(asked)["Access-Control-Allow-Headers"] == "x-stainless-os"
+    assert "Access-Control-Allow-Private-Network" not in preflight_headers(asked)
+    private = {"Access-Control-Request-Private-Network": "true"}
+    assert preflight_headers(private)["Access-Control-Allow-Private-Network"] == "true"

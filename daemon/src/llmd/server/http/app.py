@@ -170,7 +170,7 @@ def build_app(
 def _options(request: web.Request, allowed: frozenset[str]) -> web.Response:
     headers = {"Allow": ", ".join(sorted(allowed or {"OPTIONS"}))}
     if "Origin" in request.headers:
-        headers |= preflight_headers(request.headers.get("Access-Control-Request-Headers", ""))
+        headers |= preflight_headers(request.headers)
     return web.Response(status=204, headers=headers)
 
 

@@ -7,16 +7,19 @@ would only hide the answer.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from aiohttp import web
 from msgspec import Struct
 
 from llmd.server.errors import ForbiddenError
+from llmd.server.http.host_names import host_name, is_ip, is_local_name, is_loopback
+from llmd.server.http.origins import OPAQUE, AllowedOrigins, parse_origin
 
-EXPOSED_HEADERS = "x-request-id, retry-after"
+EXPOSED_HEADERS = (
+    "x-request-id, request-id, retry-after, retry-after-ms, openai-processing-ms, "
+    "x-llmd-ignored, x-llmd-model, x-llmd-truncated"
+)
 METHODS = "GET, POST, DELETE, HEAD, OPTIONS"
 
 
@@ -32,7 +35,7 @@ class Peer(Struct, frozen=True):
 
     @property
     def is_this_machine(self) -> bool:
-        return self.is_unix or _is_loopback(self.remote or "")
+        return self.is_unix or is_loopback(self.remote or "")
 
 
 def peer_of(request: web.BaseRequest) -> Peer:
@@ -46,39 +49,45 @@ def peer_of(request: web.BaseRequest) -> Peer:
 
 
 class Guards(Struct, frozen=True):
-    """The names and origins that are let through beside those of this machine."""
+    """The names and origins that are let through besides those of this machine."""
 
     hostname: str
     allow_host: frozenset[str] = frozenset()
-    allow_origin: frozenset[str] = frozenset()
+    allow_origin: AllowedOrigins = AllowedOrigins()
 
     def check(self, peer: Peer, headers: Mapping[str, str]) -> None:
         """Raises `ForbiddenError` for a host name or an origin that is not let through."""
         host = headers.get("Host", "")
-        if peer.local is not None and _is_loopback(peer.local) and not self._host_allowed(host):
+        if peer.local is not None and is_loopback(peer.local) and not self._host_allowed(host):
             raise ForbiddenError(
                 f"the host name {host!r} is not one of this machine",
                 code="host_not_allowed",
-                hint=f"start llmd serve with --allow-host {_hostname(host)}",
+                hint=f"start llmd serve with --allow-host {host_name(host)}",
             )
         origin = headers.get("Origin")
         if origin is not None and not self.origin_allowed(origin):
             raise ForbiddenError(
                 f"requests from pages of {origin} are not allowed",
                 code="origin_not_allowed",
-                hint=f"start llmd serve with --allow-origin {origin}",
+                hint=_hint_for_origin(origin),
             )
 
     def origin_allowed(self, origin: str) -> bool:
-        """Pages of this machine may ask, on any port, and those that were allowed by name."""
-        scheme, _, host = origin.partition("://")
-        local = scheme in {"http", "https"} and _is_local_name(_hostname(host))
-        return local or origin in self.allow_origin
+        """Whether requests with this ``Origin`` header are answered."""
+        return origin in self.allow_origin
 
     def _host_allowed(self, host: str) -> bool:
-        name = _hostname(host)
+        name = host_name(host)
         named = {known.lower() for known in (self.hostname, *self.allow_host)}
-        return not name or _is_ip(name) or _is_local_name(name) or name in named
+        return not name or is_ip(name) or is_local_name(name) or name in named
+
+
+def _hint_for_origin(origin: str) -> str:
+    if origin == OPAQUE:
+        return "open the page from http://localhost instead of as a file: any page can have the origin null"
+    if parse_origin(origin) is None:
+        return "browsers send SCHEME://HOST or SCHEME://HOST:PORT"
+    return f"start llmd serve with --allow-origin {origin}"
 
 
 def cors_headers(origin: str) -> dict[str, str]:
@@ -90,38 +99,13 @@ def cors_headers(origin: str) -> dict[str, str]:
     }
 
 
-def preflight_headers(requested: str) -> dict[str, str]:
-    """The reply to a browser that asks before it sends."""
-    return {
+def preflight_headers(asked: Mapping[str, str]) -> dict[str, str]:
+    """The reply to a browser that asks before it sends; ``asked`` are the headers of its question."""
+    headers = {
         "Access-Control-Allow-Methods": METHODS,
-        "Access-Control-Allow-Headers": requested or "*",
+        "Access-Control-Allow-Headers": asked.get("Access-Control-Request-Headers") or "*",
         "Access-Control-Max-Age": "600",
     }
-
-
-def _hostname(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return host
-
-
-def _is_local_name(name: str) -> bool:
-    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
-
-
-def _is_ip(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        address = ipaddress.ip_address(name.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
+    if asked.get("Access-Control-Request-Private-Network") == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return headers
