@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmd.api import DeviceError
-from llmd.api.messages import SamplingParams, Submit, TokenOutput
+from llmd.api.messages import Logprobs, SamplingParams, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
 from llmd.api.step import Ticket
 from llmd.engine.chain import Flight
@@ -77,6 +77,29 @@ def test_logprobs_of_named_tokens_are_exact_however_unlikely_they_are(make_core:
         assert output.logprobs is not None
         assert output.logprobs.top_ids == named
         assert output.logprobs.top == pytest.approx(expected[list(named)].tolist(), abs=1e-5)
+
+
+def test_final_logprobs_are_those_that_tokens_were_drawn_from(make_core: MakeCore) -> None:
+    core = make_core()
+    drawing = submit(1, 20, max_tokens=4, temperature=2.0, logprobs=5)
+    greedy = submit(2, 20, max_tokens=4, logprobs=5)
+    final = [
+        msgspec.structs.replace(
+            one, sampling=msgspec.structs.replace(one.sampling, top_k=3, post_sampling=True)
+        )
+        for one in (drawing, greedy)
+    ]
+    outputs = run(core, *final)
+    logits = core.forward(np.array([*prompt(1, 20), *ids(outputs[1])], np.int32)).astype(np.float64)
+    for row, output in enumerate(outputs[1], start=19):
+        best = np.argsort(-logits[row], kind="stable")[:3]
+        weights = np.exp(logits[row, best] / 2.0)
+        assert output.logprobs is not None
+        assert list(output.logprobs.top_ids) == best.tolist()
+        assert np.exp(output.logprobs.top) == pytest.approx(weights / weights.sum(), rel=1e-3)
+        assert output.logprobs.chosen == output.logprobs.top[best.tolist().index(output.token)]
+    for output in outputs[2]:
+        assert output.logprobs == Logprobs(0.0, (output.token,), (0.0,))
 
 
 def test_each_sequence_ends_for_its_own_reason(make_core: MakeCore) -> None:

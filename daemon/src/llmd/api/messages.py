@@ -38,7 +38,9 @@ class SamplingParams(msgspec.Struct, frozen=True):
     ``seed`` is 64-bit and always set: the front draws one where the request names none. ``choice`` is the choice index
     of the request (the third word of randomness). ``logprobs`` is how many alternatives are returned with each
     token's own logprob, None for no logprobs; all come from the unmodified distribution. Where ``logprob_ids`` names
-    tokens, these are the alternatives, in this order, instead of the most likely ones.
+    tokens, these are the alternatives, in this order, instead of the most likely ones. With ``post_sampling`` logprobs
+    come from the distribution that the token was drawn from, after edits and samplers: alternatives that could not be
+    drawn are left out, and ``logprob_ids`` is not looked at.
     """
 
     seed: int
@@ -63,6 +65,7 @@ class SamplingParams(msgspec.Struct, frozen=True):
     bad_words: tuple[tuple[int, ...], ...] = ()
     allowed_ids: tuple[int, ...] = ()
     logprob_ids: tuple[int, ...] = ()
+    post_sampling: bool = False
 
 
 class StopParams(msgspec.Struct, frozen=True):
@@ -264,7 +267,9 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
 
 
 class Logprobs(msgspec.Struct, frozen=True, array_like=True):
-    """Natural-log probabilities of a drawn token and of the most likely ones, before temperature."""
+    """Natural-log probabilities of a drawn token and of the most likely ones, before temperature unless the request
+    wants them after sampling.
+    """
 
     chosen: float
     top_ids: tuple[int, ...]

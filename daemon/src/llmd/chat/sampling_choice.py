@@ -71,6 +71,7 @@ class SamplingChoice(Struct, frozen=True):
     bad_words: tuple[str, ...] = ()
     allowed_ids: tuple[int, ...] = ()
     logprob_ids: tuple[int, ...] = ()
+    post_sampling: bool = False
 
     @property
     def names_tokens(self) -> bool:
@@ -115,6 +116,7 @@ class SamplingChoice(Struct, frozen=True):
             bad_words=tokens.bad_words,
             allowed_ids=self.allowed_ids,
             logprob_ids=self.logprob_ids,
+            post_sampling=self.post_sampling,
         )
 
     def drawn_seed(self) -> int:

@@ -15,7 +15,7 @@ from llmd.engine.chain import Chain, Flight
 from llmd.engine.grammars import Grammars
 from llmd.engine.row_masks import RowMasks, masked_rows
 from llmd.pager.pager import Copies
-from llmd.sampling.chain import is_greedy
+from llmd.sampling.chain import certain, is_greedy, wants_final_logprobs
 from llmd.sampling.sampler import Draws, Sampler
 from llmd.scheduler.scheduler import StepPlan
 
@@ -151,7 +151,7 @@ class Arrival:
             self._masks.refuse_empty(result.edited[:, 0])
         draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
         logprobs = {
-            row: _logprobs(self.flight, result, row, draws.tokens[row], one.sampling)
+            row: _logprobs(self.flight, result, row, draws, one.sampling)
             for row, one in enumerate(self.drawing)
             if one.sampling.logprobs is not None and one.cohort is None
         }
@@ -165,8 +165,11 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
     return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
 
 
-def _logprobs(flight: Flight, result: StepResult, row: int, token: int, params: SamplingParams) -> Logprobs:
-    """Log-probabilities of the unmodified distribution."""
+def _logprobs(flight: Flight, result: StepResult, row: int, draws: Draws, params: SamplingParams) -> Logprobs:
+    """Log-probabilities of the unmodified distribution, or of the one that was drawn from where these are wanted."""
+    token = draws.tokens[row]
+    if wants_final_logprobs(params):
+        return draws.logprobs.get(row) or certain(token, params)
     chosen, *named = _raw_logits(flight, result, row, (token, *params.logprob_ids))
     lse = float(result.raw_logsumexp[row])
     if params.logprob_ids:

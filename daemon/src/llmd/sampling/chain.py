@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct, structs
 
-from llmd.api.messages import SamplingParams
+from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.samplers import Mirostat, SamplerName
 from llmd.sampling import filters, mirostat
@@ -32,15 +32,27 @@ class Place(Struct, frozen=True):
 
 
 class Drawn(Struct, frozen=True):
-    """A token, and mirostat's state after it."""
+    """A token, mirostat's state after it, and the logprobs of what it was drawn from, where the request wants these."""
 
     token: int
     limit: float | None = None
+    logprobs: Logprobs | None = None
 
 
 def is_greedy(params: SamplingParams) -> bool:
     """Whether the best token is taken, without a draw."""
     return params.temperature < filters.LEAST_TEMPERATURE and params.dynamic_temperature is None
+
+
+def wants_final_logprobs(params: SamplingParams) -> bool:
+    """Whether logprobs are those of what a token is drawn from."""
+    return params.post_sampling and params.logprobs is not None
+
+
+def certain(token: int, params: SamplingParams) -> Logprobs:
+    """The final logprobs of a token that is taken without a draw."""
+    listed = (token,) if params.logprobs else ()
+    return Logprobs(0.0, listed, (0.0,) * len(listed))
 
 
 def active_order(params: SamplingParams) -> tuple[SamplerName, ...]:
@@ -82,7 +94,7 @@ def draw(listed: Shortlist, params: SamplingParams, place: Place) -> Drawn | Non
     if params.mirostat is not None:
         return _draw_mirostat(listed, params, params.mirostat, place)
     index = _index(listed, params, place)
-    return None if index is None else Drawn(int(listed.ids[index]))
+    return None if index is None else _drawn(listed, index, params)
 
 
 def _draw_mirostat(
@@ -97,7 +109,26 @@ def _draw_mirostat(
     if index is None or probabilities is None:
         return None
     limit = mirostat.advance(steering, limit, float(probabilities[index]))
-    return Drawn(int(narrowed.ids[index]), limit)
+    return _drawn(narrowed, index, params, limit)
+
+
+def _drawn(
+    listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None
+) -> Drawn | None:
+    """The token at an index of what is left; None where as many alternatives as are wanted are not known."""
+    token, count = int(listed.ids[index]), params.logprobs
+    if count is None or not wants_final_logprobs(params):
+        return Drawn(token, limit)
+    if len(listed) < count and not listed.ends:
+        return None
+    probabilities = listed.probabilities()
+    assert probabilities is not None, "a token was drawn from them"
+    top = probabilities[:count]
+    top = top[top > 0]  # what underflows comes last
+    logprobs = Logprobs(
+        math.log(probabilities[index]), tuple(listed.ids[: len(top)].tolist()), tuple(np.log(top).tolist())
+    )
+    return Drawn(token, limit, logprobs)
 
 
 def _index(listed: Shortlist, params: SamplingParams, place: Place) -> int | None:

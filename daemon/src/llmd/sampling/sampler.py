@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from llmd.api.messages import SamplingParams
+from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.step import StepResult
 from llmd.sampling import chain, mirostat
@@ -30,10 +30,13 @@ _NOBODY = 0
 
 
 class Draws(Struct, frozen=True):
-    """A token for each output row, and mirostat's state after it by request."""
+    """A token for each output row, mirostat's state after it by request, and final logprobs by row (see
+    `chain.wants_final_logprobs`; of rows that drew nothing they are `chain.certain`).
+    """
 
     tokens: list[int]
     limits: Mapping[int, float] = {}
+    logprobs: Mapping[int, Logprobs] = {}
 
 
 class Draft(Struct, frozen=True):
@@ -87,7 +90,7 @@ class Sampler:
     ) -> None:
         """Take a request, with the output that it has and the state that came with the last of it."""
         slot = self._take_slot()
-        common = common_chain(params)
+        common = None if chain.wants_final_logprobs(params) else common_chain(params)
         self._kind[slot] = _GREEDY if chain.is_greedy(params) else _OTHER if common is None else _COMMON
         self._table[slot] = _NEUTRAL if common is None else common.columns()
         self._temperature[slot] = chain.selection_temperature(params)
@@ -165,13 +168,16 @@ class Sampler:
         if not finite.all():
             draft = self.draft(draft.request_ids, draft.positions, ~finite)
         limits: dict[int, float] = {}
+        logprobs: dict[int, Logprobs] = {}
         for row in [*self._draw_common(draft, result, tokens), *draft.others.tolist()]:
             request_id = draft.request_ids[row]
             drawn = self._draw_row(self._requests[request_id], draft.positions[row], row, result, fetch_row)
             tokens[row] = drawn.token
             if drawn.limit is not None:
                 limits[request_id] = drawn.limit
-        return Draws(tokens, limits)
+            if drawn.logprobs is not None:
+                logprobs[row] = drawn.logprobs
+        return Draws(tokens, limits, logprobs)
 
     def accept(self, request_id: int, row: int, draws: Draws) -> None:
         """Take the token that a row of a step drew."""

@@ -16,7 +16,7 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class Alternative(Struct, frozen=True):
-    """A token that could have stood at a place, with its natural-log probability before temperature."""
+    """A token that could have stood at a place, with its natural-log probability, as in `Logprobs`."""
 
     token_id: int
     logprob: float
