@@ -112,9 +112,7 @@ def _draw_mirostat(
     return _drawn(narrowed, index, params, limit)
 
 
-def _drawn(
-    listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None
-) -> Drawn | None:
+def _drawn(listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None) -> Drawn | None:
     """The token at an index of what is left; None where as many alternatives as are wanted are not known."""
     token, count = int(listed.ids[index]), params.logprobs
     if count is None or not wants_final_logprobs(params):

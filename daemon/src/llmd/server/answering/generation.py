@@ -75,7 +75,7 @@ class Usage(Struct):
 class Generation:
     """An async context manager around running answers; leaving it frees whatever still runs, and what is ``held``.
 
-    Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
+    Answer ``prompt index * n + i`` is choice ``i`` of a prompt. ``window`` is how many tokens prompt and answer may have.
     """
 
     def __init__(self, request: GenerationRequest, text: ModelText, window: int, vocab_size: int) -> None:
@@ -85,10 +85,10 @@ class Generation:
             ContextLengthError: a prompt leaves no room for an answer.
             RequestError: a prompt is empty, a prompt or bias has a token outside the vocabulary, or a stop string is empty.
         """
-        self._window = min(window, request.window or window)
+        self.window = min(window, request.window or window)
         for prompt in request.prompts:
             _check_tokens(prompt, vocab_size, request.param)
-            _check_length(request, len(prompt), self._window)
+            _check_length(request, len(prompt), self.window)
         _check_ids(request.sampling, vocab_size)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
@@ -221,7 +221,7 @@ class Generation:
             TokenRequest(
                 prompt,
                 sampling.params(defaults, seed, choice, tokens),
-                self.request.end.stop_params(self._window - len(prompt), self._text.stop_ids),
+                self.request.end.stop_params(self.window - len(prompt), self._text.stop_ids),
                 self.request.grammar,
                 self.request.priority,
                 self.request.cache_salt,

@@ -12,28 +12,28 @@ from llmd.api.embedding import Embedding
 from llmd.api.errors import ContextLengthError, LlmdError, RequestError
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.truncation import Fitted, fit_whole
+from llmd.server.answering.mixed_text import MixedText, encode_mixed, read_mixed_texts
 from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields, is_token_id
+from llmd.server.http.request_fields import RequestFields
 
 MAX_INPUTS = 2048
 MAX_DIMENSIONS = 1 << 20
 LEAST_NORM = 1e-12
 """What a vector of zeros is divided by, as in torch."""
 
-Text = str | tuple[int, ...]
 Vectors = NDArray[np.float32]
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts, or their tokens just as they are to be read. ``param`` is the field that holds them.
+    """Texts, or their tokens just as they are to be read, or both in turn. ``param`` is the field that holds them.
 
     ``dimensions``: so many of the first numbers of each vector, made length 1 again. ``normalizes`` None: as the makers
     of the model say. ``truncates``: a text that is too long is cut. ``window`` is how many tokens a text may have here,
-    where that is fewer than the model's own. ``prompt_name``: which of the model's prompts stands before every text that is
-    not tokens already.
+    where that is fewer than the model's own. ``prompt_name``: which of the model's prompts stands before every text; what
+    holds tokens has none.
     """
 
-    texts: tuple[Text, ...]
+    texts: tuple[MixedText, ...]
     dimensions: int | None = None
     normalizes: bool | None = None
     truncates: bool = False
@@ -51,27 +51,16 @@ class Reader(Struct, frozen=True):
     window: int
 
 
-def read_inputs(fields: RequestFields, name: str = "input") -> tuple[Text, ...]:
-    """A text or several, token ids or several lists of them; ``name`` is the field that has them.
+def read_inputs(fields: RequestFields, name: str = "input") -> tuple[MixedText, ...]:
+    """What is to be embedded, in any form of `read_mixed_texts`; ``name`` is the field that has it.
 
     Raises:
         BadRequestError: there is none, one of them is empty, or there are too many.
     """
-    value = fields.value(name)
-    several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
-    texts = tuple(_text(item) for item in several)
-    if len(texts) > MAX_INPUTS or any(text is None for text in texts):
-        expected = f"text, token ids, or a list of at most {MAX_INPUTS} of them, none of them empty"
-        raise fields.invalid(name, expected)
-    return tuple(text for text in texts if text is not None)
-
-
-def _text(value: object) -> Text | None:
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, list) and value and all(is_token_id(item) for item in value):
-        return tuple(value)
-    return None
+    texts = read_mixed_texts(fields, name, MAX_INPUTS)
+    if not all(texts):
+        raise fields.invalid(name, "texts or token ids, none of them empty")
+    return texts
 
 
 def check_nested(embedding: Embedding, dimensions: int | None) -> None:
@@ -128,8 +117,12 @@ def prompt_of(embedding: Embedding, name: str | None) -> str:
     return embedding.prompts[name]
 
 
-def _tokens(reader: Reader, request: EmbeddingRequest, text: Text, window: int) -> Fitted:
-    ids: Sequence[int] = text if isinstance(text, tuple) else _encoded(reader, text)
+def _tokens(reader: Reader, request: EmbeddingRequest, text: MixedText, window: int) -> Fitted:
+    ids = encode_mixed(
+        text,
+        lambda whole: reader.tokenizer.encode_whole(_cased(reader, whole)),
+        lambda part: reader.tokenizer.encode(_cased(reader, part), add_special=False),
+    )
     if not ids:
         raise RequestError("a text has no tokens", param=request.param, hint="send at least one character")
     if max(ids) >= reader.vocab_size:
@@ -144,8 +137,8 @@ def _tokens(reader: Reader, request: EmbeddingRequest, text: Text, window: int) 
     return fit_whole(ids, window, ending)
 
 
-def _encoded(reader: Reader, text: str) -> list[int]:
-    return reader.tokenizer.encode_whole(text.lower() if reader.embedding.lower_cases else text)
+def _cased(reader: Reader, text: str) -> str:
+    return text.lower() if reader.embedding.lower_cases else text
 
 
 def to_vectors(found: Sequence[bytes], embedding: Embedding, request: EmbeddingRequest) -> Vectors:

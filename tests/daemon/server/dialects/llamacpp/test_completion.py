@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.serving.http import Reply, complete, send
-from tests.serving.model import write_model
+from tests.serving.model import CONTEXT_LEN, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
@@ -62,6 +63,34 @@ def test_stream_ends_with_an_event_that_has_the_figures(daemon: RunningDaemon) -
     assert "[DONE]" not in reply.content.decode()
 
 
+def test_stream_ends_with_the_settings_of_a_whole_answer(daemon: RunningDaemon) -> None:
+    whole = ask(daemon, seed=3, top_k=7).json["generation_settings"]
+    last = ask(daemon, seed=3, top_k=7, stream=True).chunks[-1]["generation_settings"]
+    assert (whole["seed"], whole["top_k"], whole["n_predict"], whole["stream"]) == (3, 7, 8, False)
+    assert last == whole | {"stream": True}
+
+
+def test_answer_that_fills_the_window_is_truncated(daemon: RunningDaemon) -> None:
+    prompt = [97] * (CONTEXT_LEN - 4)
+    for n_predict, truncated in ((3, False), (-1, True), (9, True)):
+        body = ask(daemon, prompt, n_predict=n_predict, ignore_eos=True).json
+        assert (body["stop_type"], body["truncated"]) == ("limit", truncated)
+        streamed = ask(daemon, prompt, n_predict=n_predict, ignore_eos=True, stream=True).chunks[-1]
+        assert streamed["truncated"] is truncated
+    assert body["tokens_predicted"] == 4
+
+
+def test_response_fields_choose_what_is_answered(daemon: RunningDaemon) -> None:
+    wanted = ["content", "generation_settings/n_predict", "prompt", "nothing"]
+    body = ask(daemon, response_fields=wanted).json
+    assert set(body) == {"content", "generation_settings/n_predict", "prompt"}
+    assert (body["generation_settings/n_predict"], body["prompt"]) == (8, "Hello")
+    *said, last = ask(daemon, response_fields=wanted, stream=True).chunks
+    assert "".join(chunk["content"] for chunk in said) == body["content"]
+    assert last == body | {"content": ""}
+    assert ask(daemon, response_fields=5).status == 400
+
+
 def test_stop_word_is_told(daemon: RunningDaemon) -> None:
     text = ask(daemon).json["content"]
     body = ask(daemon, stop=[text[3:5]]).json
@@ -91,6 +120,16 @@ def test_several_prompts_have_an_answer_each(daemon: RunningDaemon) -> None:
     assert ask(daemon, [*b"He", "llo"]).json["content"] == answers[0]["content"]
 
 
+def test_prompt_may_be_an_object(daemon: RunningDaemon) -> None:
+    content = ask(daemon).json["content"]
+    assert ask(daemon, {"prompt_string": "Hello"}).json["content"] == content
+    answers = ask(daemon, ["Good", {"prompt_string": "Hello"}]).json
+    assert [answer["prompt"] for answer in answers] == ["Good", "Hello"]
+    assert answers[1]["content"] == content
+    refused = ask(daemon, {"prompt_string": "Hello", "multimodal_data": ["AA=="]})
+    assert (refused.status, refused.error["param"]) == (400, "prompt")
+
+
 def test_probabilities_come_with_ids(daemon: RunningDaemon) -> None:
     entries = ask(daemon, n_probs=2).json["completion_probabilities"]
     assert len(entries) == 8
@@ -102,6 +141,37 @@ def test_probabilities_come_with_ids(daemon: RunningDaemon) -> None:
         for e in chunk.get("completion_probabilities", ())
     ]
     assert streamed == entries
+
+
+def test_probabilities_after_sampling_are_those_of_what_was_drawn_from(daemon: RunningDaemon) -> None:
+    drawing: dict[str, Any] = {
+        "temperature": 1.5,
+        "top_k": 3,
+        "top_p": 1,
+        "min_p": 0,
+        "seed": 5,
+        "n_probs": 10,
+    }
+    body = ask(daemon, post_sampling_probs=True, return_tokens=True, **drawing).json
+    before = ask(daemon, return_tokens=True, **drawing).json
+    assert body["tokens"] == before["tokens"]
+    for entry, raw in zip(body["completion_probabilities"], before["completion_probabilities"], strict=True):
+        assert set(entry) == {"id", "token", "bytes", "prob", "top_probs"}
+        best = raw["top_logprobs"][:3]
+        assert [other["id"] for other in entry["top_probs"]] == [other["id"] for other in best]
+        weights = [math.exp(other["logprob"] / 1.5) for other in best]
+        expected = [weight / sum(weights) for weight in weights]
+        assert [other["prob"] for other in entry["top_probs"]] == pytest.approx(expected, rel=1e-3)
+        assert entry["prob"] in [other["prob"] for other in entry["top_probs"]]
+
+
+def test_greedy_answer_is_certain_after_sampling(daemon: RunningDaemon) -> None:
+    reply = ask(daemon, n_probs=10, post_sampling_probs=True, stream=True)
+    entries = [e for chunk in reply.chunks for e in chunk.get("completion_probabilities", ())]
+    assert len(entries) == 8
+    for entry in entries:
+        assert entry["prob"] == 1.0
+        assert [(other["id"], other["prob"]) for other in entry["top_probs"]] == [(entry["id"], 1.0)]
 
 
 def test_bias_forbids_a_token(daemon: RunningDaemon) -> None:

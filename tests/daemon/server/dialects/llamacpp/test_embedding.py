@@ -39,6 +39,18 @@ def test_one_text_token_ids_and_the_other_name_of_the_field_will_do(embedder: Ru
     assert embed(embedder, content=ids).json == [{"index": 0, "embedding": openai_vectors(embedder, [ids])}]
 
 
+def test_texts_and_token_ids_may_be_mixed(embedder: RunningDaemon) -> None:
+    ids, hello = [*b"Hello"], openai_vectors(embedder, "Hello")[0]
+    expected = openai_vectors(embedder, [ids])[0]
+
+    def vectors(content: Any) -> list[list[float]]:
+        return [row["embedding"][0] for row in embed(embedder, content=content).json]
+
+    assert vectors([*b"He", "l", *b"lo"]) == vectors([*b"Hell", "o"]) == [expected]
+    assert vectors(["Hello", [*b"Hel", "lo"], {"prompt_string": "Hello"}]) == [hello, expected, hello]
+    assert openai_vectors(embedder, ["Hello", [*b"Hel", "lo"]]) == [hello, expected]
+
+
 def test_the_path_without_a_version_is_openais_for_its_clients(embedder: RunningDaemon) -> None:
     assert embed(embedder, "/embeddings", input="Hello").json["object"] == "list"
     assert embed(embedder, "/embeddings").error["param"] == "input"
@@ -73,7 +85,9 @@ def test_the_length_is_1_unless_the_request_wants_another(embedder: RunningDaemo
     [
         ({}, "input"),
         ({"content": ""}, "content"),
-        ({"content": [1, "a"]}, "content"),
+        ({"content": [1, None]}, "content"),
+        ({"content": ["a", ""]}, "content"),
+        ({"content": {"prompt_string": "a", "multimodal_data": ["AA=="]}}, "content"),
         ({"content": "x" * 600}, "content"),
         ({"content": "x", "embd_normalize": -2}, "embd_normalize"),
         ({"content": "x", "image_data": [{"data": "AA==", "id": 1}]}, "image_data"),

@@ -8,32 +8,23 @@ from llmd.api.messages import Grammar
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.model_text import ModelText
 from llmd.server.dialects.llamacpp.fields import (
+    MAX_PROMPTS,
     NEVER,
     read_bias,
     read_grammar,
     read_prompts,
     read_settings,
-    settings_of,
 )
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
 
-@pytest.mark.parametrize(
-    ("prompt", "read"),
-    [
-        ("a", ("a",)),
-        ([1, 2], ((1, 2),)),
-        ([1, "a", 2], ((1, "a", 2),)),
-        (["a", "b"], ("a", "b")),
-        (["a", [1, "b"]], ("a", (1, "b"))),
-    ],
-)
-def test_prompts_come_in_every_form(prompt: Any, read: tuple[Any, ...]) -> None:
-    assert read_prompts(RequestFields({"prompt": prompt})) == read
+def test_prompts_come_in_every_form_of_mixed_texts() -> None:
+    given = ["a", [1, "b"], {"prompt_string": "c"}]
+    assert read_prompts(RequestFields({"prompt": given})) == ("a", (1, "b"), "c")
 
 
-@pytest.mark.parametrize("prompt", [None, [], 5, [[]], [-1], {"text": "a"}])
+@pytest.mark.parametrize("prompt", [None, 5, ["a"] * (MAX_PROMPTS + 1)])
 def test_what_is_no_prompt_is_refused(prompt: Any) -> None:
     with pytest.raises(BadRequestError, match="prompt must be"):
         read_prompts(RequestFields({"prompt": prompt}))
@@ -69,7 +60,6 @@ def test_makers_of_the_model_come_before_llama_servers_defaults(text: ModelText)
     choice = settings.choice(text.tokenizer, GenerationDefaults(top_p=0.5))
     assert (choice.top_k, choice.top_p, choice.min_p) == (3, None, 0.05)
     assert (choice.seed, choice.temperature) == (None, 0.0)
-    assert settings_of(GenerationDefaults(temperature=0.1))["temperature"] == 0.1
 
 
 def test_samplers_have_llama_cpps_names() -> None:
@@ -78,3 +68,16 @@ def test_samplers_have_llama_cpps_names() -> None:
     assert settings.sampling.repeat_last_n is not None
     assert settings.end.max_tokens is None
     assert settings.sampling.top_k == 1
+
+
+def test_probabilities_after_sampling_are_asked_of_the_engine(text: ModelText) -> None:
+    for post_sampling in (True, False):
+        settings = read_settings(RequestFields({"n_probs": 3, "post_sampling_probs": post_sampling}))
+        choice = settings.choice(text.tokenizer, GenerationDefaults())
+        assert (choice.logprobs, choice.post_sampling) == (3, post_sampling)
+
+
+@pytest.mark.parametrize("wanted", [5, [1], {"content": True}])
+def test_response_fields_are_a_list_of_names(wanted: Any) -> None:
+    with pytest.raises(BadRequestError, match="response_fields"):
+        read_settings(RequestFields({"response_fields": wanted}))

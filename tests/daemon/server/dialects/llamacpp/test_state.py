@@ -8,7 +8,11 @@ from tests.serving.running import MODEL, RunningDaemon
 def test_props_tell_what_is_served(daemon: RunningDaemon) -> None:
     body = send(daemon, "GET", f"/props?model={MODEL}").json
     assert body["default_generation_settings"]["n_ctx"] == CONTEXT_LEN
-    assert body["default_generation_settings"]["params"]["temperature"] == 0.8
+    said = send(daemon, "POST", "/completion", {"model": MODEL, "prompt": "a", "n_predict": 1}).json
+    assert body["default_generation_settings"]["params"] == said["generation_settings"] | {
+        "n_predict": -1,
+        "max_tokens": -1,
+    }
     assert body["total_slots"] == 8
     assert (body["model_alias"], body["model_path"].endswith(f"/{MODEL}")) == (MODEL, True)
     assert (body["chat_template"], body["bos_token"], body["eos_token"]) == (TEMPLATE, "<s>", "<|im_end|>")

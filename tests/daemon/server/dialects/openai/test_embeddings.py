@@ -38,6 +38,7 @@ def test_answer_has_every_field_that_clients_read(embedder: RunningDaemon) -> No
         ([72, 105], ((72, 105),)),
         ([[72, 105], [72]], ((72, 105), (72,))),
         (["Hi", [72]], ("Hi", (72,))),
+        ([72, "i"], ((72, "i"),)),
         (["x"] * 2048, ("x",) * 2048),
     ],
 )
@@ -47,7 +48,7 @@ def test_inputs_come_in_every_form(value: Any, read: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "", [], [""], ["a", ""], 5, False, {}, [1, "a"], [[]], [[-1]], [None], [True], ["x"] * 2049],
+    [None, "", [], [""], ["a", ""], 5, False, {}, [1, None], [[]], [[-1]], [None], [True], ["x"] * 2049],
 )
 def test_what_is_no_input_is_refused(value: Any) -> None:
     with pytest.raises(BadRequestError) as caught:

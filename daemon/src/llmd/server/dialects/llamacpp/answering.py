@@ -24,13 +24,12 @@ class Answering(Struct, frozen=True):
     exchange: Exchange
     name: str
     settings: Settings
-    stream: bool
 
 
 async def write_answer(request: web.Request, service: Service, answering: Answering) -> web.StreamResponse:
     """Answer a request that was read: one object, or a list of them for several prompts."""
     headers = answering.exchange.headers()
-    if answering.stream:
+    if answering.settings.stream:
         return await _stream(request, service, answering)
     ready, generation = await answering.exchange.start()
     shape = _shape(answering, ready, generation)

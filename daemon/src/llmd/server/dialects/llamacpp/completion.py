@@ -11,8 +11,9 @@ from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
+from llmd.server.answering.mixed_text import MixedText, encode_mixed
 from llmd.server.dialects.llamacpp.answering import Answering, write_answer
-from llmd.server.dialects.llamacpp.fields import Prompt, Settings, read_prompts, read_settings
+from llmd.server.dialects.llamacpp.fields import Settings, read_prompts, read_settings
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.request_fields import RequestFields
@@ -52,17 +53,9 @@ async def infill(request: web.Request, service: Service) -> web.StreamResponse:
     return await _answer(request, service, fields, encode)
 
 
-def encode_prompt(text: ModelText, prompt: Prompt) -> tuple[int, ...]:
+def encode_prompt(text: ModelText, prompt: MixedText) -> tuple[int, ...]:
     """A prompt as tokens: a text has BOS where the tokenizer has it, and so has a text that begins a mixed one."""
-    if isinstance(prompt, str):
-        return text.encode_text(prompt)
-    ids: list[int] = []
-    for place, item in enumerate(prompt):
-        if isinstance(item, int):
-            ids.append(item)
-        else:
-            ids += text.tokenizer.encode(item, add_special=place == 0)
-    return tuple(ids)
+    return encode_mixed(prompt, text.encode_text, lambda part: text.tokenizer.encode(part, add_special=False))
 
 
 def read_files(fields: RequestFields) -> list[str]:
@@ -81,7 +74,7 @@ def read_files(fields: RequestFields) -> list[str]:
 async def _answer(
     request: web.Request, service: Service, fields: RequestFields, encode: Encode
 ) -> web.StreamResponse:
-    settings, asked, stream = read_settings(fields), fields.text("model"), fields.boolean("stream")
+    settings, asked = read_settings(fields), fields.text("model")
     keep_alive_s = read_keep_alive(fields)
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
 
@@ -89,8 +82,7 @@ async def _answer(
         return await service.in_thread(_request, ready.text, settings, encode)
 
     exchange = Exchange(model, fields.ignored, prepare, keep_alive_s)
-    answering = Answering(exchange, asked or model.name, settings, stream=stream)
-    return await write_answer(request, service, answering)
+    return await write_answer(request, service, Answering(exchange, asked or model.name, settings))
 
 
 def _request(text: ModelText, settings: Settings, encode: Encode) -> GenerationRequest:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
 from llmd.server.answering.generation import Generation
-from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.llamacpp.fields import Settings
+from llmd.server.dialects.llamacpp.generation_settings import generation_settings
+from llmd.server.dialects.llamacpp.probabilities import probability_entries
 
 MS = 1e6
 _STOP_TYPES = {"length": "limit", "stop": "eos"}
+_MISSING = object()
 
 
 class CompletionShape:
@@ -41,7 +41,7 @@ class CompletionShape:
 
     def last(self, index: int) -> dict[str, Any]:
         """The event that ends an answer: everything but its text."""
-        return self._ending(index) | {"content": "", "tokens": []}
+        return self._chosen(self._ending(index) | {"content": "", "tokens": []})
 
     def whole(self, index: int) -> dict[str, Any]:
         """An answer that was not streamed."""
@@ -49,50 +49,41 @@ class CompletionShape:
         ids = [i for piece in pieces for i in piece.token_ids] if self._settings.return_tokens else []
         tokens = tuple(token for piece in pieces for token in piece.tokens)
         content = "".join(piece.text for piece in pieces)
-        return self._ending(index) | {"content": content, "tokens": ids} | self._probabilities(tokens)
+        whole = self._ending(index) | {"content": content, "tokens": ids}
+        return self._chosen(whole | self._probabilities(tokens))
+
+    def _chosen(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """The fields of an answer that the request wants: all of them, or those of ``response_fields`` that there are."""
+        paths = self._settings.response_fields
+        if not paths:
+            return answer
+        found = {path: _value_at(answer, path) for path in paths}
+        return {path: value for path, value in found.items() if value is not _MISSING}
 
     def _ending(self, index: int) -> dict[str, Any]:
         request, piece = self._generation.request, self._pieces[index][-1]
-        prompt = request.prompts[index]
+        prompt, num_tokens = request.prompts[index], self._num_tokens(index)
+        fills_window = len(prompt) + num_tokens >= self._generation.window
         return {
             "index": index,
             "content": "",
             "tokens": [],
             "stop": True,
             "model": self._name,
-            "tokens_predicted": self._num_tokens(index),
+            "tokens_predicted": num_tokens,
             "tokens_evaluated": len(prompt),
-            "tokens_cached": len(prompt) + self._num_tokens(index),
+            "tokens_cached": len(prompt) + num_tokens,
             "prompt": self._text.tokenizer.decode(prompt),
-            "truncated": False,
+            "truncated": piece.finish == "length" and fills_window,
             "stop_type": "word" if piece.stop is not None else _STOP_TYPES[piece.finish or "length"],
             "stopping_word": piece.stop or "",
             "has_new_line": any("\n" in piece.text for piece in self._pieces[index]),
-            "generation_settings": self._settings_used(),
+            "generation_settings": generation_settings(self._settings, request.sampling, self._text.defaults),
             "timings": self._timings(),
         }
 
     def _num_tokens(self, index: int) -> int:
         return sum(len(piece.token_ids) for piece in self._pieces[index])
-
-    def _settings_used(self) -> dict[str, Any]:
-        """What the answer was sampled with."""
-        request = self._generation.request
-        params = request.sampling.params(self._text.defaults, request.sampling.drawn_seed(), 0)
-        used = {
-            "temperature": params.temperature,
-            "top_k": params.top_k,
-            "top_p": params.top_p,
-            "min_p": params.min_p,
-            "repeat_penalty": params.repetition_penalty,
-            "presence_penalty": params.presence_penalty,
-            "frequency_penalty": params.frequency_penalty,
-            "n_predict": -1 if request.end.max_tokens is None else request.end.max_tokens,
-            "stop": list(request.end.strings),
-            "ignore_eos": request.end.ignore_eos,
-            "grammar": msgspec.to_builtins(request.grammar),
-        }
-        return used | ({} if request.sampling.seed is None else {"seed": params.seed})
 
     def _timings(self) -> dict[str, Any]:
         """llama.cpp's figures; those of a request with several prompts are of all of them."""
@@ -108,12 +99,16 @@ class CompletionShape:
     def _probabilities(self, tokens: tuple[AnswerToken, ...]) -> dict[str, Any]:
         if self._settings.n_probs is None:
             return {}
-        entries = logprob_entries(self._text.tokenizer, tokens)
-        for entry, token in zip(entries, tokens, strict=True):
-            entry["id"] = token.token_id
-            for other, alternative in zip(entry["top_logprobs"], token.top, strict=True):
-                other["id"] = alternative.token_id
-        return {"completion_probabilities": entries}
+        final = self._settings.post_sampling_probs
+        return {"completion_probabilities": probability_entries(self._text.tokenizer, tokens, final=final)}
+
+
+def _value_at(answer: dict[str, Any], path: str) -> Any:
+    """The value at a path of names with slashes between, or `_MISSING`."""
+    value: Any = answer
+    for name in path.split("/"):
+        value = value.get(name, _MISSING) if isinstance(value, dict) else _MISSING
+    return value
 
 
 def _rate(name: str, count: int, ms: float) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.answering.ending import EndChoice
+from llmd.server.answering.mixed_text import MixedText, read_mixed_texts
 from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields, is_token_id
@@ -21,6 +22,7 @@ MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64
 MAX_PROBS = 20
 MAX_PROMPTS = 256
+MAX_RESPONSE_FIELDS = 256
 MAX_BIAS = 1000.0
 NEVER = -MAX_BIAS
 ANY_SEED = 1 << 256
@@ -29,19 +31,23 @@ ANY_SEED = 1 << 256
 FALLBACKS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 Bias = tuple[int | str, float]
-Prompt = str | tuple[int | str, ...]
-"""A text, or tokens and texts in turn."""
 
 
 class Settings(Struct, frozen=True):
-    """What the request says. ``bias`` may name texts: their tokens are known once the model is."""
+    """What the request says. ``bias`` may name texts: their tokens are known once the model is.
+
+    ``response_fields`` are the fields of an answer that are wanted, as paths with slashes; none means all of them.
+    """
 
     sampling: SamplingChoice
     end: EndChoice
     bias: tuple[Bias, ...]
     grammar: Grammar | None
     n_probs: int | None
+    post_sampling_probs: bool
     return_tokens: bool
+    response_fields: tuple[str, ...]
+    stream: bool
 
     def choice(self, tokenizer: Tokenizer, defaults: GenerationDefaults) -> SamplingChoice:
         """The sampling for one model: a text's bias holds for each of its tokens."""
@@ -51,7 +57,11 @@ class Settings(Struct, frozen=True):
             if getattr(self.sampling, name) is None and getattr(defaults, name) is None
         }
         return structs.replace(
-            self.sampling, **missing, logit_bias=tuple(self._bias(tokenizer)), logprobs=self.n_probs
+            self.sampling,
+            **missing,
+            logit_bias=tuple(self._bias(tokenizer)),
+            logprobs=self.n_probs,
+            post_sampling=self.post_sampling_probs,
         )
 
     def _bias(self, tokenizer: Tokenizer) -> Iterator[tuple[int, float]]:
@@ -70,7 +80,6 @@ def read_settings(fields: RequestFields) -> Settings:
     """
     n_probs = fields.integer("n_probs", 0, MAX_PROBS)
     limit = fields.integer("n_predict", -2, MAX_TOKENS)
-    fields.refuse("post_sampling_probs", (False,), "probabilities are those before sampling")
     return Settings(
         sampling=_sampling(fields),
         end=EndChoice(
@@ -81,20 +90,16 @@ def read_settings(fields: RequestFields) -> Settings:
         bias=read_bias(fields),
         grammar=read_grammar(fields),
         n_probs=n_probs or None,
+        post_sampling_probs=fields.boolean("post_sampling_probs"),
         return_tokens=fields.boolean("return_tokens"),
+        response_fields=fields.strings("response_fields", MAX_RESPONSE_FIELDS),
+        stream=fields.boolean("stream"),
     )
 
 
-def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
-    """A text, token ids and texts in turn, or a list of such prompts."""
-    value = fields.value("prompt")
-    several = value if isinstance(value, list) and _is_list_of_prompts(value) else [value]
-    prompts = tuple(_prompt(item) for item in several)
-    if not 0 < len(prompts) <= MAX_PROMPTS or any(prompt is None for prompt in prompts):
-        raise fields.invalid(
-            "prompt", f"text, token ids and texts, or a list of at most {MAX_PROMPTS} of them"
-        )
-    return tuple(prompt for prompt in prompts if prompt is not None)
+def read_prompts(fields: RequestFields) -> tuple[MixedText, ...]:
+    """The prompts of a completion."""
+    return read_mixed_texts(fields, "prompt", MAX_PROMPTS)
 
 
 def read_grammar(fields: RequestFields) -> Grammar | None:
@@ -126,15 +131,6 @@ def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
     return tuple((_biased(fields, token), _summand(fields, bias)) for token, bias in pairs)
 
 
-def settings_of(defaults: GenerationDefaults) -> dict[str, Any]:
-    """How answers are sampled where a request says nothing."""
-    values = {
-        name: fallback if getattr(defaults, name) is None else getattr(defaults, name)
-        for name, fallback in FALLBACKS.items()
-    }
-    return {**values, "repeat_penalty": defaults.repetition_penalty or 1.0, "n_predict": -1, "stream": False}
-
-
 def _sampling(fields: RequestFields) -> SamplingChoice:
     seed = fields.integer("seed", -ANY_SEED, ANY_SEED)
     top_k = fields.integer("top_k", -1, MAX_TOKENS)
@@ -156,19 +152,6 @@ def _sampling(fields: RequestFields) -> SamplingChoice:
         presence_penalty=fields.number("presence_penalty", -2.0, 2.0) or 0.0,
         **structs.asdict(read_samplers(fields)),
     )
-
-
-def _is_list_of_prompts(value: list[Any]) -> bool:
-    """Numbers make a list one prompt; texts alone are a prompt each."""
-    return bool(value) and not any(is_token_id(item) for item in value)
-
-
-def _prompt(value: Any) -> Prompt | None:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and value and all(isinstance(i, str) or is_token_id(i) for i in value):
-        return tuple(value)
-    return None
 
 
 def _biased(fields: RequestFields, token: Any) -> int | str:

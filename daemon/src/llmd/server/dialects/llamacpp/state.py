@@ -8,10 +8,12 @@ from aiohttp import web
 
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
-from llmd.server.dialects.llamacpp.fields import settings_of
+from llmd.server.dialects.llamacpp.fields import read_settings
+from llmd.server.dialects.llamacpp.generation_settings import generation_settings
 from llmd.server.errors import UnavailableError
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
+from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 
@@ -22,7 +24,7 @@ async def props(request: web.Request, service: Service) -> web.Response:
     ready = await model.ready()
     named = _template_of(ready.text)
     body = {
-        "default_generation_settings": {"params": settings_of(ready.text.defaults), "n_ctx": ready.window},
+        "default_generation_settings": {"params": _default_settings(ready.text), "n_ctx": ready.window},
         "total_slots": model.supervisor.slots,
         "model_alias": asked or model.name,
         "model_path": str(model.directory),
@@ -55,6 +57,12 @@ async def slots(request: web.Request, service: Service) -> web.Response:
 
 def _slot(place: int, window: int, *, busy: bool) -> dict[str, Any]:
     return {"id": place, "n_ctx": window, "speculative": False, "is_processing": busy}
+
+
+def _default_settings(text: ModelText) -> dict[str, Any]:
+    """The settings of a request that says nothing."""
+    settings = read_settings(RequestFields({}))
+    return generation_settings(settings, settings.choice(text.tokenizer, text.defaults), text.defaults)
 
 
 def _template_of(text: ModelText) -> ChatTemplate | None:
