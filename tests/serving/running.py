@@ -73,12 +73,15 @@ def running_daemon(
     *,
     models: Sequence[str] = (MODEL,),
     aliases: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
     **flags: Any,
 ) -> Iterator[RunningDaemon]:
     """Serve models of ``directories.models`` on the reference backend until the block ends."""
     defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "kv_memory": 64 << 20}
     addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
-    settings = load_settings({"addr": addr, **defaults, **flags}, environ={}, directories=directories)
+    settings = load_settings(
+        {"addr": addr, **defaults, **flags}, environ=environ or {}, directories=directories
+    )
     events: SimpleQueue[RunningDaemon | BaseException] = SimpleQueue()
     thread = threading.Thread(
         target=_run, args=(settings, tuple(models), aliases or {}, events), name="daemon of a test"

@@ -69,10 +69,18 @@ def test_a_setting_that_ends_every_command_fails_the_check(
     assert (settings_check().status, settings_check().seen) == ("ok", "all are defaults")
     monkeypatch.setenv("LLMD_SLOTS", "4")
     assert settings_check().seen == "from LLMD_SLOTS"
+    monkeypatch.setenv("LLMD_SLOTS", "many")
+    check = settings_check()
+    assert check.status == "fail"
+    assert "LLMD_SLOTS" in check.seen
+
+
+def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("LLMD_SLOT", "4")
     check = settings_check()
-    assert (check.status, check.mend) == ("fail", "the nearest name is LLMD_SLOTS")
-    assert "LLMD_SLOT" in check.seen
+    assert (check.status, check.mend) == ("warn", "the nearest name is LLMD_SLOTS")
+    assert check.seen.endswith(": LLMD_SLOT")
 
 
 def test_settings_of_models_that_there_are_not_are_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from llmd.api.errors import ConfigError
 from llmd.cli.settings import client_options, read_settings, serving_options
 from llmd.config.schema import ClientConfig, EngineConfig, RegistryConfig, ServerConfig
+
+Llmd = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +81,23 @@ def test_every_setting_can_be_typed_as_messages_and_variables_call_it(
 def test_a_daemon_is_waited_for_no_longer_than_sockets_can_wait(timeout_s: float) -> None:
     with pytest.raises(ConfigError, match=r"--timeout-s is .*, expected a number above 0 and at most 86400"):
         read_settings(None, timeout_s=timeout_s)
+
+
+def test_commands_warn_once_of_variables_that_are_no_settings(
+    llmd: Llmd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMD_SLOT", "3")
+    done = llmd("config", "show", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)
+    assert done.err == "llmd: warning: LLMD_SLOT is no setting; the nearest name is LLMD_SLOTS\n"
+
+
+def test_commands_that_read_settings_twice_warn_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMD_SLOT", "3")
+    with click.Context(click.Command("any")):
+        read_settings(None)
+        read_settings(None)
+    assert capsys.readouterr().err.count("LLMD_SLOT is no setting") == 1

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from llmd.api.errors import ConfigError
@@ -33,12 +35,34 @@ def test_refuses_a_faulty_file_by_name(directories: Directories, text: str, mess
     assert hint.strip("\\[]") in caught.value.hint
 
 
-def test_refuses_unknown_variables_and_flags_with_the_nearest_name(directories: Directories) -> None:
-    with pytest.raises(ConfigError, match="LLMD_SLOT") as caught:
-        load_settings(environ={"LLMD_SLOT": "3"}, directories=directories)
-    assert "LLMD_SLOTS" in caught.value.hint
-    with pytest.raises(ConfigError, match="--max-cxt"):
+def test_refuses_unknown_flags_with_the_nearest_name(directories: Directories) -> None:
+    with pytest.raises(ConfigError, match="--max-cxt") as caught:
         load_settings({"max_cxt": 3}, environ={}, directories=directories)
+    assert caught.value.hint == "the nearest name is max_ctx"
+
+
+def test_unknown_variables_are_told_with_the_nearest_name_and_end_nothing(directories: Directories) -> None:
+    environ = {
+        "LLMD_SLOT": "3",
+        "LLMD_MAX_CTX": "64",
+        "LLMD_ZZZZZZZZ": "1",
+        "LLMD_EMPTY": "",
+        "LLMD_TEST_MODEL": "x",
+        "LLMDSLOT": "3",
+        "PATH": "/bin",
+    }
+    settings = load_settings(environ=environ, directories=directories)
+    assert (settings.config.engine.slots, settings.config.engine.max_ctx) == (8, 64)
+    assert [(one.name, one.hint) for one in settings.unknown] == [
+        ("LLMD_SLOT", "the nearest name is LLMD_SLOTS"),
+        ("LLMD_ZZZZZZZZ", "`llmd config show` lists every setting"),
+    ]
+
+
+def test_known_variables_are_not_told(directories: Directories, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("")
+    environ = {"LLMD_CONFIG": str(tmp_path / "mine.toml"), "LLMD_API_KEY": "k", "LLMD_SLOTS": "2"}
+    assert load_settings(environ=environ, directories=directories).unknown == ()
 
 
 @pytest.mark.parametrize(
@@ -59,9 +83,8 @@ def test_names_of_other_tools_are_answered_in_a_file(directories: Directories, t
 
 
 def test_names_of_other_tools_are_answered_in_the_environment(directories: Directories) -> None:
-    with pytest.raises(ConfigError, match="LLMD_MAX_MODEL_LEN") as caught:
-        load_settings(environ={"LLMD_MAX_MODEL_LEN": "4096"}, directories=directories)
-    assert caught.value.hint == "llmd calls it max_ctx"
+    (unknown,) = load_settings(environ={"LLMD_MAX_MODEL_LEN": "4096"}, directories=directories).unknown
+    assert (unknown.name, unknown.hint) == ("LLMD_MAX_MODEL_LEN", "llmd calls it max_ctx")
 
 
 def test_names_of_models_are_written_as_in_the_file() -> None:

@@ -113,6 +113,16 @@ def test_patterns_that_are_no_origins_are_refused_at_the_start(tmp_path: Path, p
         pass
 
 
+def test_variables_that_are_no_settings_are_logged(
+    tmp_path: Path, probes: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"LLMD_SLOT": "3"}
+    with running_daemon(directories_below(tmp_path, probes), models=(), environ=environ):
+        pass
+    (record,) = (vars(record) for record in caplog.records if record.message == "unknown_variable")
+    assert (record["variable"], record["hint"]) == ("LLMD_SLOT", "the nearest name is LLMD_SLOTS")
+
+
 def test_silence_in_a_stream_is_filled_as_often_as_asked_for(home: Path, probes: Path) -> None:
     with (
         running_daemon(directories_below(home, probes), ping_s=1e-4) as daemon,

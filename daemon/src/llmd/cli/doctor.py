@@ -15,7 +15,7 @@ import msgspec
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_host, build_store, cache_folder
 from llmd.cli.output import Column, View, listing_options, show, size
-from llmd.cli.settings import read_settings
+from llmd.cli.settings import build_settings
 from llmd.config import Directories
 from llmd.host.devices import DeviceState, best
 from llmd.host.states import PluginState
@@ -78,11 +78,15 @@ def environment_checks(folder: Path) -> Iterator[Check]:
 
 
 def settings_check() -> Check:
-    """The variables and the files of settings: one mistake there ends every other command."""
+    """The variables and the files of settings: a value that cannot be used ends every other command."""
     try:
-        settings = read_settings(None)
+        settings = build_settings(None)
     except ConfigError as error:
         return Check("settings", "fail", error.message, error.hint)
+    if settings.unknown:
+        names = ", ".join(variable.name for variable in settings.unknown)
+        hint = "; ".join(dict.fromkeys(variable.hint for variable in settings.unknown))
+        return Check("settings", "warn", f"variables that are no settings: {names}", hint)
     unknown = settings.models.keys() - build_store(settings.directories).directories().keys()
     if unknown:
         seen = f"there are settings of models that there are not: {', '.join(sorted(unknown))}"

@@ -15,7 +15,7 @@ from llmd.api.out_of_memory import check_address_space
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.serving_flags import listen_options, setting_option, typed_addresses
-from llmd.cli.settings import read_settings, serving_options
+from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
 
 if TYPE_CHECKING:
     from llmd.config import Settings
@@ -64,8 +64,9 @@ def command(
     request names them. One line with the addresses is printed when the daemon is ready. SIGTERM and Ctrl-C let
     running answers finish, then it ends with 0; a second Ctrl-C ends it at once.
     """
-    settings = read_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
+    settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
     if detach:
+        warn_of_unknown(settings)
         from llmd.cli.background import start_daemon
 
         root = ctx.find_root().params

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from llmd.config import Settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+WARNED = "llmd.warned"
+"""Where a command keeps that it has warned of variables."""
 
 CONFIG = click.option(
     "--config",
@@ -122,15 +124,31 @@ def client_options(command: Decorated) -> Decorated:
 
 
 def read_settings(config_file: Path | None, **flags: Any) -> Settings:
-    """Build the configuration; flags that are None or empty were not typed.
+    """Build the configuration, and warn of variables that are no settings; flags that are None or empty were not typed.
 
     Raises:
         ConfigError: a value cannot be used; the message says where it came from.
     """
+    settings = build_settings(config_file, **flags)
+    warn_of_unknown(settings)
+    return settings
+
+
+def build_settings(config_file: Path | None, **flags: Any) -> Settings:
+    """The same without a warning; raises as `read_settings` does."""
     from llmd.config import load_settings
 
     typed = {name: None if value == () else value for name, value in flags.items()}
     return load_settings(typed, file=config_file)
+
+
+def warn_of_unknown(settings: Settings) -> None:
+    """Say which variables are no settings, once in a command."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.setdefault(WARNED, settings) is not settings:
+        return  # read before, as by commands that also start a daemon
+    for variable in settings.unknown:
+        click.echo(f"llmd: warning: {variable.name} is no setting; {variable.hint}", err=True)
 
 
 def _with(command: Decorated, options: tuple[Callable[[Decorated], Decorated], ...]) -> Decorated:

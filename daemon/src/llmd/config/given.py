@@ -39,6 +39,13 @@ class Given(Struct, frozen=True):
     model: str | None = None
 
 
+class UnknownVariable(Struct, frozen=True):
+    """A variable that looks like a setting and is none; ``hint`` says what it may be meant for."""
+
+    name: str
+    hint: str
+
+
 def given_values(
     flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, named: Path | None
 ) -> Iterator[Given]:
@@ -110,22 +117,42 @@ def _read_toml(path: Path, *, required: bool) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
-    keys = {f"{PREFIX}{name.upper()}": key for name, key in _keys_by_name().items()}
+    keys = _variables()
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX) or variable == CONFIG_FILE_VARIABLE or not text:
-            continue
-        if not variable.startswith(TEST_PREFIX):
-            yield Given(_known(variable, keys, "the environment"), Origin(text, variable))
+        if variable in keys and text:
+            yield Given(keys[variable], Origin(text, variable))
+
+
+def unknown_variables(environ: Mapping[str, str]) -> Iterator[UnknownVariable]:
+    """The variables that have the prefix of settings and no meaning.
+
+    They end no command, as an unknown name in a file does: a variable may be there for another version of llmd, or for a
+    program that has taken the same prefix.
+    """
+    keys = _variables()
+    for variable, text in environ.items():
+        known = variable in keys or variable == CONFIG_FILE_VARIABLE or variable.startswith(TEST_PREFIX)
+        if variable.startswith(PREFIX) and text and not known:
+            yield UnknownVariable(variable, _hint(variable, keys))
+
+
+def _variables() -> dict[str, str]:
+    """Each setting by its variable."""
+    return {f"{PREFIX}{name.upper()}": key for name, key in _keys_by_name().items()}
 
 
 def _known(name: str, keys: Mapping[str, str], source: str) -> str:
     if name in keys:
         return keys[name]
+    raise ConfigError(f"unknown setting {name!r} in {source}", hint=_hint(name, keys))
+
+
+def _hint(name: str, keys: Mapping[str, str]) -> str:
+    """What an unknown name may be meant for."""
     if answer := answer_to_setting(_last_part(name)):
-        raise ConfigError(f"unknown setting {name!r} in {source}", hint=answer)
+        return answer
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
-    hint = f"the nearest name is {near[0]}" if near else "`llmd config show` lists every setting"
-    raise ConfigError(f"unknown setting {name!r} in {source}", hint=hint)
+    return f"the nearest name is {near[0]}" if near else "`llmd config show` lists every setting"
 
 
 def _last_part(name: str) -> str:

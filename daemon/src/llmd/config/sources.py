@@ -16,9 +16,11 @@ from llmd.config.given import (
     CONFIG_FILE_VARIABLE,
     Given,
     Origin,
+    UnknownVariable,
     given_values,
     setting_fields,
     setting_name,
+    unknown_variables,
 )
 from llmd.config.schema import Config
 from llmd.config.values import decode, expected_form
@@ -28,7 +30,8 @@ class Settings(Struct, frozen=True):
     """The configuration, the folders it belongs to, and each value's origin by ``section.name``.
 
     ``user_file`` is the user's ``config.toml``, which may be missing, or the file that was named in its place. ``models``
-    has what was said of single models, by their names and ``section.name``.
+    has what was said of single models, by their names and ``section.name``. ``unknown`` are the variables that look like
+    settings and are none.
     """
 
     config: Config
@@ -36,6 +39,7 @@ class Settings(Struct, frozen=True):
     origins: Mapping[str, Origin]
     user_file: Path
     models: Mapping[str, Mapping[str, Origin]] = {}
+    unknown: tuple[UnknownVariable, ...] = ()
 
     def of_model(self, name: str) -> Config:
         """The configuration as it holds for one model."""
@@ -54,7 +58,7 @@ def load_settings(
     ``file`` (else ``LLMD_CONFIG``) stands in for the user's ``config.toml`` and must exist.
 
     Raises:
-        ConfigError: a file cannot be read, or a setting is unknown or has a value that cannot be used.
+        ConfigError: a file cannot be read, a setting in it or among the flags is unknown, or a value cannot be used.
     """
     environ = os.environ if environ is None else environ
     directories = directories or Directories.of(environ)
@@ -70,7 +74,14 @@ def load_settings(
         for own in models.values():  # said of one model, but by a weaker source
             if given.key in own:
                 own[given.key] = origin
-    return Settings(_build(values), directories, values, named or directories.user_config, models)
+    return Settings(
+        _build(values),
+        directories,
+        values,
+        named or directories.user_config,
+        models,
+        tuple(unknown_variables(environ)),
+    )
 
 
 def _defaults() -> dict[str, Origin]:

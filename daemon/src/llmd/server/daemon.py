@@ -159,6 +159,8 @@ class Daemon:
         """
         server = self._settings.config.server
         addresses = self._addresses
+        for variable in self._settings.unknown:
+            logger.warning("unknown_variable", extra={"variable": variable.name, "hint": variable.hint})
         check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
         check_parsers(self._host.parsers(), self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
