@@ -55,6 +55,50 @@ def test_names_are_given_once_and_can_be_printed(file: KeyFile) -> None:
             file.add(name)
 
 
+OWN = "0123456789abcdefghijklmn"
+
+
+def test_a_key_may_be_chosen(file: KeyFile) -> None:
+    assert file.add("ann", manages=True, secret=OWN) == OWN
+    found = find_key(file.load(), OWN)
+    assert found is not None
+    assert (found.name, found.manages) == ("ann", True)
+    assert OWN not in file.path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        ("", "0 characters"),
+        (OWN[:-1], "23 characters"),
+        (OWN * 22, "more than 512 characters"),
+        ("abcdefg" * 4, "7 different"),
+        (f"{OWN} {OWN}", "spaces"),
+        (f"{OWN}\n", "spaces"),
+        (f"{OWN}é", "not ASCII"),
+    ],
+)
+def test_keys_that_could_be_guessed_are_refused_and_not_shown(file: KeyFile, secret: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        file.add("ann", secret=secret)
+    assert "24 to 512" in caught.value.hint
+    assert OWN[:-1] not in str(caught.value)
+    assert not file.path.exists()
+
+
+@pytest.mark.parametrize("secret", ["abcdefgh" * 3, "!~" + OWN])
+def test_the_least_that_a_key_must_have_is_enough(file: KeyFile, secret: str) -> None:
+    assert file.add("ann", secret=secret) == secret
+
+
+def test_one_key_has_one_name(file: KeyFile) -> None:
+    file.add("ann", secret=OWN)
+    with pytest.raises(ConfigError, match="there already, as ann") as caught:
+        file.add("bob", secret=OWN)
+    assert caught.value.exit_code == 9
+    assert [key.name for key in file.load()] == ["ann"]
+
+
 @pytest.mark.parametrize("content", [b"{", b"[1]", b'[{"name": "ann"}]', b"\xff"])
 def test_a_file_that_was_damaged_is_refused_by_name(file: KeyFile, content: bytes) -> None:
     file.path.parent.mkdir()

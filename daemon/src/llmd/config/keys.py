@@ -17,11 +17,21 @@ from llmd.config.private_file import replace_private_file
 
 PREFIX = "llmd-"
 SECRET_BYTES = 32
+MIN_LEN, MAX_LEN, MIN_DIFFERENT = 24, 512, 8
+STRENGTH = (
+    f"a key has {MIN_LEN} to {MAX_LEN} letters, digits and other visible ASCII characters, "
+    f"{MIN_DIFFERENT} of them different"
+)
+"""What a key that a user chooses must be. Its digest is as easy to compute as that of a random one: only a key that nobody
+guesses is safe.
+"""
+
 EXIT_CONFLICT = 9
 
 
 class ApiKey(Struct, frozen=True):
-    """What is kept of a key. ``sha256`` suffices: a key is 256 random bits, so that nobody can try them all.
+    """What is kept of a key. ``sha256`` suffices: a key is 256 random bits, or what `STRENGTH` asks for, so that nobody can
+    try them all.
 
     ``manages``: it may also load, pull, remove and stop. ``created`` is RFC 3339.
     """
@@ -52,20 +62,22 @@ class KeyFile(Struct, frozen=True):
                 f"{self.path} cannot be read: {error}", hint="mend it, or move it away and make new keys"
             ) from error
 
-    def add(self, name: str, *, manages: bool = False) -> str:
-        """Make a key and return it: it is not kept.
+    def add(self, name: str, *, manages: bool = False, secret: str | None = None) -> str:
+        """Add ``secret``, or a key that is made here, and return it: it is not kept.
 
         Raises:
-            ConfigError: the name is taken or has unprintable characters.
+            ConfigError: the name is taken or has unprintable characters, or ``secret`` is too weak or there already.
         """
         keys = self.load()
         if not name.isprintable() or not name.strip():
             raise ConfigError(f"{name!r} is no name for a key", hint="use letters and digits")
         if any(key.name == name for key in keys):
-            taken = ConfigError(f"there is a key {name} already", hint=f"`llmd keys rm {name}` takes it back")
-            taken.exit_code = EXIT_CONFLICT
-            raise taken
-        secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+            raise _conflict(f"there is a key {name} already", f"`llmd keys rm {name}` takes it back")
+        if secret is None:
+            secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+        check_strength(secret)
+        if (same := find_key(keys, secret)) is not None:
+            raise _conflict(f"this key is there already, as {same.name}", "choose another one for each name")
         created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self._write([*keys, ApiKey(name, digest(secret), manages, created)])
         return secret
@@ -86,6 +98,31 @@ class KeyFile(Struct, frozen=True):
     def _write(self, keys: Iterable[ApiKey]) -> None:
         content = msgspec.json.format(msgspec.json.encode(list(keys)), indent=2)
         replace_private_file(self.path, content)
+
+
+def check_strength(secret: str) -> None:
+    """Refuse a key that could be guessed, or that no header can carry. It is not shown: errors end up in logs.
+
+    Raises:
+        ConfigError: it is not what `STRENGTH` says.
+    """
+    if not all("!" <= character <= "~" for character in secret):
+        problem = "the key has spaces or characters that are not ASCII"
+    elif len(secret) > MAX_LEN:
+        problem = f"the key has more than {MAX_LEN} characters"
+    elif len(secret) < MIN_LEN:
+        problem = f"the key has {len(secret)} characters"
+    elif len(set(secret)) < MIN_DIFFERENT:
+        problem = f"the key has only {len(set(secret))} different characters"
+    else:
+        return
+    raise ConfigError(problem, hint=f"{STRENGTH}; `openssl rand -hex 32` makes one")
+
+
+def _conflict(message: str, hint: str) -> ConfigError:
+    error = ConfigError(message, hint=hint)
+    error.exit_code = EXIT_CONFLICT
+    return error
 
 
 def digest(secret: str) -> str:

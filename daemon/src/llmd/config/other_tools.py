@@ -61,8 +61,8 @@ OTHER_NAMES = (
         answer="`--prefill-chunk N` of `llmd serve` limits the prompt tokens of a step",
     ),
     OtherName(
-        ("--api-key",),
-        answer="`llmd keys add NAME` makes a key for the daemon; commands read theirs from LLMD_API_KEY",
+        ("--api-key", "--api-key-file"),
+        answer="`llmd keys add NAME` makes a key for the daemon, with --key-file FILE it takes yours; commands read theirs from LLMD_API_KEY",
     ),
 )
 _BY_FLAG = {flag: name for name in OTHER_NAMES for flag in name.flags}
