@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.core import EngineCore
+from llmd.engine.counters import Counters
+from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.sequence import Sequence
 from tests.serving.cores import run, submit
 
 MakeCore = Callable[..., EngineCore]
@@ -19,3 +26,45 @@ def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None
     assert report.decode_s > 0
     core.reset_counters()
     assert core.report().steps == 0
+
+
+def chunk(prompt_len: int, start: int, count: int) -> Chunk:
+    """Tokens of a sequence with an output of five tokens."""
+    tokens = [7] * (prompt_len + 5)
+    sequence = Sequence(1, tokens, prompt_len, SamplingParams(seed=0), StopParams(max_tokens=9))
+    return Chunk(sequence, start, count, ends=start + count >= prompt_len)
+
+
+DECODE = chunk(20, 20, 1)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "prompt_tokens"),
+    [
+        ([chunk(1, 0, 1)], 1),
+        ([chunk(20, 0, 16)], 16),
+        ([chunk(20, 19, 1)], 1),
+        ([DECODE, chunk(20, 19, 1)], 1),
+        ([chunk(20, 0, 20), chunk(30, 16, 14), DECODE], 34),
+    ],
+)
+def test_a_step_with_any_token_of_a_prompt_is_prefill(chunks: list[Chunk], prompt_tokens: int) -> None:
+    counters = Counters(last_done=0.0)
+    counters.count(StepPlan(chunks, []), 1)
+    assert counters.prompt_tokens == prompt_tokens
+    assert counters.prefill_s > 0
+    assert counters.decode_s == 0
+
+
+@pytest.mark.parametrize("chunks", [[DECODE], [DECODE, DECODE], [chunk(20, 20, 5)], [chunk(20, 24, 1)]])
+def test_a_step_with_tokens_of_answers_alone_is_decode(chunks: list[Chunk]) -> None:
+    counters = Counters(last_done=0.0)
+    counters.count(StepPlan(chunks, []), 1)
+    assert (counters.prompt_tokens, counters.prefill_s) == (0, 0)
+    assert counters.decode_s > 0
+
+
+def test_cached_tokens_are_those_of_sequences_that_began() -> None:
+    counters = Counters()
+    counters.count(StepPlan([DECODE], [(DECODE.sequence, 16), (DECODE.sequence, 32)]), 2)
+    assert (counters.cached_tokens, counters.output_tokens, counters.steps) == (48, 2, 1)

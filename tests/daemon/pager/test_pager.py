@@ -244,17 +244,15 @@ def test_others_share_nothing(keys: KeyChain | None) -> None:
     assert pager.open(2, list(range(100)), keys) == 0
 
 
-def test_a_hit_needs_the_last_window_of_every_group() -> None:
-    """The window group's blocks are evicted first here, so that the hit ends where its last window is still known."""
-    pager = make_pager(full=40, window=6)
+@pytest.mark.parametrize(("others", "cached"), [(64, 144), (80, 80), (160, 0)])
+def test_a_hit_needs_the_last_window_of_every_group(others: int, cached: int) -> None:
+    """Blocks of the window group alone are evicted: first those of the long prompt, then those of its beginning too."""
+    pager = make_pager(full=40, window=10)
     tokens = list(range(160))
-    run(pager, 1, tokens)
-    pager.free(1)
-    run(pager, 2, list(range(1000, 1050)))
-    pager.free(2)
-    cached = pager.open(3, tokens, KeyChain())
-    assert cached is not None
-    assert cached < 144
+    for sequence, computed in enumerate((tokens, tokens[:96], list(range(1000, 1000 + others)))):
+        run(pager, sequence, computed)
+        pager.free(sequence)
+    assert pager.open(3, tokens, KeyChain()) == cached
     pager.check_integrity()
 
 

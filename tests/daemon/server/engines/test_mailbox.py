@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from llmd.api.errors import DeviceError
-from llmd.api.messages import TextVector
+from llmd.api.messages import Started, TextVector
 from llmd.server.engines.mailbox import Mailbox
 
 
@@ -30,6 +30,14 @@ def test_mailbox_hands_out_what_came_with_the_index_of_its_sequence() -> None:
         assert await mailbox.next() == (0, TextVector(70, b"a"))
 
     asyncio.run(main())
+
+
+def test_only_what_a_sequence_found_when_it_first_began_counts_as_cached() -> None:
+    """When it runs on after a preemption or a new engine, it finds what it computed itself, its answer included."""
+    mailbox: Mailbox[TextVector] = Mailbox((70, 71), Cancelled())
+    for started in (Started(71, 16), Started(71, 48), Started(70, 0), Started(70, 32), Started(99, 16)):
+        mailbox.begin(started)
+    assert mailbox.cached_tokens == {0: 0, 1: 16}
 
 
 def test_what_came_before_a_failure_is_still_read() -> None:

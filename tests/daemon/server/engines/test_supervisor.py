@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,25 @@ async def supervised(directory: Path, command: tuple[str, ...], **options: Any) 
 async def supervisor(model_directory: Path, probes: Path) -> AsyncIterator[Supervisor]:
     async with supervised(model_directory, engine_command(probes)) as supervisor:
         yield supervisor
+
+
+async def test_places_that_were_held_while_the_model_loaded_are_none_that_became_free(
+    model_directory: Path, probes: Path
+) -> None:
+    """Else those who are refused would be asked to come back before there is room."""
+    now, record = [0.0], RequestRecord()
+    options = {"limits": QueueLimits(sequences=0), "clock": lambda: now[0]}
+    async with supervised(model_directory, engine_command(probes), **options) as supervisor:
+        now[0] = 30.0
+        for _ in range(30):
+            with supervisor.place(record):
+                pass
+        with ExitStack() as held:
+            for _ in range(4):  # all slots
+                held.enter_context(supervisor.place(record))
+            with pytest.raises(BusyError) as refused, supervisor.place(record):
+                pass
+    assert refused.value.retry_after_s == 30
 
 
 async def test_sequences_run_together_each_with_its_own_tokens(supervisor: Supervisor) -> None:

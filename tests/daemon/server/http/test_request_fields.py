@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.http.request_fields import RequestFields, is_token_id
 
 
 def test_null_is_as_good_as_absent() -> None:
@@ -95,3 +95,13 @@ def test_long_values_are_cut_in_messages() -> None:
     with pytest.raises(BadRequestError) as caught:
         RequestFields({"n": "x" * 9999}).integer("n", 0, 9)
     assert len(caught.value.message) < 200
+
+
+@pytest.mark.parametrize("value", [0, 1, (1 << 31) - 1])
+def test_token_ids_are_what_an_int32_holds_from_zero(value: object) -> None:
+    assert is_token_id(value)
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 31, 1 << 63, True, False, 1.0, "1", None])
+def test_other_values_are_no_token_ids(value: object) -> None:
+    assert not is_token_id(value)

@@ -178,8 +178,7 @@ class Generation:
         """Count a prompt's cached tokens when its first choice has begun: the other choices find what that left."""
         if index in self._unbegun:
             self._unbegun.remove(index)
-            prompt = self.request.prompts[index // self._per_prompt]
-            self.usage.cached_tokens += min(stream.cached_tokens.get(index, 0), len(prompt))
+            self.usage.cached_tokens += stream.cached_tokens.get(index, 0)
 
     def _feed(self, index: int, token: TokenOutput) -> Piece | None:
         """The next piece of an answer; the first has the logprobs of its prompt, where they are wanted."""

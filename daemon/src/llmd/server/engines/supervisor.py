@@ -78,6 +78,7 @@ class Supervisor:
         limits: QueueLimits = DEFAULT_LIMITS,
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
         admit: Admit = _at_once,
         watch: ModelWatch | None = None,
     ) -> None:
@@ -91,7 +92,8 @@ class Supervisor:
         self._state = Supervision(model, backoff_s)
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
-        self._room = WaitingRoom(model, load.slots, limits, time.monotonic())
+        self._clock = clock
+        self._room = WaitingRoom(model, load.slots, limits, clock())
         self._watch = watch or silent_watch(model)
         self._sequences: dict[int, SequenceRecord] = {}
         self._streams: dict[int, Mailbox[Any]] = {}
@@ -157,11 +159,11 @@ class Supervisor:
         Raises:
             BusyError: too many wait already.
         """
-        place = self._room.enter(record.key, 1, 0, time.monotonic())
+        place = self._room.enter(record.key, 1, 0, self._clock())
         try:
             yield
         finally:
-            self._room.leave(place, time.monotonic(), served=False)
+            self._room.leave(place, self._clock(), served=False)
 
     def open(
         self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
@@ -204,12 +206,11 @@ class Supervisor:
         self, places: Sequence[Place], leads: Sequence[bool], record: RequestRecord
     ) -> list[SequenceRecord]:
         """Take places in the queue, one for each sequence, and all of them or none."""
-        now = time.monotonic()
-        self._room.enter(
-            record.key, sum(one.sequences for one in places), sum(one.tokens for one in places), now
-        )
-        pairs = zip(places, leads, strict=True)
-        return [SequenceRecord(record, place, now, leads=lead) for place, lead in pairs]
+        num_sequences = sum(one.sequences for one in places)
+        num_tokens = sum(one.tokens for one in places)
+        self._room.enter(record.key, num_sequences, num_tokens, self._clock())
+        begun, pairs = time.monotonic(), zip(places, leads, strict=True)
+        return [SequenceRecord(record, place, begun, leads=lead) for place, lead in pairs]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
         """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
@@ -389,7 +390,7 @@ class Supervisor:
     def _end_stream(self, request_id: int) -> Mailbox[Any] | None:
         """Let go of a sequence that has ended or is no longer wanted; its place is free."""
         if sequence := self._sequences.pop(request_id, None):
-            self._room.leave(sequence.place, time.monotonic())
+            self._room.leave(sequence.place, self._clock())
         return self._streams.pop(request_id, None)
 
     def _fail_reports(self, how: str) -> None:
