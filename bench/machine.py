@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.servers import cpu_s, family, reaped_cpu_s
@@ -26,20 +27,31 @@ def describe() -> str:
 class Occupation:
     """How much of the processors went to others since this was made."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._busy_s, self._own_s = busy_s(), own_s()
+    def __init__(self, look: Callable[[], tuple[float, float, float]] | None = None) -> None:
+        """``look`` tells the time, and the processor time of all and of this process until now."""
+        self._look = look or _look
+        self._began, self._busy_s, self._own_s = self._look()
 
     def of_others(self) -> float:
         """As a share of all processors; those that this process has started are not others."""
-        elapsed_s = (time.monotonic() - self._began) * len(os.sched_getaffinity(0))
-        return max(0.0, (busy_s() - self._busy_s - (own_s() - self._own_s)) / elapsed_s)
+        now, busy, own = self._look()
+        elapsed_s = (now - self._began) * len(os.sched_getaffinity(0))
+        return max(0.0, (busy - self._busy_s - (own - self._own_s)) / elapsed_s)
+
+
+def _look() -> tuple[float, float, float]:
+    return time.monotonic(), busy_s(), own_s()
 
 
 def busy_s() -> float:
-    """Seconds that the processors have not been idle since the system started: proc(5), without idle and iowait."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+    """Seconds that the processors have not been idle since the system started."""
+    return busy_ticks(Path("/proc/stat").read_text().splitlines()[0]) / os.sysconf("SC_CLK_TCK")
+
+
+def busy_ticks(line: str) -> int:
+    """The first line of /proc/stat, proc(5), without idle and iowait, and without guests, which are in user's."""
+    fields = [int(field) for field in line.split()[1:9]]
+    return sum(fields) - fields[3] - fields[4]
 
 
 def own_s() -> float:

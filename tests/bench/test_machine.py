@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 
-from bench.machine import Occupation, describe
+import pytest
+
+from bench.machine import Occupation, busy_s, busy_ticks, describe, own_s
 
 
 def test_the_machine_is_described() -> None:
@@ -13,10 +18,37 @@ def test_the_machine_is_described() -> None:
     assert "family" in text
 
 
-def test_own_work_is_not_that_of_others() -> None:
-    occupation = Occupation()
-    others = []
-    for _ in range(3):
-        sum(range(3_000_000))
-        others.append(occupation.of_others())
-    assert all(0 <= share <= 1.05 for share in others)
+CPUS = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "own_s", "share"),
+    [
+        (2.0 * CPUS, 0.0, 1.0),
+        (2.0 * CPUS, 1.5 * CPUS, 0.25),
+        (0.5 * CPUS, 0.5 * CPUS, 0.0),
+        (0.5 * CPUS, 0.6 * CPUS, 0.0),  # the two are counted in ticks of their own
+    ],
+)
+def test_own_work_is_not_that_of_others(busy_s: float, own_s: float, share: float) -> None:
+    looks = iter([(10.0, 100.0, 7.0), (12.0, 100.0 + busy_s, 7.0 + own_s)])
+    assert Occupation(lambda: next(looks)).of_others() == pytest.approx(share)
+
+
+def test_idle_processors_and_those_that_wait_for_a_disk_are_not_busy() -> None:
+    assert busy_ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9") == 87600321
+
+
+def test_processor_time_of_this_process_is_in_its_own_and_in_that_of_all() -> None:
+    own, busy, computed = own_s(), busy_s(), time.process_time()
+    while time.process_time() - computed < 0.2:
+        sum(range(100_000))
+    assert own_s() - own > 0.15
+    assert busy_s() - busy > 0.15
+
+
+def test_what_this_process_has_started_is_its_own() -> None:
+    own = own_s()
+    loop = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", loop], check=True)
+    assert own_s() - own > 0.25

@@ -1,16 +1,65 @@
 from __future__ import annotations
 
+import pytest
+
 from llmd.api.messages import SamplingParams
-from llmd.benchmark.engine_loop import measure_loop
+from llmd.benchmark import engine_loop
+from llmd.benchmark.engine_loop import LoopCost, measure_loop
+
+STREAMS = 3
+GREEDY, DRAWING = SamplingParams(0, 0.0), SamplingParams(0, 0.8)
 
 
-def test_the_device_stands_still_while_a_loop_draws() -> None:
-    cost = measure_loop(3, SamplingParams(0, 0.8), 1e-6, 5)  # shorter than any loop
-    assert cost.idle_share > 1
-    assert cost.loop_s > 0
+class Ticking:
+    """Takes the place of the module ``time``: each look at the clock takes a while, of which the loop computes a quarter."""
+
+    def __init__(self, tick_s: float) -> None:
+        self._tick_s = tick_s
+        self._now_s = 0.0
+
+    def perf_counter(self) -> float:
+        self._now_s += self._tick_s
+        return self._now_s
+
+    def thread_time(self) -> float:
+        return self._now_s / 4
+
+    def sleep(self, seconds: float) -> None:
+        self._now_s += seconds
 
 
-def test_tokens_come_no_faster_than_the_device_makes_them() -> None:
-    cost = measure_loop(2, SamplingParams(0, 0.0), 2e-3, 20)
+def device_share(cost: LoopCost) -> float:
+    """Which part of the elapsed time the device computed or stood still."""
+    return cost.tokens_per_s / STREAMS * cost.step_s * (1 + cost.idle_share)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, DRAWING], ids=["greedy", "drawing"])
+@pytest.mark.parametrize("step_s", [1e-6, 1e-3])
+def test_a_device_that_waits_for_the_loop_stands_still_for_the_rest_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, sampling: SamplingParams, step_s: float
+) -> None:
+    monkeypatch.setattr(engine_loop, "time", Ticking(tick_s=1e-3))
+    cost = measure_loop(STREAMS, sampling, step_s, 20)
+    elapsed_s = STREAMS / cost.tokens_per_s
+    assert elapsed_s > step_s
+    assert cost.idle_share == pytest.approx(elapsed_s / step_s - 1, rel=1e-6)
+    assert cost.loop_s == pytest.approx(elapsed_s / 4, rel=0.06)
+
+
+def test_greedy_steps_follow_each_other_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_loop, "time", Ticking(tick_s=1e-5))
+    cost = measure_loop(STREAMS, GREEDY, 2e-3, 20)
+    assert cost.idle_share == 0
+    assert cost.tokens_per_s == pytest.approx(STREAMS / 2e-3, rel=0.01)
+
+
+def test_the_device_stands_still_while_a_loop_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_loop, "time", Ticking(tick_s=1e-4))
+    cost = measure_loop(STREAMS, DRAWING, 2e-3, 20)
+    assert 0.05 < cost.idle_share < 0.3
+    assert device_share(cost) == pytest.approx(1.0, rel=0.01)
+
+
+def test_tokens_come_no_faster_than_a_device_of_real_time_makes_them() -> None:
+    cost = measure_loop(2, GREEDY, 2e-3, 20)
     assert 0 < cost.tokens_per_s <= 2 / 2e-3 * 1.1
-    assert cost.idle_share >= 0
