@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-pytest_plugins = ["tests.environments", "tests.plugin_sites"]
+pytest_plugins = ["tests.environments", "tests.plugin_sites", "tests.shapes_of_replies"]
 
 PACKAGING_TIMEOUT_S = 300
 

@@ -9,10 +9,13 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 
-def check(kind: Any, raw: bytes | str) -> Any:
-    """Raw JSON as a client's type; raises where a field is missing, has another type, or is not in that type."""
+def check(kind: Any, raw: bytes | str, beyond: frozenset[str] = frozenset()) -> Any:
+    """Raw JSON as a client's type; raises where a field is missing, has another type, or is not in that type.
+
+    ``beyond``: names of fields that may be unknown to it.
+    """
     value = _adapter(kind).validate_json(raw, strict=True)
-    unknown = list(unknown_fields(value, "body"))
+    unknown = [path for path in unknown_fields(value, "body") if path.rpartition(".")[2] not in beyond]
     assert unknown == [], f"{kind} does not know {', '.join(unknown)}"
     return value
 

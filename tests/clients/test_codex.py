@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from openai.types.responses import ResponseStreamEvent
 
 from tests.clients import codex
 from tests.clients.sse import events
-from tests.clients.strict import check
+from tests.clients.strict_responses import check_event
 from tests.serving.http import Reply, send
 from tests.serving.running import RunningDaemon
 from tests.serving.script import answer_with
@@ -28,7 +27,7 @@ def streamed(reply: Reply) -> list[dict[str, Any]]:
     """The events of a stream, each of which the client's types have."""
     found = events(reply.content)
     for event in found:
-        assert check(ResponseStreamEvent, event.data).type == event.name
+        assert check_event(event.data).type == event.name
     return [json.loads(event.data) for event in found]
 
 

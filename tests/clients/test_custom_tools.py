@@ -10,10 +10,10 @@ from typing import Any
 import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
 
 from tests.clients.sse import events
 from tests.clients.strict import check
+from tests.clients.strict_responses import check_event, check_response
 from tests.serving.http import send
 from tests.serving.model import TOOL_TEMPLATE, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
@@ -119,11 +119,11 @@ def test_a_response_calls_it_with_text_that_its_grammar_allows(
         "logit_bias": FIELDS["logit_bias"],
     }
     whole = send(served, "POST", "/v1/responses", body)
-    (item,) = check(Response, whole.content).output
+    (item,) = check_response(whole.content).output
     assert (item.type, item.name) == ("custom_tool_call", "edit")
     assert fits.fullmatch(item.input)
     found = events(send(served, "POST", "/v1/responses", {**body, "stream": True}).content)
-    parts = [check(ResponseStreamEvent, event.data) for event in found]
+    parts = [check_event(event.data) for event in found]
     deltas = [part.delta for part in parts if part.type == "response.custom_tool_call_input.delta"]
     assert "".join(deltas) == item.input
     assert len(deltas) >= 3

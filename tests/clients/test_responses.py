@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema
 import openai
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
 from openai.types.responses.input_token_count_response import InputTokenCountResponse
 
 from tests.clients.sse import events
 from tests.clients.strict import check
+from tests.clients.strict_responses import check_event, check_response
 from tests.serving.http import send
 from tests.serving.model import CONTEXT_LEN
 from tests.serving.running import MODEL, RunningDaemon
@@ -37,7 +37,7 @@ THOUGHT_AND_CALL = (
 
 def test_answers_with_nothing_that_its_types_do_not_have(client: openai.OpenAI) -> None:
     raw = client.responses.with_raw_response.create(**FIELDS, metadata={"a": "b"}, instructions="Be short.")
-    response = check(Response, raw.text)
+    response = check_response(raw.text)
     assert (response.status, response.model, response.metadata) == ("incomplete", MODEL, {"a": "b"})
     assert response.incomplete_details.reason == "max_output_tokens"
     assert response.usage.output_tokens == 12
@@ -63,7 +63,7 @@ def test_a_response_that_ends_by_itself_is_completed(client: openai.OpenAI) -> N
 
 def test_every_event_is_one_that_its_types_have_in_their_order(daemon: RunningDaemon) -> None:
     found = events(send(daemon, "POST", "/v1/responses", {**FIELDS, "stream": True}).content)
-    checked = [check(ResponseStreamEvent, event.data) for event in found]
+    checked = [check_event(event.data) for event in found]
     assert [event.sequence_number for event in checked] == list(range(len(checked)))
     kinds = [event.type.removeprefix("response.") for event in checked]
     assert kinds[:4] == ["created", "in_progress", "output_item.added", "content_part.added"]
@@ -77,7 +77,7 @@ def test_thinks_and_calls_functions_in_the_clients_own_types(
     answer_with(monkeypatch, THOUGHT_AND_CALL)
     fields: dict[str, Any] = {"model": MODEL, "tools": [FUNCTION]}
     with openai.OpenAI(base_url=f"{agents.url}/v1", api_key="none", max_retries=0) as client:
-        whole = check(Response, client.responses.with_raw_response.create(input="Hello", **fields).text)
+        whole = check_response(client.responses.with_raw_response.create(input="Hello", **fields).text)
         with client.responses.stream(input="Hello", **fields) as stream:
             final = stream.get_final_response()
         for response in (whole, final):
@@ -110,7 +110,7 @@ def test_any_model_makes_a_call_that_is_required(agents: RunningDaemon, choice: 
 def test_an_answer_keeps_to_a_schema(client: openai.OpenAI) -> None:
     form = {"type": "json_schema", "name": "answer", "schema": SCHEMA, "strict": True}
     fields = {**FIELDS, "max_output_tokens": 100, "text": {"format": form}}
-    response = check(Response, client.responses.with_raw_response.create(**fields).text)
+    response = check_response(client.responses.with_raw_response.create(**fields).text)
     jsonschema.validate(json.loads(response.output_text), SCHEMA)
     assert (response.status, response.text.format.name) == ("completed", "answer")
     with pytest.raises(openai.BadRequestError) as refused:

@@ -17,6 +17,7 @@ from llmd.config import Directories, Settings, TcpAddress, load_settings
 from llmd.engine.composition import make_host
 from llmd.registry.store import Store
 from llmd.server.daemon import Daemon, Serving
+from tests.serving.checked_replies import check_replies
 
 MODEL = "tiny"
 EMBEDDER = "embedder"
@@ -77,6 +78,7 @@ def running_daemon(
     **flags: Any,
 ) -> Iterator[RunningDaemon]:
     """Serve models of ``directories.models`` on the reference backend until the block ends."""
+    check_replies()
     defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "kv_memory": 64 << 20}
     addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
     settings = load_settings(

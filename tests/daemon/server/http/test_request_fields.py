@@ -58,6 +58,7 @@ def test_values_out_of_range_are_refused_with_the_range(value: Any) -> None:
         ("options", lambda f: f.nested("options"), [1]),
         ("stop", lambda f: f.strings("stop", 2), ["a", 5]),
         ("stop", lambda f: f.strings("stop", 2), ["a", "b", "c"]),
+        ("user", lambda f: f.repeated("user"), 5),
         ("ids", lambda f: f.token_ids("ids"), [1, -1]),
         ("ids", lambda f: f.token_ids("ids"), [True]),
         ("ids", lambda f: f.token_ids("ids"), "1"),
@@ -68,6 +69,12 @@ def test_wrong_types_are_refused_by_name(name: str, read: Any, value: Any) -> No
     with pytest.raises(BadRequestError, match=rf"^{name} must be") as caught:
         read(RequestFields({name: value}))
     assert caught.value.param == name
+
+
+def test_fields_that_are_only_repeated_stay_ignored() -> None:
+    fields = RequestFields({"user": "a"})
+    assert (fields.repeated("user"), fields.repeated("other")) == ("a", None)
+    assert fields.ignored == ("user",)
 
 
 def test_nested_fields_are_named_with_their_object() -> None:

@@ -66,6 +66,13 @@ class RequestFields:
             raise self.invalid(name, "a string")
         return value
 
+    def repeated(self, name: str) -> str | None:
+        """A string that the reply repeats and nothing else reads: the field stays among those that are ignored."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, str):
+            raise self.invalid(name, "a string")
+        return value
+
     def nested(self, name: str) -> RequestFields:
         """An object; empty where it is absent."""
         value = self.value(name)

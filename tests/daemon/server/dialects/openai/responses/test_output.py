@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from openai.types.responses import ResponseOutputItem, ResponseStreamEvent
+from openai.types.responses import ResponseOutputItem
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.output import Output
 from tests.clients.strict import check
+from tests.clients.strict_responses import check_event
 from tests.serving.pieces import piece, pieces
 
 PARTS = (
@@ -40,7 +41,7 @@ def run(
     output = Output(call, no_entries, summarized=summarized)
     events = [event for made in pieces(*parts, finish=finish) for event in output.events(made)]
     for number, event in enumerate(events):
-        check(ResponseStreamEvent, json.dumps({**event, "sequence_number": number}))
+        check_event(json.dumps({**event, "sequence_number": number}))
     for item in output.items:
         check(ResponseOutputItem, json.dumps(item))
     return output, events
@@ -152,7 +153,7 @@ def test_logprobs_go_with_the_text_that_they_are_of() -> None:
     made += [piece(Text("b"), AnswerToken(3, 1)), *pieces()]
     events = [event for one in made for event in output.events(one)]
     for event in events:
-        check(ResponseStreamEvent, json.dumps({**event, "sequence_number": 0}))
+        check_event(json.dumps({**event, "sequence_number": 0}))
     deltas = [event["logprobs"] for event in events if event["type"] == "response.output_text.delta"]
     assert [[entry["token"] for entry in logprobs] for logprobs in deltas] == [["2"], ["3"]]
     whole = output.items[1]["content"][0]["logprobs"]

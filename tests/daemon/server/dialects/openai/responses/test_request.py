@@ -47,19 +47,31 @@ def test_sampling_and_end_are_those_of_the_request() -> None:
 
 def test_the_response_repeats_what_it_was_asked() -> None:
     echo = read(
+        frequency_penalty=0.5,
         instructions="x",
         max_output_tokens=7,
+        max_tool_calls=3,
         metadata={"a": "b"},
+        presence_penalty=-1,
+        prompt_cache_key="k",
         reasoning={"effort": "low"},
+        safety_identifier="u",
+        store=True,
         truncation="auto",
     ).echo
     assert echo == {
+        "frequency_penalty": 0.5,
         "instructions": "x",
         "max_output_tokens": 7,
+        "max_tool_calls": 3,
         "metadata": {"a": "b"},
         "parallel_tool_calls": True,
+        "presence_penalty": -1.0,
         "previous_response_id": None,
+        "prompt_cache_key": "k",
         "reasoning": {"effort": "low", "summary": None},
+        "safety_identifier": "u",
+        "store": True,
         "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
@@ -104,6 +116,7 @@ def test_what_would_change_the_answer_is_refused_by_name(fields: dict[str, Any])
             "reasoning",
             "include",
             "metadata",
+            "safety_identifier",
             "instructions",
             "truncation",
         ]

@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from openai.types.responses import Response as ClientResponse
-from openai.types.responses import ResponseStreamEvent
 
 from llmd.api.parts import Text
 from llmd.api.problem import Problem
@@ -13,15 +11,30 @@ from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses.calls import FunctionCall
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.response import Response, error_event
-from tests.clients.strict import check
+from tests.clients.strict_responses import check_event, check_response
 from tests.serving.pieces import pieces
 
 USAGE = Usage(prompt_tokens=20, cached_tokens=16, completion_tokens=5)
 ECHO: dict[str, Any] = {
+    "frequency_penalty": 0.0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {"a": "b"},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "store": False,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "metadata": {"a": "b"},
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
 }
 GONE = Problem(500, "server_error", "engine_crashed", "gone")
 
@@ -37,7 +50,7 @@ def events(finish: str) -> list[dict[str, Any]]:
     found = [event for piece in pieces(Text("a"), finish=finish) for event in made.events(piece)]
     found.append(made.end(USAGE))
     for event in found:
-        check(ResponseStreamEvent, json.dumps(event))
+        check_event(json.dumps(event))
     return found
 
 
@@ -60,7 +73,7 @@ def test_the_whole_response_is_one_that_clients_know() -> None:
     made = response()
     for piece in pieces(Text("a")):
         made.add(piece)
-    body = check(ClientResponse, json.dumps(made.body(USAGE)))
+    body = check_response(json.dumps(made.body(USAGE)))
     assert (body.status, body.output_text, body.error, body.incomplete_details) == (
         "completed",
         "a",
@@ -85,7 +98,7 @@ def test_a_failure_ends_the_stream_with_the_response(status: int, code: str) -> 
     made = response()
     begun = list(made.events(pieces(Text("a"))[0]))
     failed = made.failed(Problem(status, "x", "y", "gone"))
-    check(ResponseStreamEvent, json.dumps(failed))
+    check_event(json.dumps(failed))
     assert failed["sequence_number"] == len(begun)
     assert (failed["type"], failed["response"]["status"]) == ("response.failed", "failed")
     assert failed["response"]["error"] == {"code": code, "message": "gone"}
@@ -93,10 +106,11 @@ def test_a_failure_ends_the_stream_with_the_response(status: int, code: str) -> 
 
 def test_a_failure_before_the_first_event_is_an_error_alone() -> None:
     assert response().failed(GONE) == error_event(GONE)
-    event = check(ResponseStreamEvent, json.dumps(error_event(GONE)))
+    event = check_event(json.dumps(error_event(GONE)))
     assert (event.type, event.code, event.message, event.sequence_number) == (
         "error",
         "engine_crashed",
         "gone",
         0,
     )
+    assert event.error == {"type": "server_error", "code": "engine_crashed", "message": "gone", "param": None}

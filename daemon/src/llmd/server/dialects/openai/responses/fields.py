@@ -92,6 +92,11 @@ def read_max_tokens(fields: RequestFields) -> int | None:
     return fields.integer("max_output_tokens", 0, MAX_TOKENS)
 
 
+def read_max_tool_calls(fields: RequestFields) -> int | None:
+    """``max_tool_calls``, which limits the calls of tools that a server runs itself; there are none here."""
+    return fields.integer("max_tool_calls", 0, MAX_TOKENS)
+
+
 def read_logprobs(fields: RequestFields) -> int | None:
     """How many alternatives each token comes with; None: no logprobs. ``include`` may ask for those of tokens alone."""
     top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)

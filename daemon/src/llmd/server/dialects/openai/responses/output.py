@@ -97,7 +97,7 @@ class Output:
             case ItemKind.TEXT:
                 new, self._new_logprobs = self._new_logprobs, []
                 self._logprobs += new
-                yield self._at(item, "output_text.delta", delta=text, logprobs=_without_bytes(new))
+                yield self._at(item, "output_text.delta", delta=text, logprobs=new)
             case ItemKind.REASONING:
                 kind = "reasoning_summary_text" if self._summarized else "reasoning_text"
                 yield self._at(item, f"{kind}.delta", delta=text)
@@ -108,8 +108,7 @@ class Output:
     def _closed(self, item: Item) -> Iterator[Event]:
         match item.kind:
             case ItemKind.TEXT:
-                logprobs = _without_bytes(self._logprobs)
-                yield self._at(item, "output_text.done", text=item.text, logprobs=logprobs)
+                yield self._at(item, "output_text.done", text=item.text, logprobs=self._logprobs)
                 yield self._at(item, "content_part.done", part=self._part(item))
             case ItemKind.REASONING if self._summarized:
                 yield self._at(item, "reasoning_summary_text.done", text=item.text)
@@ -150,16 +149,3 @@ class Output:
 
 def _summary(item: Item) -> Entry:
     return {"type": "summary_text", "text": item.text}
-
-
-def _without_bytes(entries: list[Entry]) -> list[Entry]:
-    """Logprobs as events of text have them."""
-    return [
-        {"token": entry["token"], "logprob": entry["logprob"]}
-        | {
-            "top_logprobs": [
-                {"token": top["token"], "logprob": top["logprob"]} for top in entry["top_logprobs"]
-            ]
-        }
-        for entry in entries
-    ]

@@ -20,6 +20,7 @@ from llmd.server.dialects.openai.responses.fields import (
     Reasoning,
     read_logprobs,
     read_max_tokens,
+    read_max_tool_calls,
     read_metadata,
     read_reasoning,
     read_text,
@@ -103,10 +104,10 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
     """
     question = read_question(fields, earlier)
     max_tokens, logprobs = read_max_tokens(fields), read_logprobs(fields)
-    text = read_text(fields)
+    text, sampling = read_text(fields), read_sampling(fields, logprobs)
     template = GenerationRequest(
         prompts=(),
-        sampling=read_sampling(fields, logprobs),
+        sampling=sampling,
         end=read_end(fields, max_tokens),
         at_text_start=not question.prompt.continue_final_message,
         param="input",
@@ -115,12 +116,18 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
         grammar_param="text.format",
     )
     echo = {
+        "frequency_penalty": sampling.frequency_penalty,
         "instructions": question.instructions,
         "max_output_tokens": max_tokens,
+        "max_tool_calls": read_max_tool_calls(fields),
         "metadata": read_metadata(fields),
         "parallel_tool_calls": question.tools.choice.parallel,
+        "presence_penalty": sampling.presence_penalty,
         "previous_response_id": fields.text("previous_response_id"),
+        "prompt_cache_key": fields.repeated("prompt_cache_key"),
         "reasoning": question.reasoning.echo(),
+        "safety_identifier": fields.repeated("safety_identifier"),
+        "store": fields.boolean("store"),
         "text": text.echo(),
         "tool_choice": question.tools.sent_choice,
         "tools": [tool.echo() for tool in question.tools.offered],

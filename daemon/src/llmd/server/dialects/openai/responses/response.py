@@ -24,7 +24,7 @@ class Response:
         self._head = {
             "id": f"resp_{uuid.uuid4().hex}",
             "object": "response",
-            "created_at": time.time(),
+            "created_at": int(time.time()),
             "model": model,
             **echo,
             "background": False,
@@ -68,7 +68,8 @@ class Response:
             return self._object(
                 "incomplete", output=self._output.items, usage=used, incomplete_details=reason
             )
-        return self._object("completed", output=self._output.items, usage=used, completed_at=time.time())
+        completed_at = int(time.time())
+        return self._object("completed", output=self._output.items, usage=used, completed_at=completed_at)
 
     def _start(self) -> Iterator[Event]:
         begun = self._object("in_progress", output=[])
@@ -85,9 +86,13 @@ class Response:
 
 
 def error_event(problem: Problem) -> Event:
-    """The only event of a stream that fails before its response was told of."""
+    """The only event of a stream that fails before its response was sent.
+
+    OpenAI documents the fields of the error as fields of the event, and sends them in ``error``, as Open Responses has
+    it: its SDK raises where it finds ``error``, and else returns the event. Clients read either.
+    """
     fields = {"code": problem.code, "message": problem.message, "param": problem.param}
-    return {"type": "error", **fields, "sequence_number": 0}
+    return {"type": "error", "sequence_number": 0, **fields, "error": {"type": problem.type, **fields}}
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:

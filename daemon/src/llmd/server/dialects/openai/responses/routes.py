@@ -37,7 +37,7 @@ class Responses:
         """Answer a conversation; the response is kept only where ``store`` is true."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
-        stream, keep = fields.boolean("stream"), fields.boolean("store")
+        stream = fields.boolean("stream")
         keep_alive_s = read_keep_alive(fields)
         asked = await service.in_thread(read_request, fields, self._earlier(fields))
         model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
@@ -48,7 +48,7 @@ class Responses:
         exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
         answering = Answering(exchange, asked, named or model.name)
         reply = await answering.write(request, service, stream=stream)
-        if keep and answering.body is not None:
+        if asked.echo["store"] and answering.body is not None:
             items = [*asked.question.items, *answering.body["output"]]
             self._store.put(current_record().key, answering.body, items)
         return reply
