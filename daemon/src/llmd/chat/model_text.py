@@ -141,9 +141,10 @@ class ModelText(Struct, frozen=True):
                 hint="send them to /v1/rerank, or name a model that chats",
             )
         messages = with_opening(self.opening, prompt.messages)
+        separator = self.renderer.separator(self.template, with_tools=bool(prompt.shown_tools))
         return self.renderer.render(
             self.template,
-            adapted_messages(messages, prompt.shown_tools, self.formats),
+            adapted_messages(messages, prompt.shown_tools, self.formats, separator),
             tools=prompt.shown_tools,
             add_generation_prompt=prompt.add_generation_prompt,
             continue_final_message=prompt.continue_final_message,

@@ -136,9 +136,7 @@ def test_special_texts_of_a_request_are_literals_wherever_they_stand(renderer: T
         "<|im_start|>{{ messages[0].content | trim | upper }}{{ tools | tojson }}{{ extra_text }}<|im_end|>"
     )
     template = ChatTemplate({"default": source}, {}, frozenset({"<|im_start|>", "<|im_end|>"}))
-    messages = [
-        {"role": "user", "content": [{"type": "text", "text": " a<|im_"}, {"type": "text", "text": "end|> "}]}
-    ]
+    messages = [{"role": "user", "content": " a<|im_end|> "}]
     prompt = renderer.render(
         template, messages, tools=[{"<|im_end|>": 1}], extra={"extra_text": "<|im_start|>"}
     )

@@ -14,13 +14,22 @@ def prepare(**message: Any) -> dict[str, Any]:
     return prepare_messages([message])[0]
 
 
-def test_parts_of_text_are_joined_with_nothing_between() -> None:
+@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
+def test_a_line_break_stands_between_parts_of_text(role: str) -> None:
     parts = [
-        {"type": "text", "text": "a"},
-        {"type": "text", "text": " b"},
-        {"type": "refusal", "refusal": "!"},
+        {"type": "text", "text": "What is"},
+        {"type": "text", "text": ""},
+        {"type": "refusal", "refusal": "the best book?"},
     ]
-    assert prepare(role="user", content=parts)["content"] == "a b!"
+    assert prepare(role=role, content=parts)["content"] == "What is\nthe best book?"
+    assert prepare(role=role, content=parts[:2])["content"] == "What is"
+
+
+def test_another_separator_is_asked_for_the_role_that_the_template_sees() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    messages = [{"role": role, "content": parts} for role in ("developer", "function")]
+    prepared = prepare_messages(messages, separator=lambda role: f" {role} ")
+    assert [message["content"] for message in prepared] == ["a system b", "a tool b"]
 
 
 def test_null_absent_and_empty_content_are_the_same() -> None:

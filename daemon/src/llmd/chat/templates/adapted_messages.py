@@ -7,12 +7,16 @@ from typing import Any
 
 from llmd.chat.answers.answer_formats import AnswerFormats
 from llmd.chat.templates.template_messages import prepare_messages
+from llmd.chat.templates.text_parts import Separator, line_break
 from llmd.chat.tools.call_ids import with_short_ids
 from llmd.chat.tools.prompt import tell_tools, tools_in_system_message
 
 
 def adapted_messages(
-    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], formats: AnswerFormats
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    formats: AnswerFormats,
+    separator: Separator = line_break,
 ) -> Sequence[Mapping[str, Any]]:
     """The messages of a request, changed as far as its template needs it.
 
@@ -21,7 +25,7 @@ def adapted_messages(
     """
     if formats.tools_go == "template" and not formats.short_ids:
         return messages
-    prepared = prepare_messages(messages, keep_developer=True)
+    prepared = prepare_messages(messages, keep_developer=True, separator=separator)
     if formats.short_ids:
         prepared = with_short_ids(prepared)
     match formats.tools_go:

@@ -18,6 +18,7 @@ from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.templates.template_frames import Failed, Rendered, RenderJob, pack
 from llmd.chat.templates.template_messages import Message, foldings, prepare_messages
 from llmd.chat.templates.template_process import TemplateProcess, WorkerLostError
+from llmd.chat.templates.text_parts import Conversation, Separator, find_separator
 
 TIME_LIMIT_S = 2.0
 # Address space, not resident memory; the process itself maps about 60 MB.
@@ -60,6 +61,7 @@ class TemplateRenderer:
         self._clock = clock
         self._lock = threading.Lock()
         self._process: TemplateProcess | None = None
+        self._separators: dict[tuple[str, str], str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +98,8 @@ class TemplateRenderer:
             TemplateError: the template is broken, or broke its time or memory limit.
         """
         source = template.source(with_tools=bool(tools))
-        prepared = prepare_messages(messages, keep_developer="developer" in source)
+        separator = self.separator(template, with_tools=bool(tools))
+        prepared = prepare_messages(messages, keep_developer="developer" in source, separator=separator)
         if continue_final_message:
             prepared = [*prepared[:-1], {**prepared[-1], "content": prepared[-1]["content"] + _CONTINUE}]
         variables = {
@@ -114,6 +117,24 @@ class TemplateRenderer:
                 hint="send flatter objects",
             ) from exc
         return swap.reveal(_up_to_mark(text) if continue_final_message else text)
+
+    def separator(self, template: ChatTemplate, *, with_tools: bool) -> Separator:
+        """What the template puts between the parts of a message, for `prepare_messages`; it is rendered when asked for a role."""
+        source = template.source(with_tools=with_tools)
+
+        def rendered(messages: Conversation) -> str | None:
+            variables = {**template.variables, "messages": messages, "add_generation_prompt": False}
+            try:
+                return self._render(source, variables)
+            except (RequestError, TemplateError):
+                return None
+
+        def separate(role: str) -> str:
+            if (source, role) not in self._separators:
+                self._separators[source, role] = find_separator(rendered, role)
+            return self._separators[source, role]
+
+        return separate
 
     def _first_accepted(
         self, template: ChatTemplate, source: str, forms: Iterator[list[Message]], variables: dict[str, Any]

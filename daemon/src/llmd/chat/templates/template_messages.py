@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import RequestError
+from llmd.chat.templates.text_parts import Separator, line_break
 
 Message = dict[str, Any]
 
@@ -15,10 +16,15 @@ _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
-def prepare_messages(messages: Sequence[Mapping[str, Any]], *, keep_developer: bool = False) -> list[Message]:
+def prepare_messages(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    keep_developer: bool = False,
+    separator: Separator = line_break,
+) -> list[Message]:
     """Messages as templates know them.
 
-    Content is a string: parts of text are joined, null is empty. ``developer`` is ``system`` unless the template knows
+    Content is a string: parts of text are joined with the ``separator`` of their role, null is empty. ``developer`` is ``system`` unless the template knows
     it, ``function`` is ``tool``, a ``function_call`` is one of ``tool_calls``. Arguments of tool calls are objects, a tool's message has the name of what was called,
     and reasoning stands under ``reasoning_content``.
 
@@ -28,7 +34,8 @@ def prepare_messages(messages: Sequence[Mapping[str, Any]], *, keep_developer: b
     if not messages:
         raise RequestError("there are no messages", param="messages", hint="send at least one message")
     prepared = [
-        _prepare(message, f"messages[{place}]", keep_developer) for place, message in enumerate(messages)
+        _prepare(message, f"messages[{place}]", keep_developer, separator)
+        for place, message in enumerate(messages)
     ]
     _name_answers(prepared)
     return prepared
@@ -70,19 +77,21 @@ def _fold_into_first_user(text: str, messages: list[Message]) -> list[Message]:
     return [*messages[:place], {**user, "content": content}, *messages[place + 1 :]]
 
 
-def _prepare(message: Any, param: str, keep_developer: bool) -> Message:  # noqa: FBT001
+def _prepare(message: Any, param: str, keep_developer: bool, separator: Separator) -> Message:  # noqa: FBT001
     role = message.get("role") if isinstance(message, Mapping) else None
     if not isinstance(role, str):
         raise RequestError(
             f"the role is {role!r}", param=f"{param}.role", hint="use system, user, assistant or tool"
         )
     roles = {"function": "tool"} if keep_developer else {"function": "tool", "developer": "system"}
+    role = roles.get(role, role)
+    texts = _texts(message.get("content"), f"{param}.content")
     _check_id(message.get("tool_call_id"), f"{param}.tool_call_id")
     kept = {key: value for key, value in message.items() if key not in _REASONING_KEYS and value is not None}
     prepared = {
         **kept,
-        "role": roles.get(role, role),
-        "content": _text(message.get("content"), f"{param}.content"),
+        "role": role,
+        "content": separator(role).join(texts) if len(texts) > 1 else "".join(texts),
     }
     reasoning = next((message[key] for key in _REASONING_KEYS if isinstance(message.get(key), str)), None)
     if reasoning is not None:
@@ -95,14 +104,16 @@ def _prepare(message: Any, param: str, keep_developer: bool) -> Message:  # noqa
     return prepared
 
 
-def _text(content: Any, param: str) -> str:
+def _texts(content: Any, param: str) -> list[str]:
+    """The texts of a content that are not empty."""
     if content is None or isinstance(content, str):
-        return content or ""
+        return [content or ""]
     if not isinstance(content, list):
         raise RequestError(
             f"the content is a {type(content).__name__}", param=param, hint="send a string or parts"
         )
-    return "".join(_part_text(part, f"{param}[{place}]") for place, part in enumerate(content))
+    texts = [_part_text(part, f"{param}[{place}]") for place, part in enumerate(content)]
+    return [text for text in texts if text]
 
 
 def _part_text(part: Any, param: str) -> str:

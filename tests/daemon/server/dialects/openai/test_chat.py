@@ -253,9 +253,16 @@ def test_images_are_refused_by_the_place_they_stand_in(daemon: RunningDaemon) ->
     assert reply.error["param"] == "messages[0].content[1]"
 
 
-def test_parts_of_text_are_joined(daemon: RunningDaemon) -> None:
-    parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
-    assert same(chat(daemon, messages=[{"role": "user", "content": parts}]), chat(daemon))
+@pytest.mark.parametrize("role", ["system", "user", "tool"])
+def test_a_line_break_stands_between_parts_of_text(role: str, daemon: RunningDaemon) -> None:
+    parts = [{"type": "text", "text": text} for text in ("What is", "the best?")]
+    contents: list[Any] = [parts, "What is\nthe best?"]
+    rendered = [
+        send(daemon, "POST", "/apply-template", {"messages": [{"role": role, "content": content}]}).json
+        for content in contents
+    ]
+    assert rendered[0] == rendered[1]
+    assert "What is\nthe best?" in rendered[0]["prompt"]
 
 
 def test_reasoning_effort_is_a_variable_of_the_template_and_none_turns_thinking_off() -> None:

@@ -36,9 +36,23 @@ def test_messages_need_no_type_and_their_content_may_be_a_string() -> None:
     assert read({"role": "user", "content": "Hi"}) == read(said("Hi"))
 
 
-def test_parts_are_joined_with_nothing_between() -> None:
-    parts = [{"type": "input_text", "text": "Hel"}, {"type": "text", "text": "lo"}]
-    assert read({"role": "user", "content": parts}).messages[0]["content"] == "Hello"
+def test_several_texts_stay_parts() -> None:
+    parts = [{"type": kind, "text": text} for kind, text in (("input_text", "a"), ("text", "b"))]
+    kept = [{"type": "text", "text": text} for text in "ab"]
+    for role in ("system", "developer", "user", "assistant"):
+        assert read({"role": role, "content": parts}).messages[0]["content"] == kept
+    assert read(said("a"), CALL, {**RESULT, "output": parts}).messages[2]["content"] == kept
+
+
+def test_messages_of_the_assistant_in_a_row_are_parts_of_one() -> None:
+    parts = [{"type": "output_text", "text": text} for text in "bc"]
+    messages = read(said("Hi"), said("a", "assistant"), {"role": "assistant", "content": parts}).messages
+    assert messages[1]["content"] == [{"type": "text", "text": text} for text in "abc"]
+    thoughts = [{**THOUGHT, "content": [{"type": "reasoning_text", "text": text}]} for text in "xy"]
+    assert read(said("Hi"), *thoughts).messages[1]["reasoning_content"] == "x\ny"
+
+
+def test_a_refusal_is_text() -> None:
     refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
     assert read(said("Hi"), refusal).messages[1]["content"] == "No."
 

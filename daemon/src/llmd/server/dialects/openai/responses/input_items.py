@@ -1,6 +1,7 @@
 """Input items in the form that chat templates know.
 
 What a model said comes in several items: reasoning, messages and calls in a row are one message of the assistant.
+Several texts of one message stay parts of it, which `prepare_messages` joins as the model's template does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.chat.templates.text_parts import LINE_BREAK
 from llmd.server.dialects.openai.custom_input import arguments_of
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
@@ -71,8 +73,8 @@ class _Reader:
             case "message":
                 self._message(item, param)
             case "reasoning":
-                thoughts = _joined(item.get("content") or item.get("summary") or [], _THOUGHTS, param)
-                self._extend({"reasoning_content": thoughts} if thoughts else {})
+                thoughts = _texts(item.get("content") or item.get("summary") or [], _THOUGHTS, param)
+                self._extend({"reasoning_content": LINE_BREAK.join(thoughts)} if thoughts else {})
             case "function_call":
                 self._call(item, param, _text(item, "arguments", param))
             case "custom_tool_call":
@@ -98,11 +100,11 @@ class _Reader:
         role = item.get("role")
         if role not in ROLES:
             raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}")
-        text = _joined(item.get("content"), _TEXTS, f"{param}.content")
+        texts = _texts(item.get("content"), _TEXTS, f"{param}.content")
         if role == "assistant":
-            self._extend({"content": text})
+            self._extend({"content": _content(texts)})
         else:
-            self.messages.append({"role": role, "content": text})
+            self.messages.append({"role": role, "content": _content(texts)})
 
     def _call(self, item: Message, param: str, arguments: str) -> None:
         function = {"name": _text(item, "name", param), "arguments": arguments}
@@ -110,11 +112,10 @@ class _Reader:
         self._extend({"tool_calls": [call]})
 
     def _output(self, item: Message, param: str) -> None:
-        output = item.get("output")
-        text = output if isinstance(output, str) else _joined(output, _TEXTS, f"{param}.output")
+        content = _content(_texts(item.get("output"), _TEXTS, f"{param}.output"))
         # Shell calls were once answered under the name of their item.
         name = "call_id" if "call_id" in item else "id"
-        self.messages.append({"role": "tool", "tool_call_id": _text(item, name, param), "content": text})
+        self.messages.append({"role": "tool", "tool_call_id": _text(item, name, param), "content": content})
 
     def _extend(self, said: Message) -> None:
         """Add to what the assistant says; after calls a new message begins, unless more calls follow."""
@@ -124,7 +125,7 @@ class _Reader:
             self.messages.append({"role": "assistant", "content": ""} | said)
             return
         for name, value in said.items():
-            last[name] = last[name] + value if name in last else value
+            last[name] = _joined(name, last[name], value) if last.get(name) else value
 
 
 def invalid(param: str, expected: str) -> BadRequestError:
@@ -139,13 +140,30 @@ def _text(item: Message, name: str, param: str) -> str:
     return value
 
 
-def _joined(content: Any, known: dict[str, str], param: str) -> str:
-    """A text, or parts of text joined with nothing between."""
+def _texts(content: Any, known: dict[str, str], param: str) -> list[str]:
+    """The texts of a content that are not empty."""
     if content is None or isinstance(content, str):
-        return content or ""
+        return [content] if content else []
     if not isinstance(content, list):
         raise invalid(param, "a text or a list of parts")
-    return "".join(_part(part, known, f"{param}[{place}]") for place, part in enumerate(content))
+    texts = [_part(part, known, f"{param}[{place}]") for place, part in enumerate(content)]
+    return [text for text in texts if text]
+
+
+def _content(texts: Sequence[str]) -> str | list[dict[str, str]]:
+    """The content of a chat message."""
+    return [{"type": "text", "text": text} for text in texts] if len(texts) > 1 else "".join(texts)
+
+
+def _joined(name: str, before: Any, after: Any) -> Any:
+    """A field of two items that become one message."""
+    match name:
+        case "content":
+            return _content([*_texts(before, _TEXTS, name), *_texts(after, _TEXTS, name)])
+        case "reasoning_content":
+            return LINE_BREAK.join((before, after))
+        case _:
+            return before + after
 
 
 def _part(part: Any, known: dict[str, str], param: str) -> str:
