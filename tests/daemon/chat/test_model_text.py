@@ -91,7 +91,7 @@ def test_ids_of_calls_are_as_the_template_demands_them(text: ModelText) -> None:
     call = {"id": "call_1", "function": {"name": "now"}}
     history: list[dict[str, Any]] = [
         {"role": "assistant", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call_1"},
+        {"role": "tool", "tool_call_id": "call_1", "content": "1"},
     ]
     assert model.encode_chat(ChatPrompt([*ASKED, *history])) == tuple(b"userassistanttool")
 

@@ -32,9 +32,10 @@ def test_another_separator_is_asked_for_the_role_that_the_template_sees() -> Non
     assert [message["content"] for message in prepared] == ["a system b", "a tool b"]
 
 
-def test_null_absent_and_empty_content_are_the_same() -> None:
-    expected = {"role": "assistant", "content": ""}
-    assert prepare(role="assistant", content=None) == prepare(role="assistant") == expected
+def test_null_absent_and_empty_content_of_calls_are_the_same() -> None:
+    calling = {"role": "assistant", "tool_calls": [CALL]}
+    assert prepare(**calling, content=None) == prepare(**calling) == prepare(**calling, content="")
+    assert prepare(**calling)["content"] == ""
 
 
 def test_developer_is_system_unless_the_template_knows_it() -> None:
@@ -77,11 +78,12 @@ def test_reasoning_is_found_under_each_of_its_names(key: str) -> None:
         ({"content": "x"}, "messages[0].role"),
         ({"role": 7}, "messages[0].role"),
         ({"role": "user", "content": 7}, "messages[0].content"),
+        ({"role": "user"}, "messages[0].content"),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "messages[0].content[0]"),
         ({"role": "user", "content": ["text"]}, "messages[0].content[0]"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages[0].content[0]"),
         ({"role": "user", "content": [{"type": ["text"]}]}, "messages[0].content[0]"),
-        ({"role": "tool", "tool_call_id": ["call_1"]}, "messages[0].tool_call_id"),
+        ({"role": "tool", "content": "x", "tool_call_id": ["call_1"]}, "messages[0].tool_call_id"),
         ({"role": "assistant", "tool_calls": [{**CALL, "id": {}}]}, "messages[0].tool_calls[0].id"),
         ({"role": "assistant", "tool_calls": {}}, "messages[0].tool_calls"),
         ({"role": "assistant", "function_call": "add"}, "messages[0].function_call"),

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import RequestError
+from llmd.chat.templates.message_keys import CHAT_KEYS, REASONING_KEYS, misspelt, require_content
 from llmd.chat.templates.text_parts import Separator, line_break
 
 Message = dict[str, Any]
 
-_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
@@ -29,7 +29,8 @@ def prepare_messages(
     and reasoning stands under ``reasoning_content``.
 
     Raises:
-        RequestError: a message has no role, content that is not text, or arguments that are not a JSON object.
+        RequestError: a message has no role or no content, content that is not text, or arguments that are not a JSON
+            object.
     """
     if not messages:
         raise RequestError("there are no messages", param="messages", hint="send at least one message")
@@ -78,22 +79,26 @@ def _fold_into_first_user(text: str, messages: list[Message]) -> list[Message]:
 
 
 def _prepare(message: Any, param: str, keep_developer: bool, separator: Separator) -> Message:  # noqa: FBT001
-    role = message.get("role") if isinstance(message, Mapping) else None
+    message = message if isinstance(message, Mapping) else {}
+    role = message.get("role")
     if not isinstance(role, str):
         raise RequestError(
-            f"the role is {role!r}", param=f"{param}.role", hint="use system, user, assistant or tool"
+            f"the role is {role!r}",
+            param=f"{param}.role",
+            hint=misspelt(message, CHAT_KEYS) or "use system, user, assistant or tool",
         )
+    require_content(message, param)
     roles = {"function": "tool"} if keep_developer else {"function": "tool", "developer": "system"}
     role = roles.get(role, role)
     texts = _texts(message.get("content"), f"{param}.content")
     _check_id(message.get("tool_call_id"), f"{param}.tool_call_id")
-    kept = {key: value for key, value in message.items() if key not in _REASONING_KEYS and value is not None}
+    kept = {key: value for key, value in message.items() if key not in REASONING_KEYS and value is not None}
     prepared = {
         **kept,
         "role": role,
         "content": separator(role).join(texts) if len(texts) > 1 else "".join(texts),
     }
-    reasoning = next((message[key] for key in _REASONING_KEYS if isinstance(message.get(key), str)), None)
+    reasoning = next((message[key] for key in REASONING_KEYS if isinstance(message.get(key), str)), None)
     if reasoning is not None:
         prepared["reasoning_content"] = reasoning
     if "tool_calls" in kept:

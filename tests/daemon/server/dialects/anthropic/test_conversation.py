@@ -113,7 +113,7 @@ def test_an_assistants_message_at_the_end_is_continued() -> None:
         ([{"role": "tool", "content": "x"}], "messages.0.role"),
         ([{"role": "user", "content": 5}], "messages.0.content"),
         ([{"role": "user"}], "messages.0.content"),
-        ([{"role": "user", "content": []}], "messages"),
+        ([{"role": "user", "content": []}], "messages.0.content"),
         ([user({"type": "tool_result"})], "messages.0.content.0.tool_use_id"),
         ([user("a"), assistant({**CALL, "input": "x"}), user(RESULT)], "messages.1.content.0.input"),
         ([user("a"), assistant({**CALL, "id": None}), user(RESULT)], "messages.1.content.0.id"),
@@ -124,3 +124,22 @@ def test_malformed_conversations_are_refused_by_their_place(messages: object, pa
     with pytest.raises(BadRequestError) as caught:
         read_conversation(RequestFields({"messages": messages}))
     assert caught.value.param == param
+
+
+def test_a_misspelt_key_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(
+        BadRequestError, match="its key 'contents' is unknown; did you mean 'content'"
+    ) as caught:
+        read({"role": "user", "contents": "Hi"})
+    assert caught.value.param == "messages.0.content"
+    with pytest.raises(BadRequestError, match="did you mean 'role'"):
+        read({"rol": "user", "content": "Hi"})
+
+
+def test_unknown_keys_are_ignored_and_said() -> None:
+    messages = [{**user("a"), "odd": 1}]
+    assert read_conversation(RequestFields({"messages": messages})).skipped == ("messages.0.odd",)
+
+
+def test_an_assistant_may_have_said_nothing() -> None:
+    assert read(user("a"), {"role": "assistant", "content": []}).messages[1]["content"] == ""

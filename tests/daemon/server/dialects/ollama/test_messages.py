@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from llmd.api.errors import RequestError
 from llmd.server.dialects.ollama.messages import read_messages, refuse_images
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
@@ -21,9 +22,18 @@ def test_roles_are_lower_case_and_tools_are_named_as_templates_expect() -> None:
     assert read_messages(RequestFields({})) == []
 
 
-@pytest.mark.parametrize("message", ["text", {"content": "a"}, {"role": "developer", "content": "a"}])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "text",
+        {"content": "a"},
+        {"role": "developer", "content": "a"},
+        {"role": "user"},
+        {"role": "user", "contnet": "a"},
+    ],
+)
 def test_what_is_no_message_is_refused_by_its_place(message: Any) -> None:
-    with pytest.raises(BadRequestError, match=r"messages\[1\]"):
+    with pytest.raises(RequestError, match=r"messages\[1\]"):
         read({"role": "user", "content": "a"}, message)
 
 

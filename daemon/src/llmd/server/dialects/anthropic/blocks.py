@@ -38,9 +38,9 @@ class Block(Struct, frozen=True):
         return "" if self.fields.get(name) is None else self.text_field(name)
 
 
-def invalid(param: str, expected: str) -> BadRequestError:
+def invalid(param: str, expected: str, hint: str = "") -> BadRequestError:
     """The refusal of a part of a conversation."""
-    return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param)
+    return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param, hint=hint)
 
 
 def read_blocks(content: Any, param: str) -> Iterator[Block]:

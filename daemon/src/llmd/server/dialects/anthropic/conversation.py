@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.model_text import ChatPrompt
+from llmd.chat.templates.message_keys import misspelt, unknown_keys
 from llmd.server.dialects.anthropic.blocks import (
     BETWEEN_BLOCKS,
     Block,
@@ -24,12 +25,13 @@ from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("user", "assistant", "system")
+KEYS = ("role", "content")
 FAILED = "Error: "
 Message = dict[str, Any]
 
 
 class Conversation(Struct, frozen=True):
-    """Messages for a template; ``skipped`` says which blocks are not among them."""
+    """Messages for a template; ``skipped`` says which blocks and keys of the request's are not among them."""
 
     messages: tuple[Message, ...]
     skipped: tuple[str, ...]
@@ -77,9 +79,15 @@ def _system(system: Any) -> list[Message]:
 def _turns(message: Any, param: str, skipped: list[str]) -> Iterator[Message]:
     role = message.get("role") if isinstance(message, dict) else None
     if role not in ROLES:
-        raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}")
+        raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}", _misspelt(message))
+    skipped += unknown_keys([message], KEYS, param)
+    content = message.get("content")
+    if content is None or (content == [] and role != "assistant"):
+        raise invalid(
+            f"{param}.content", "a string or a list of at least one content block", _misspelt(message)
+        )
     blocks = []
-    for block in read_blocks(message.get("content"), f"{param}.content"):
+    for block in read_blocks(content, f"{param}.content"):
         if block.is_skipped:
             skipped.append(f"{block.param}.{block.type}")
         else:
@@ -88,9 +96,13 @@ def _turns(message: Any, param: str, skipped: list[str]) -> Iterator[Message]:
         yield _assistant_turn(blocks)
         return
     yield from (_tool_turn(block) for block in blocks if block.type == "tool_result")
-    content = [block_text(block) for block in blocks if block.type != "tool_result"]
-    if content:
-        yield {"role": role, "content": BETWEEN_BLOCKS.join(content)}
+    said = [block_text(block) for block in blocks if block.type != "tool_result"]
+    if said:
+        yield {"role": role, "content": BETWEEN_BLOCKS.join(said)}
+
+
+def _misspelt(message: Any) -> str:
+    return misspelt(message, KEYS) if isinstance(message, dict) else ""
 
 
 def _tool_turn(block: Block) -> Message:

@@ -9,6 +9,7 @@ from aiohttp import web
 from msgspec import structs
 
 from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
 from llmd.chat.tools.choice import prepare_tools
 from llmd.chat.truncation import Fitted, fit_messages
 from llmd.server.answering.exchange import Exchange
@@ -40,7 +41,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         tokens = await service.in_thread(encode, ready.text, thinking, asked.prompt_room(ready))
         return asked.request(ready.text, tokens, conversation=thinking)
 
-    exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
+    ignored = asked.ignored + unknown_keys(prompt.messages, CHAT_KEYS)
+    exchange = Exchange(model, ignored, prepare, asked.keep_alive_s)
     return await write_answer(
         request, service, Answering(exchange, asked.name, said_in_chat, stream=asked.stream)
     )

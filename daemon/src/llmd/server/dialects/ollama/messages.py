@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmd.server.answering.chat_messages import check_message
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
@@ -15,7 +16,7 @@ def read_messages(fields: RequestFields) -> list[dict[str, Any]]:
     """The conversation; empty where there is none.
 
     Raises:
-        BadRequestError: a message has an unknown role, or pictures.
+        RequestError: a message has an unknown role, no content, or pictures.
     """
     messages = fields.value("messages") or []
     if not isinstance(messages, list):
@@ -35,16 +36,11 @@ def refuse_images(holder: Mapping[str, Any], param: str) -> None:
 
 
 def _message(message: Any, param: str) -> dict[str, Any]:
-    if not isinstance(message, dict):
-        raise BadRequestError(f"{param} must be an object", code="invalid_value", param=param)
-    role = str(message.get("role")).lower()
-    if role not in ROLES:
-        raise BadRequestError(
-            f"{param}.role must be one of {', '.join(ROLES)}, not {message.get('role')!r}",
-            code="invalid_value",
-            param=f"{param}.role",
-        )
-    refuse_images(message, f"{param}.images")
+    if isinstance(message, dict):
+        refuse_images(message, f"{param}.images")
+        if isinstance(message.get("role"), str):
+            message = {**message, "role": message["role"].lower()}
+    check_message(message, param, ROLES)
     kept = {name: value for name, value in message.items() if name not in {"images", "tool_name"}}
     named = {"name": message["tool_name"]} if isinstance(message.get("tool_name"), str) else {}
-    return {**kept, **named, "role": role}
+    return kept | named

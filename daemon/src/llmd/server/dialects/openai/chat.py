@@ -9,7 +9,9 @@ from aiohttp import web
 
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt
+from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
 from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
+from llmd.server.answering.chat_messages import check_message
 from llmd.server.answering.ending import read_end
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
@@ -99,6 +101,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         )
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
+    ignored += unknown_keys(prompt.messages, CHAT_KEYS)
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
     return await write_answer(request, service, Answering(exchange, options, shape))
 
@@ -109,7 +112,7 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
     if not isinstance(messages, list) or not messages:
         raise fields.invalid("messages", "a list of at least one message")
     for place, message in enumerate(messages):
-        check_message(message, f"messages[{place}]")
+        check_message(message, f"messages[{place}]", ROLES)
     ends_open = messages[-1]["role"] == "assistant"
     begins_new = fields.boolean("add_generation_prompt", default=not ends_open)
     continues = fields.boolean("continue_final_message", default=ends_open and not begins_new)
@@ -130,18 +133,6 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
         splits_reasoning=read_reasoning_format(fields) != "none",
         reasoning_budget=read_reasoning_budget(fields),
     )
-
-
-def check_message(message: object, param: str) -> None:
-    """Raises `BadRequestError` for what is no message, or of an unknown role."""
-    if not isinstance(message, dict):
-        raise BadRequestError(f"{param} must be an object", code="invalid_value", param=param)
-    if message.get("role") not in ROLES:
-        raise BadRequestError(
-            f"{param}.role must be one of {', '.join(ROLES)}, not {message.get('role')!r}",
-            code="invalid_value",
-            param=f"{param}.role",
-        )
 
 
 def read_variables(fields: RequestFields) -> dict[str, Any]:

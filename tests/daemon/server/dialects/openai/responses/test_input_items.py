@@ -137,6 +137,9 @@ def test_input_is_demanded(value: object) -> None:
         ({"role": "tool", "content": "x"}, "input[0].role"),
         ({"content": "x"}, "input[0].role"),
         ({"role": "user", "content": 5}, "input[0].content"),
+        ({"role": "user"}, "input[0].content"),
+        ({"role": "assistant", "content": []}, "input[0].content"),
+        ({**RESULT, "output": None}, "input[0].output"),
         ({"role": "user", "content": ["x"]}, "input[0].content[0]"),
         ({"role": "user", "content": [{"type": ["input_text"]}]}, "input[0].content[0]"),
         ({"role": "user", "content": [{"type": "input_text"}]}, "input[0].content[0].text"),
@@ -152,3 +155,18 @@ def test_malformed_items_are_refused_by_their_place(item: object, param: str) ->
     with pytest.raises(BadRequestError) as caught:
         read(item)
     assert caught.value.param == param
+
+
+def test_a_misspelt_key_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(BadRequestError, match="its key 'contnet' is unknown; did you mean 'content'"):
+        read({"role": "user", "contnet": "Hi"})
+    with pytest.raises(BadRequestError, match="its key 'outputs' is unknown; did you mean 'output'"):
+        read(said("a"), CALL, {"type": "function_call_output", "call_id": "call_1", "outputs": "x"})
+
+
+def test_unknown_keys_are_ignored_and_said() -> None:
+    assert read({**said("a"), "odd": 1}).skipped == ("input[0].odd",)
+
+
+def test_a_tool_may_give_nothing() -> None:
+    assert read(said("a"), CALL, {**RESULT, "output": []}).messages[2]["content"] == ""

@@ -12,12 +12,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.chat.templates.message_keys import misspelt, unknown_keys
 from llmd.chat.templates.text_parts import LINE_BREAK
 from llmd.server.dialects.openai.custom_input import arguments_of
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "developer", "user", "assistant")
+MESSAGE_KEYS = ("type", "id", "role", "status", "content", "phase")
+OUTPUT_KEYS = ("type", "id", "call_id", "name", "status", "output")
 ADDITIONAL_TOOLS = "additional_tools"
 _TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 _THOUGHTS = {"reasoning_text": "text", "summary_text": "text", "text": "text"}
@@ -25,7 +28,7 @@ Message = dict[str, Any]
 
 
 class Input(Struct, frozen=True):
-    """Messages of a request; ``skipped`` says which items are not among them."""
+    """Messages of a request; ``skipped`` says which items and keys are not among them."""
 
     messages: tuple[Message, ...]
     skipped: tuple[str, ...]
@@ -99,8 +102,12 @@ class _Reader:
     def _message(self, item: Message, param: str) -> None:
         role = item.get("role")
         if role not in ROLES:
-            raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}")
-        texts = _texts(item.get("content"), _TEXTS, f"{param}.content")
+            raise invalid(f"{param}.role", f"one of {', '.join(ROLES)}", misspelt(item, MESSAGE_KEYS))
+        self.skipped += unknown_keys([item], MESSAGE_KEYS, param)
+        content = _required(item, "content", MESSAGE_KEYS, param)
+        if content == []:
+            raise invalid(f"{param}.content", "a text or a list of at least one part")
+        texts = _texts(content, _TEXTS, f"{param}.content")
         if role == "assistant":
             self._extend({"content": _content(texts)})
         else:
@@ -112,7 +119,7 @@ class _Reader:
         self._extend({"tool_calls": [call]})
 
     def _output(self, item: Message, param: str) -> None:
-        content = _content(_texts(item.get("output"), _TEXTS, f"{param}.output"))
+        content = _content(_texts(_required(item, "output", OUTPUT_KEYS, param), _TEXTS, f"{param}.output"))
         # Shell calls were once answered under the name of their item.
         name = "call_id" if "call_id" in item else "id"
         self.messages.append({"role": "tool", "tool_call_id": _text(item, name, param), "content": content})
@@ -128,9 +135,16 @@ class _Reader:
             last[name] = _joined(name, last[name], value) if last.get(name) else value
 
 
-def invalid(param: str, expected: str) -> BadRequestError:
+def invalid(param: str, expected: str, hint: str = "") -> BadRequestError:
     """The refusal of a part of the input."""
-    return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param)
+    return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param, hint=hint)
+
+
+def _required(item: Message, name: str, known: Sequence[str], param: str) -> Any:
+    value = item.get(name)
+    if value is None:
+        raise invalid(f"{param}.{name}", "a text or a list of parts", misspelt(item, known))
+    return value
 
 
 def _text(item: Message, name: str, param: str) -> str:
