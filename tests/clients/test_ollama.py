@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -16,6 +16,7 @@ from tests.serving.model import CONTEXT_LEN, TEMPLATE, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 HELLO = [{"role": "user", "content": "Hello"}]
+TRY_PULLING = "model 'nobody' not found, try pulling it first"
 OPTIONS = {"temperature": 0, "num_predict": 12}
 
 
@@ -204,11 +205,33 @@ def test_asynchronous_client_streams(daemon: RunningDaemon) -> None:
     assert whole == streamed
 
 
-def test_errors_arrive_as_the_clients_own(client: ollama.Client) -> None:
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda client: client.generate("nobody", "Hi"), TRY_PULLING),
+        (lambda client: list(client.generate("nobody", "Hi", stream=True)), TRY_PULLING),
+        (lambda client: client.generate("nobody"), TRY_PULLING),
+        (lambda client: client.generate("nobody", keep_alive=0), TRY_PULLING),
+        (lambda client: client.chat("nobody", messages=HELLO), TRY_PULLING),
+        (lambda client: list(client.chat("nobody", messages=HELLO, stream=True)), TRY_PULLING),
+        (lambda client: client.chat("nobody", messages=[]), TRY_PULLING),
+        (lambda client: client.embed("nobody", "Hi"), TRY_PULLING),
+        (lambda client: client.embed("nobody", ""), TRY_PULLING),
+        (lambda client: client.embeddings("nobody", "Hi"), TRY_PULLING),
+        (lambda client: client.show("nobody"), "model 'nobody' not found"),
+        (lambda client: client.delete("nobody"), "model 'nobody' not found"),
+        (lambda client: client.copy("nobody", "somebody"), 'model "nobody" not found'),
+    ],
+)
+def test_a_missing_model_is_told_in_ollamas_words(
+    ask: Callable[[ollama.Client], object], expected: str, client: ollama.Client
+) -> None:
     with pytest.raises(ollama.ResponseError) as missing:
-        client.show("nobody")
-    assert missing.value.status_code == 404
-    assert missing.value.error.startswith("there is no model nobody")
+        ask(client)
+    assert (missing.value.status_code, missing.value.error) == (404, expected)
+
+
+def test_errors_arrive_as_the_clients_own(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError, match="num_ctx"):
         list(client.generate(MODEL, "x" * CONTEXT_LEN, stream=True))
     with pytest.raises(ollama.ResponseError) as refused:

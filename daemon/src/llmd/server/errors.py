@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.api import errors
-from llmd.api.errors import CheckpointError, ContextLengthError, LlmdError, RequestError
+from llmd.api.errors import CheckpointError, ContextLengthError, LlmdError, NotFoundError, RequestError
 from llmd.api.messages import Failed
 
 
@@ -53,6 +53,14 @@ class UnauthorizedError(LlmdError):
     def __init__(self, message: str, *, code: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.code = code
+
+
+class UnknownModelError(NotFoundError):
+    """No model has the name ``asked``; a dialect may say it in its clients' words."""
+
+    def __init__(self, message: str, *, asked: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.asked = asked
 
 
 def from_engine(failed: Failed) -> LlmdError:

@@ -10,6 +10,7 @@ from pathlib import Path
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.models.model_path import is_model_path, path_name
 from llmd.registry.store import Store
+from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.residents import Residents
 from llmd.server.models.served_model import ServedModel
@@ -156,7 +157,8 @@ def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundErro
             hint="give the whole name",
         )
     nearest = difflib.get_close_matches(asked, known, n=NEAREST, cutoff=0.0)
-    return NotFoundError(
+    return UnknownModelError(
         f"there is no model {asked}; the nearest names are {', '.join(nearest) or 'none'}",
+        asked=asked,
         hint="GET /v1/models lists every model, `llmd pull ORG/NAME` fetches one",
     )

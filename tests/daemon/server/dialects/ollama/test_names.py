@@ -4,10 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
-from llmd.server.dialects.ollama.names import known_model, known_models, read_name
-from llmd.server.errors import BadRequestError
+from llmd.server.dialects.ollama.names import (
+    NotFoundText,
+    known_model,
+    known_models,
+    missing_as,
+    read_name,
+)
+from llmd.server.errors import BadRequestError, UnknownModelError
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.model_table import ModelTable
 from tests.serving.model import write_model
@@ -37,3 +44,27 @@ async def test_usable_models_of_store_path_and_alias_are_known(tmp_path: Path) -
     assert (mario.stored.name, mario.modified.year) == ("stored", 1970)
     assert known_model(table, "mario:latest", allow_path=False) == mario
     assert known_model(table, "gpt-4o", allow_path=False).stored == models[0].stored
+
+
+async def test_a_base_that_is_gone_is_not_called_by_the_name_of_the_derived_model(tmp_path: Path) -> None:
+    table = ModelTable(Store(tmp_path / "models", {}), {}, residents_of())
+    table.store.derived.save("orphan", DerivedModel(base="gone", created=5.0))
+    with (
+        pytest.raises(UnknownModelError, match="there is no model gone"),
+        missing_as(NotFoundText.USED, "orphan"),
+    ):
+        await table.resolve("orphan")
+    with pytest.raises(NotFoundError) as missing, missing_as(NotFoundText.USED, "nobody"):
+        await table.resolve("nobody")
+    assert str(missing.value) == "model 'nobody' not found, try pulling it first"
+
+
+async def test_a_prefix_of_several_models_is_told_as_such(tmp_path: Path) -> None:
+    for name in ("tiny-a", "tiny-b"):
+        write_model(tmp_path / "models" / name)
+    table = ModelTable(Store(tmp_path / "models", {}), {}, residents_of())
+    with (
+        pytest.raises(NotFoundError, match="2 models begin with tiny"),
+        missing_as(NotFoundText.USED, "tiny"),
+    ):
+        await table.resolve("tiny")

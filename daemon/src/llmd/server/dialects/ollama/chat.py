@@ -17,10 +17,10 @@ from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_chat
 from llmd.server.dialects.ollama.messages import read_messages
+from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.request import read_asked, think_variables
 from llmd.server.dialects.ollama.residency import load_or_unload
 from llmd.server.http.bodies import read_object
-from llmd.server.http.guards import peer_of
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -33,7 +33,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     asked = read_asked(fields, service.models.store.derived)
     if not prompt.messages:
         return await load_or_unload(request, service, asked, said_in_chat)
-    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+    model = await resolve(request, service, asked.name)
 
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         variables = think_variables(asked.think, ready.text, asked.name)

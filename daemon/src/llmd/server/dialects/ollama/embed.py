@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from llmd.server.answering.embedding import EmbeddingExchange, Embeddings
 from llmd.server.answering.exchange import truncation_header
 from llmd.server.answering.vectors import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
-from llmd.server.dialects.ollama.names import read_name
+from llmd.server.dialects.ollama.names import read_name, resolve
 from llmd.server.dialects.ollama.options import MAX_TOKENS
 from llmd.server.http.bodies import read_object
-from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import encode_json, json_response
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
@@ -87,7 +86,7 @@ def _read(fields: RequestFields) -> Asked:
 
 async def _load(request: web.Request, service: Service, asked: Asked) -> None:
     async with current_record().in_time():
-        model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+        model = await resolve(request, service, asked.name)
         with model.in_use(asked.keep_alive_s):
             await model.ready()
 
@@ -95,7 +94,7 @@ async def _load(request: web.Request, service: Service, asked: Asked) -> None:
 async def _answer(
     request: web.Request, service: Service, asked: Asked, wanted: EmbeddingRequest
 ) -> tuple[Embeddings, dict[str, str]]:
-    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+    model = await resolve(request, service, asked.name)
     exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)
     embeddings = await exchange.answer(service)
     return embeddings, exchange.headers() | truncation_header(embeddings.truncated_tokens)

@@ -14,11 +14,11 @@ from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_generate
 from llmd.server.dialects.ollama.messages import refuse_images
+from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.request import Asked, read_asked, read_template, think_variables
 from llmd.server.dialects.ollama.residency import load_or_unload
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
-from llmd.server.http.guards import peer_of
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -51,7 +51,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     asked = read_asked(fields, service.models.store.derived)
     if not question.prompt and not question.continues:
         return await load_or_unload(request, service, asked, said_in_generate)
-    model = await service.models.resolve(asked.name, allow_path=peer_of(request).is_unix)
+    model = await resolve(request, service, asked.name)
 
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(ask, ready, question, asked)

@@ -11,7 +11,7 @@ from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
 from llmd.server.dialects.ollama.create import new_name
-from llmd.server.dialects.ollama.names import known_model, read_name
+from llmd.server.dialects.ollama.names import NotFoundText, known_model, missing_as, read_name
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -32,7 +32,8 @@ async def copy(request: web.Request, service: Service) -> web.Response:
         )
     name = new_name(service.models, destination, "destination")
     allow_path = peer_of(request).is_unix
-    await service.in_thread(_copy, service.models, source, name, allow_path=allow_path)
+    with missing_as(NotFoundText.COPIED, source):
+        await service.in_thread(_copy, service.models, source, name, allow_path=allow_path)
     return web.Response()
 
 
@@ -75,7 +76,7 @@ def _delete(table: ModelTable, name: str) -> None:
         return
     if name.removesuffix(":latest") not in table.directories():
         check_model_name(name)
-        raise NotFoundError(f"there is no model {name}", hint="GET /api/tags lists every model")
+        raise NotFoundError(NotFoundText.SHOWN.format(name))
     raise BadRequestError(
         f"{name} is a directory that llmd did not make",
         code="not_ours",

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from enum import StrEnum
 
+from aiohttp import web
 from msgspec import Struct, structs
 
-from llmd.api.errors import LlmdError
+from llmd.api.errors import LlmdError, NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel, describe
-from llmd.server.errors import BadRequestError
+from llmd.server.errors import BadRequestError, UnknownModelError
+from llmd.server.http.guards import peer_of
 from llmd.server.http.request_fields import RequestFields
+from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.model_table import ModelTable
+from llmd.server.service import Service
+
+
+class NotFoundText(StrEnum):
+    """What Ollama answers for a model that is not there (``server/routes.go``), which its clients look for.
+
+    Of routes that use a model, those of early versions and the scheduler of today's tell to pull it, and other code of
+    today's leaves that out: the longer text has both.
+    """
+
+    USED = "model '{}' not found, try pulling it first"
+    SHOWN = "model '{}' not found"
+    COPIED = 'model "{}" not found'
+
+
+@contextmanager
+def missing_as(text: NotFoundText, asked: str) -> Iterator[None]:
+    """Where the block finds no model ``asked``, say so in this text alone."""
+    try:
+        yield
+    except UnknownModelError as error:
+        if error.asked != asked:  # the base of a derived model, which the client did not name
+            raise
+        raise NotFoundError(text.format(asked)) from error
+
+
+async def resolve(request: web.Request, service: Service, asked: str) -> AnsweringModel:
+    """The model that is to answer.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    with missing_as(NotFoundText.USED, asked):
+        return await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
 
 
 class KnownModel(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.server.dialects.ollama.lines import Content
-from llmd.server.dialects.ollama.names import known_model
+from llmd.server.dialects.ollama.names import NotFoundText, known_model, missing_as, resolve
 from llmd.server.dialects.ollama.request import Asked
 from llmd.server.dialects.ollama.times import rfc3339
 from llmd.server.http.guards import peer_of
@@ -23,14 +23,15 @@ async def load_or_unload(
     """Wait until the model is loaded; with ``keep_alive`` 0, let it go once nobody uses it."""
     allow_path = peer_of(request).is_unix
     if asked.keep_alive_s == 0:
-        known = await service.in_thread(known_model, service.models, asked.name, allow_path=allow_path)
+        with missing_as(NotFoundText.USED, asked.name):
+            known = await service.in_thread(known_model, service.models, asked.name, allow_path=allow_path)
         for served in service.models.served:
             if served.name == known.stored.name:
                 with served.in_use(0):
                     pass
         return json_response(_line(asked.name, content, "unload"))
     async with current_record().in_time():
-        model = await service.models.resolve(asked.name, allow_path=allow_path)
+        model = await resolve(request, service, asked.name)
         with model.in_use(asked.keep_alive_s):
             await model.ready()
     return json_response(_line(asked.name, content, "load"))

@@ -15,7 +15,7 @@ from llmd.chat.generation_defaults import GenerationDefaults, read_generation_de
 from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
 from llmd.server.dialects.ollama.description import describe_model, parent_of
-from llmd.server.dialects.ollama.names import KnownModel, known_model, read_name
+from llmd.server.dialects.ollama.names import KnownModel, NotFoundText, known_model, missing_as, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -39,7 +39,8 @@ async def show(request: web.Request, service: Service) -> web.Response:
     fields = RequestFields(await read_object(request))
     name = read_name(fields)
     allow_path = peer_of(request).is_unix
-    model = await service.in_thread(known_model, service.models, name, allow_path=allow_path)
+    with missing_as(NotFoundText.SHOWN, name):
+        model = await service.in_thread(known_model, service.models, name, allow_path=allow_path)
     return json_response(await service.in_thread(_body, model))
 
 
