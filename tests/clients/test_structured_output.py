@@ -1,18 +1,20 @@
-"""Answers bound to schemas, through OpenAI's own client."""
+"""Answers bound to schemas, through the clients of OpenAI and Ollama."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
 import jsonschema
+import ollama
 import openai
 import pytest
 from openai.types.chat import ChatCompletionUserMessageParam
 from pydantic import BaseModel, Field
 
+from tests.serving.http import send
 from tests.serving.running import MODEL, RunningDaemon
 
 HELLO: list[ChatCompletionUserMessageParam] = [{"role": "user", "content": "Who is it?"}]
@@ -99,3 +101,49 @@ def test_a_refusal_arrives_as_the_clients_own_error(client: openai.OpenAI) -> No
         )
     assert (refused.value.code, refused.value.param) == ("unsupported_schema", "response_format")
     assert "uniqueItems at #" in refused.value.message
+
+
+ONE_NAME = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}
+SEEDS = range(6)
+
+
+def other_names(contents: Iterable[str]) -> bool:
+    """Whether any answer has, or is writing, a property that `ONE_NAME` does not name."""
+    return any("".join(content.split()) != '{"a":1}' for content in contents)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["json_schema", "response_format"],
+)
+def test_objects_are_closed_where_the_field_is_llama_cpps(client: openai.OpenAI, field: str) -> None:
+    schema: Any = ONE_NAME if field == "json_schema" else {"type": "json_object", "schema": ONE_NAME}
+    assert not other_names(ask(client, {field: schema}))
+    openais = {"type": "json_schema", "json_schema": {"name": "one", "schema": ONE_NAME}}
+    assert other_names(ask(client, {"response_format": openais}))
+
+
+def ask(client: openai.OpenAI, body: dict[str, Any]) -> list[str]:
+    answers = [
+        client.chat.completions.create(
+            model=MODEL, messages=HELLO, seed=seed, temperature=1.5, max_tokens=120, extra_body=body
+        )
+        for seed in SEEDS
+    ]
+    return [answer.choices[0].message.content or "" for answer in answers]
+
+
+def test_objects_are_closed_for_ollamas_and_llama_cpps_clients(daemon: RunningDaemon) -> None:
+    options: dict[str, Any] = {"temperature": 1.5, "num_predict": 120}
+    with ollama.Client(host=daemon.url) as client:
+        said = [
+            client.chat(MODEL, [dict(HELLO[0])], format=ONE_NAME, options={**options, "seed": seed})
+            for seed in SEEDS
+        ]
+    assert not other_names(answer.message.content or "" for answer in said)
+    sampling = {"temperature": 1.5, "n_predict": 120, "json_schema": ONE_NAME}
+    completed = [
+        send(daemon, "POST", "/completion", {"prompt": "Who?", "seed": seed, **sampling}).json
+        for seed in SEEDS
+    ]
+    assert not other_names(answer["content"] for answer in completed)

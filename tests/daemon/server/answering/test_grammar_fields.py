@@ -48,10 +48,16 @@ def test_schemas_come_in_every_form() -> None:
     strict = {"type": "json_schema", "json_schema": {"schema": SCHEMA, "strict": True}}
     assert schema(response_format=strict) == STRICT
     assert list(schema(response_format=strict)["properties"]) == ["b", "a"]
-    assert schema(response_format={"type": "json_object", "schema": SCHEMA}) == SCHEMA
-    for name in ("json_schema", "guided_json"):
-        assert schema(**{name: SCHEMA}) == schema(**{name: json.dumps(SCHEMA)}) == SCHEMA
+    assert schema(guided_json=SCHEMA) == schema(guided_json=json.dumps(SCHEMA)) == SCHEMA
     assert schema(structured_outputs={"json": SCHEMA}) == SCHEMA
+
+
+def test_objects_are_closed_in_llama_cpps_fields_alone() -> None:
+    closed = SCHEMA | {"additionalProperties": False}
+    assert schema(json_schema=SCHEMA) == schema(json_schema=json.dumps(SCHEMA)) == closed
+    assert schema(response_format={"type": "json_object", "schema": SCHEMA}) == closed
+    says = SCHEMA | {"additionalProperties": True}
+    assert schema(json_schema=says) == says
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from llmd.api.messages import Grammar
+from llmd.grammar.closed_objects import close_objects
 from llmd.grammar.json_schema import schema_grammar
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
@@ -73,7 +74,7 @@ def read_format(fields: RequestFields, name: str = "response_format") -> Grammar
         return (
             Grammar("json_object")
             if value.get("schema") is None
-            else _of_schema(fields, name, value["schema"])
+            else _closed_schema(fields, name, value["schema"])
         )
     if kind != "json_schema":
         raise fields.invalid(name, "an object with a type of text, json_object or json_schema")
@@ -88,7 +89,21 @@ def _schema(fields: RequestFields, name: str) -> Grammar | None:
     return None if value is None else _of_schema(fields, name, value)
 
 
+def _llamacpp_schema(fields: RequestFields, name: str) -> Grammar | None:
+    value = fields.value(name)
+    return None if value is None else _closed_schema(fields, name, value)
+
+
+def _closed_schema(fields: RequestFields, name: str, schema: Any) -> Grammar:
+    """A schema as llama.cpp means it."""
+    return schema_grammar(close_objects(_read_schema(fields, name, schema)))
+
+
 def _of_schema(fields: RequestFields, name: str, schema: Any, *, strict: bool = False) -> Grammar:
+    return schema_grammar(_read_schema(fields, name, schema), strict=strict)
+
+
+def _read_schema(fields: RequestFields, name: str, schema: Any) -> dict[str, Any] | bool:
     """A schema, as an object or as JSON."""
     if isinstance(schema, str):
         try:
@@ -97,7 +112,7 @@ def _of_schema(fields: RequestFields, name: str, schema: Any, *, strict: bool = 
             raise fields.invalid(name, "a JSON schema") from error
     if not isinstance(schema, dict | bool):
         raise fields.invalid(name, "a JSON schema")
-    return schema_grammar(schema, strict=strict)
+    return schema
 
 
 def _json_object(fields: RequestFields, name: str) -> Grammar | None:
@@ -128,7 +143,7 @@ def _grammar(fields: RequestFields, name: str) -> Grammar | None:
 
 _FIELDS: dict[str, Read] = {
     "response_format": read_format,
-    "json_schema": _schema,
+    "json_schema": _llamacpp_schema,
     "grammar": _grammar,
     "guided_json": _schema,
     "guided_regex": _regex,

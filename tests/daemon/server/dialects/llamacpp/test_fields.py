@@ -48,8 +48,8 @@ def test_what_is_no_bias_is_refused(bias: Any) -> None:
 def test_grammar_is_a_schema_or_gbnf() -> None:
     assert read_grammar(RequestFields({})) is None
     assert read_grammar(RequestFields({"grammar": 'root ::= "a"'})) == Grammar("gbnf", 'root ::= "a"')
-    assert read_grammar(RequestFields({"json_schema": {"type": "null"}})) == Grammar(
-        "json_schema", '{"type":"null"}'
+    assert read_grammar(RequestFields({"json_schema": {"properties": {}}})) == Grammar(
+        "json_schema", '{"properties": {}, "additionalProperties": false}'
     )
     with pytest.raises(BadRequestError, match="exclude each other"):
         read_grammar(RequestFields({"grammar": "a", "json_schema": {"type": "null"}}))

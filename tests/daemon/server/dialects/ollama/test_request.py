@@ -54,7 +54,8 @@ def test_answers_are_streamed_unless_told_otherwise(derived: DerivedModels) -> N
         ("", None),
         (None, None),
         ("json", Grammar("json_object")),
-        ({"type": "string"}, Grammar("json_schema", '{"type":"string"}')),
+        ({"type": "string"}, Grammar("json_schema", '{"type": "string"}')),
+        ({"properties": {}}, Grammar("json_schema", '{"properties": {}, "additionalProperties": false}')),
     ],
 )
 def test_format_is_json_or_a_schema(value: Any, grammar: Grammar | None) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
 
 from llmd.api.messages import Grammar
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.grammar.closed_objects import close_objects
+from llmd.grammar.json_schema import schema_grammar
 from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.mixed_text import MixedText, read_mixed_texts
 from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
@@ -103,7 +104,7 @@ def read_prompts(fields: RequestFields) -> tuple[MixedText, ...]:
 
 
 def read_grammar(fields: RequestFields) -> Grammar | None:
-    """``json_schema``, or ``grammar`` in GBNF.
+    """``json_schema``, whose objects are closed, or ``grammar`` in GBNF.
 
     Raises:
         BadRequestError: both are there.
@@ -116,7 +117,7 @@ def read_grammar(fields: RequestFields) -> Grammar | None:
     if schema is not None and not isinstance(schema, dict):
         raise fields.invalid("json_schema", "a JSON schema")
     if schema is not None:
-        return Grammar("json_schema", msgspec.json.encode(schema).decode())
+        return schema_grammar(close_objects(schema))
     return Grammar("gbnf", gbnf) if gbnf else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import RequestError, TemplateError
@@ -13,6 +12,8 @@ from llmd.api.messages import Grammar
 from llmd.chat.abilities import knows_reasoning
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, prompt_room
+from llmd.grammar.closed_objects import close_objects
+from llmd.grammar.json_schema import schema_grammar
 from llmd.registry.derived import DerivedModels
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.ollama.names import read_name
@@ -104,7 +105,7 @@ def read_logprobs(fields: RequestFields) -> int | None:
 
 
 def read_format(fields: RequestFields) -> Grammar | None:
-    """``json`` or a schema; an empty text is none."""
+    """``json`` or a schema, whose objects are closed; an empty text is none."""
     value = fields.value("format")
     if value in (None, ""):
         return None
@@ -112,7 +113,7 @@ def read_format(fields: RequestFields) -> Grammar | None:
         return Grammar("json_object")
     if not isinstance(value, dict):
         raise fields.invalid("format", 'empty, "json", or a JSON schema')
-    return Grammar("json_schema", msgspec.json.encode(value).decode())
+    return schema_grammar(close_objects(value))
 
 
 def read_template(fields: RequestFields) -> str:
