@@ -223,7 +223,7 @@ def test_asynchronous_client_streams(daemon: RunningDaemon) -> None:
         (lambda client: client.copy("nobody", "somebody"), 'model "nobody" not found'),
     ],
 )
-def test_a_missing_model_is_told_in_ollamas_words(
+def test_a_missing_model_gets_ollamas_own_error(
     ask: Callable[[ollama.Client], object], expected: str, client: ollama.Client
 ) -> None:
     with pytest.raises(ollama.ResponseError) as missing:

@@ -66,7 +66,7 @@ def test_ollamas_client_raises_the_text(daemon: RunningDaemon) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/chat"])
-def test_unknown_keys_beside_content_are_ignored_and_said(path: str, daemon: RunningDaemon) -> None:
+def test_unknown_keys_next_to_content_are_ignored_and_named(path: str, daemon: RunningDaemon) -> None:
     messages = [{"role": "user", "content": "Hello", "name": "ann", "odd": 1}]
     body = {"model": MODEL, "messages": messages, "max_tokens": 2, "options": {"num_predict": 2}}
     reply = send(daemon, "POST", path, {**body, "stream": False})

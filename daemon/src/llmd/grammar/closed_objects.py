@@ -45,11 +45,11 @@ def close_objects(schema: Any) -> Any:
 
 
 def _num_naming(schema: dict[str, Any]) -> int:
-    """How many schemas for one object may name properties: the schema's own, and those that apply beside them."""
+    """How many schemas for one object may name properties: the schema's own, and those that apply to the same object."""
     all_of = schema.get("allOf")
-    beside = sum(key in schema for key in ("anyOf", "oneOf", "$ref", "dependentSchemas", *_BRANCHES))
+    others = sum(key in schema for key in ("anyOf", "oneOf", "$ref", "dependentSchemas", *_BRANCHES))
     own = any(key in schema for key in _NAMING)
-    return own + beside + (len(all_of) if isinstance(all_of, list) else 0)
+    return own + others + (len(all_of) if isinstance(all_of, list) else 0)
 
 
 def _mark(schema: Any, root: Any, shared: set[int]) -> None:

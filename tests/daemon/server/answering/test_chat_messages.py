@@ -28,5 +28,5 @@ def test_what_is_no_message_is_refused_with_its_place_and_a_hint(message: Any, r
     assert reason in str(caught.value)
 
 
-def test_unknown_keys_beside_content_pass() -> None:
+def test_unknown_keys_next_to_content_pass() -> None:
     check_message({"role": "user", "content": "a", "odd": 1}, "messages[0]", ROLES)

@@ -136,7 +136,7 @@ def test_a_misspelt_key_is_named_with_the_nearest_one() -> None:
         read({"rol": "user", "content": "Hi"})
 
 
-def test_unknown_keys_are_ignored_and_said() -> None:
+def test_unknown_keys_are_ignored_and_named() -> None:
     messages = [{**user("a"), "odd": 1}]
     assert read_conversation(RequestFields({"messages": messages})).skipped == ("messages.0.odd",)
 

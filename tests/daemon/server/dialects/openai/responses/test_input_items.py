@@ -164,7 +164,7 @@ def test_a_misspelt_key_is_named_with_the_nearest_one() -> None:
         read(said("a"), CALL, {"type": "function_call_output", "call_id": "call_1", "outputs": "x"})
 
 
-def test_unknown_keys_are_ignored_and_said() -> None:
+def test_unknown_keys_are_ignored_and_named() -> None:
     assert read({**said("a"), "odd": 1}).skipped == ("input[0].odd",)
 
 
