@@ -11,7 +11,7 @@ import pytest
 from llmd.api import hooks
 from llmd.cli.main import llmd
 from llmd.host.kinds import KINDS, Kind
-from llmd.host.plugin_host import PROBE_LIMIT_S
+from llmd.host.time_limits import PROBE_LIMIT
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adding-a-backend.md").read_text()
@@ -42,7 +42,9 @@ def test_each_hook_is_named_with_what_it_returns(kind: Kind) -> None:
 
 
 def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
-    assert f"time limit of {PROBE_LIMIT_S:g} s" in PAGE
+    assert (
+        f"{PROBE_LIMIT.processor_s:g} s of processor time, or {PROBE_LIMIT.wall_s:g} s of the clock" in PAGE
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 from pathlib import Path
 
 import pytest
 
 from llmd.api.errors import PluginError
-from llmd.host.isolation import run_isolated
-from llmd.host.jobs import Began, Described, Found, Probe
+from llmd.host.isolation import BusyMachineError, overrun_error, run_isolated
+from llmd.host.jobs import IMPORTED, Began, Described, Found, Probe
+from llmd.host.names import PluginName
+from llmd.host.time_limits import MachineLoad, TimeLimit, TimeSpent
 from tests.plugin_sites import Site
 
-TIME_LIMIT_S = 20.0
+LIMIT = TimeLimit(20.0, 20.0)
+PROBE = Probe(PluginName("made", "made", "made-made", "1.0"), "")
+LOAD = MachineLoad(14.2, 2)
+LOOKED = Began("looked for devices of backend 'made'")
 HEAD = """
 from llmd.api import Backend, DeviceInfo, hookimpl
 LLMD_API = 1
@@ -27,17 +33,17 @@ def open_device(name, options):
 """
 
 
-def reason(site: Site, probe: str, time_limit_s: float = TIME_LIMIT_S) -> str:
+def reason(site: Site, probe: str, limit: TimeLimit = LIMIT) -> str:
     plugin = site.write("made", f"{HEAD}\ndef probe():\n    {probe}\n")
     with pytest.raises(PluginError) as caught:
-        run_isolated(Probe(plugin, ""), time_limit_s)
+        run_isolated(Probe(plugin, ""), limit)
     assert caught.value.hint
     return caught.value.message
 
 
 def test_answers_come_in_order_without_the_last(site: Site) -> None:
     plugin = site.write("made", HEAD + "def probe():\n    return []\n")
-    answers = run_isolated(Probe(plugin, ""), TIME_LIMIT_S)
+    answers = run_isolated(Probe(plugin, ""), LIMIT)
     assert [type(answer) for answer in answers] == [Began, Described, Began]
 
 
@@ -57,12 +63,57 @@ def test_a_signal_without_a_name_is_named_by_its_number(site: Site) -> None:
 def test_a_plugin_whose_import_does_not_end_well_is_to_be_uninstalled(site: Site, ending: str) -> None:
     plugin = site.write("made", ending)
     with pytest.raises(PluginError, match="while it was imported") as caught:
-        run_isolated(Probe(plugin, ""), 4.0)
+        run_isolated(Probe(plugin, ""), TimeLimit(4.0, 4.0))
     assert caught.value.hint.startswith("uninstall made-made")
 
 
-def test_a_hang_names_the_limit(site: Site) -> None:
-    assert "did not finish within 1 s" in reason(site, "import threading; threading.Event().wait()", 1.0)
+def test_a_hang_names_the_limit_and_the_load_of_the_machine(site: Site) -> None:
+    said = reason(site, "import threading; threading.Event().wait()", TimeLimit(20.0, 2.0))
+    assert said.startswith("it did not finish within 2 s while it ")
+    assert re.search(rf"; the load of the machine was [\d.]+ on {os.cpu_count()} processors$", said)
+
+
+def test_a_child_that_gets_little_processor_time_goes_on(site: Site) -> None:
+    wait = "import threading; threading.Event().wait(4.0)"
+    plugin = site.write("made", f"{HEAD}\ndef probe():\n    {wait}\n    return []\n")
+    assert run_isolated(Probe(plugin, ""), TimeLimit(3.0, 25.0))
+
+
+def test_a_child_that_computes_without_end_names_its_processor_time(site: Site) -> None:
+    said = reason(site, "while True: pass", TimeLimit(1.5, 25.0))
+    assert said.startswith("it used ")
+    assert said.endswith("while it looked for devices of backend 'made'; the limit is 1.5 s")
+
+
+def test_a_busy_machine_is_named_instead_of_the_plugin() -> None:
+    error = overrun_error(TimeLimit(10.0, 60.0), TimeSpent(2.13, 60.1, 51.34), LOAD, LOOKED, PROBE)
+    assert isinstance(error, BusyMachineError)
+    assert error.message == (
+        "it did not finish within 60 s while it looked for devices of backend 'made': "
+        "it had used 2.1 s of processor time and waited 51.3 s for a processor; the load of the machine was 14.2 on 2 processors"
+    )
+    assert error.hint == "run `llmd doctor` again when the machine is less busy"
+
+
+@pytest.mark.parametrize("spent", [TimeSpent(0.3, 60.1, 0.2), TimeSpent(10.0, 20.0, 9.0)])
+def test_a_plugin_that_hangs_or_computes_for_too_long_is_named(spent: TimeSpent) -> None:
+    error = overrun_error(TimeLimit(10.0, 60.0), spent, LOAD, LOOKED, PROBE)
+    assert not isinstance(error, BusyMachineError)
+    assert "plugin's authors" in error.hint
+    importing = overrun_error(TimeLimit(10.0, 60.0), spent, LOAD, Began(IMPORTED), PROBE)
+    assert importing.hint.startswith("uninstall made-made")
+
+
+@pytest.mark.parametrize(
+    ("driver", "advice"), [("", "`llmd doctor` tries"), ("the toy driver", "check the toy driver; ")]
+)
+def test_only_a_backend_with_a_driver_is_told_to_check_it(site: Site, driver: str, advice: str) -> None:
+    head = HEAD.replace("open_device)]", f"open_device, driver={driver!r})]")
+    plugin = site.write("made", f"{head}\ndef probe():\n    import os; os.abort()\n")
+    with pytest.raises(PluginError, match="SIGABRT") as caught:
+        run_isolated(Probe(plugin, ""), LIMIT)
+    assert caught.value.hint.startswith(advice)
+    assert ("driver" in caught.value.hint) == bool(driver)
 
 
 def test_an_end_without_an_answer_names_status_and_last_words(site: Site) -> None:
@@ -82,7 +133,7 @@ def test_leaving_the_interpreter_is_a_failure_too(site: Site) -> None:
 
 def test_what_a_plugin_prints_is_no_answer(site: Site) -> None:
     probe = "def probe():\n    import os\n    print('{}')\n    os.write(1, b'garbage\\n')\n    return []\n"
-    answers = run_isolated(Probe(site.write("made", HEAD + probe), ""), TIME_LIMIT_S)
+    answers = run_isolated(Probe(site.write("made", HEAD + probe), ""), LIMIT)
     assert not [answer for answer in answers if isinstance(answer, Found)]
 
 
@@ -92,7 +143,7 @@ def test_a_module_in_the_current_folder_is_not_taken_for_another(
     (tmp_path / "msgspec.py").write_text("raise ImportError('this is not msgspec')")
     monkeypatch.chdir(tmp_path)
     plugin = site.write("made", HEAD + "def probe():\n    return []\n")
-    assert run_isolated(Probe(plugin, ""), TIME_LIMIT_S)
+    assert run_isolated(Probe(plugin, ""), LIMIT)
 
 
 def test_processes_that_a_plugin_started_end_with_the_child(site: Site) -> None:
@@ -102,7 +153,7 @@ def test_processes_that_a_plugin_started_end_with_the_child(site: Site) -> None:
         "    child = subprocess.Popen(['sleep', '1000'])\n    raise RuntimeError(child.pid)\n",
     )
     with pytest.raises(PluginError) as caught:
-        run_isolated(Probe(plugin, ""), TIME_LIMIT_S)
+        run_isolated(Probe(plugin, ""), LIMIT)
     process = int(caught.value.message.rsplit(" ", 1)[1])
     assert ends(process)
 

@@ -12,6 +12,7 @@ from llmd.api.errors import DeviceError, NotFoundError, PluginError
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.host.states import PluginState
+from llmd.host.time_limits import TimeLimit
 from tests.plugin_sites import Site
 
 COMMAND = """
@@ -83,7 +84,7 @@ class Device:
 
 
 def host(site: Site, cache: Cache, limit_s: float = 20.0) -> PluginHost:
-    return PluginHost(site.plugins(), cache, probe_limit_s=limit_s)
+    return PluginHost(site.plugins(), cache, probe_limit=TimeLimit(limit_s, limit_s))
 
 
 def by_name(states: tuple[PluginState, ...]) -> dict[str, PluginState]:

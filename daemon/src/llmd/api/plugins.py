@@ -34,11 +34,15 @@ class Backend(msgspec.Struct, frozen=True):
     ``probe()`` returns the devices of this machine. It imports its toolkit inside, raises for nothing that is
     merely absent, and runs in a child process with a time limit. ``open(name, options)`` returns the device of that
     `DeviceInfo.name`; it runs in the engine process and may raise `DeviceError`.
+
+    ``driver`` (optional) is the driver that the devices need, as a sentence names it (``the NVIDIA driver``): users are
+    told to check it where a probe crashes or hangs. Empty: the devices need none.
     """
 
     name: str
     probe: Callable[[], Sequence[DeviceInfo]]
     open: Callable[[str, DeviceOptions], Device]
+    driver: str = ""
 
 
 class Architecture(msgspec.Struct, frozen=True):

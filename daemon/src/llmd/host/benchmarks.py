@@ -14,12 +14,12 @@ from llmd.host.devices import DeviceState
 from llmd.host.fingerprint import benchmark_fingerprint, machine_fingerprint
 from llmd.host.isolation import run_isolated
 from llmd.host.jobs import Measure, Measured
+from llmd.host.time_limits import benchmark_limit
 
 BENCHMARK = "benchmark"
 CHECK_BUDGET_S = 0.3
 FULL_BUDGET_S = 3.0 - CHECK_BUDGET_S  # a full measurement follows a check
 DRIFT = 0.15
-OPENING_LIMIT_S = 30.0
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def measure_now(device: DeviceState, budget_s: float) -> DeviceProfile:
         PluginError: the child crashed, hung, raised, or measured nothing.
     """
     task = Measure(device.plugin, device.backend, device.info.name, budget_s)
-    for answer in run_isolated(task, budget_s + OPENING_LIMIT_S):
+    for answer in run_isolated(task, benchmark_limit(budget_s)):
         if isinstance(answer, Measured):
             return answer.profile
     raise PluginError(f"device {device.info.name} was not measured", hint="see `llmd doctor`")

@@ -69,7 +69,7 @@ def answers_to(task: Probe | Measure) -> Iterator[Answer]:
         traceback.print_exc()
         yield Failed(
             f"it raised {type(error).__name__}: {error}",
-            "`llmd doctor` tries it again; report it to the plugin's authors if it stays",
+            "`llmd doctor` tries it again; if it fails again, report it to the plugin's authors",
         )
     else:
         yield Finished()
@@ -82,9 +82,9 @@ def probe(task: Probe) -> Iterator[Answer]:
     yield Described(description.summary())
     trial = pkgutil.resolve_name(task.trial) if task.trial else None
     for backend in description.backend:
-        yield Began(f"looked for devices of backend {backend.name!r}")
+        yield Began(f"looked for devices of backend {backend.name!r}", backend.driver)
         for info in checked_infos(backend.name, backend.probe()):
-            yield Began(f"tried device {info.name!r}")
+            yield Began(f"tried device {info.name!r}", backend.driver)
             yield Found(tried(task, backend, info, trial))
 
 
@@ -108,7 +108,8 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
     if info.score <= 0:
         return DeviceState(info, backend.name, task.plugin, ok=False, reason=info.reason or "its score is 0")
     wrong = try_device(backend, info, trial)
-    mend = "update its driver or the plugin; `llmd check` shows each case" if wrong else ""
+    outdated = " or ".join(filter(None, (backend.driver, task.plugin.distribution)))
+    mend = f"update {outdated}; `llmd check {info.name}` shows each case" if wrong else ""
     return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), mend=mend)
 
 
@@ -128,10 +129,10 @@ def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[
 def measure(task: Measure) -> Iterator[Answer]:
     """Benchmark one device."""
     yield Began(IMPORTED)
-    backends = {backend.name: backend for backend in describe(task.plugin).backend}
-    yield Began(f"opened device {task.device!r}")
-    device = backends[task.backend].open(task.device, DeviceOptions())
-    yield Began(f"measured device {task.device!r}")
+    backend = next(one for one in describe(task.plugin).backend if one.name == task.backend)
+    yield Began(f"opened device {task.device!r}", backend.driver)
+    device = backend.open(task.device, DeviceOptions())
+    yield Began(f"measured device {task.device!r}", backend.driver)
     yield Measured(checked_profile(device.benchmark(task.budget_s)))
     device.close()
 

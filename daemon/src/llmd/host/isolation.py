@@ -8,43 +8,64 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import IO
 
 import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.host.jobs import IMPORTED, Answer, Began, Failed, Finished, Job, Measure, Probe
+from llmd.host.time_limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
 # How long after its time limit a child ends by itself, where this process was killed and nobody else ends it.
 ORPHAN_S = 5.0
 
 
-def run_isolated(task: Probe | Measure, time_limit_s: float) -> list[Answer]:
+class BusyMachineError(PluginError):
+    """A child spent most of its time on waiting for a processor: that says nothing about its plugin."""
+
+
+def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
     """Run a task in a child and return its answers, `Finished` left out.
 
     Raises:
         PluginError: the child crashed, hung, raised, or answered what is no answer; the message says which.
+        BusyMachineError: other processes left it too little time.
     """
-    job = msgspec.json.encode(Job(task, tuple(sys.path), time_limit_s + ORPHAN_S))
+    job = msgspec.json.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
         )  # fmt: skip
-        output, in_time = _communicate(child, job, time_limit_s)
+        output, overrun = _communicate(child, job, limit)
         answers = _decoded(output)
         if answers and isinstance(answers[-1], Finished):
             return answers[:-1]
-        raise _error(task, child.returncode, answers, _tail(stderr), None if in_time else time_limit_s)
+        if overrun and not (answers and isinstance(answers[-1], Failed)):
+            raise overrun_error(limit, overrun, MachineLoad.now(), _last_begun(answers), task)
+        raise _error(task, child.returncode, answers, _tail(stderr))
 
 
-def _communicate(child: subprocess.Popen[bytes], job: bytes, time_limit_s: float) -> tuple[bytes, bool]:
-    """What the child wrote until it ended, and whether it ended in time; whatever it started ends with it."""
+def _communicate(
+    child: subprocess.Popen[bytes], job: bytes, limit: TimeLimit
+) -> tuple[bytes, TimeSpent | None]:
+    """What the child wrote until it ended, and the time it took if that was too long; what it started ends with it."""
+    began = time.monotonic()
+    spent = TimeSpent(0.0, 0.0)
+    unsent: bytes | None = job
     try:
-        return child.communicate(job, time_limit_s)[0], True
-    except subprocess.TimeoutExpired as expired:
-        return expired.stdout or b"", False
+        while True:
+            try:
+                return child.communicate(unsent, limit.wait_s(spent))[0], None
+            except subprocess.TimeoutExpired as expired:
+                unsent = None  # communicate() goes on with what it has not sent yet
+                spent = TimeSpent(
+                    processor_seconds(child.pid), time.monotonic() - began, delayed_seconds(child.pid)
+                )
+                if limit.is_reached(spent):
+                    return expired.stdout or b"", spent
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -65,26 +86,49 @@ def _decoded(output: bytes) -> list[Answer]:
     try:
         return [decoder.decode(line) for line in lines]
     except msgspec.MsgspecError as error:
-        raise PluginError(f"it answered something that is no answer: {error}", hint=_report()) from error
+        raise PluginError(f"it answered something that is no answer: {error}", hint=_advice("")) from error
 
 
-def _error(
-    task: Probe | Measure, code: int, answers: list[Answer], stderr: str, time_limit_s: float | None
+def overrun_error(
+    limit: TimeLimit, spent: TimeSpent, load: MachineLoad, step: Began, task: Probe | Measure
 ) -> PluginError:
+    """Why a child was ended: it computed for too long, it waited, or other processes left it too little time."""
+    if spent.wall_s < limit.wall_s:
+        used = f"it used {spent.processor_s:.1f} s of processor time while it {step.doing}"
+        return PluginError(f"{used}; the limit is {limit.processor_s:g} s", hint=_fix(task, step))
+    reason = (
+        f"it did not finish within {limit.wall_s:g} s while it {step.doing}: "
+        f"it had used {spent.processor_s:.1f} s of processor time and waited {spent.delayed_s:.1f} s for a processor; {load}"
+    )
+    if spent.is_starved:
+        return BusyMachineError(reason, hint="run `llmd doctor` again when the machine is less busy")
+    return PluginError(reason, hint=_fix(task, step))
+
+
+def _error(task: Probe | Measure, code: int, answers: list[Answer], stderr: str) -> PluginError:
     """Why there is no `Finished`."""
     if answers and isinstance(failed := answers[-1], Failed):
         return PluginError(failed.reason, hint=failed.mend)
-    doing = next((answer.doing for answer in reversed(answers) if isinstance(answer, Began)), "started")
-    # Commands import plugins in their own process, `llmd doctor` too: what ends an import ends them.
-    mend = (
-        f"uninstall {task.plugin.distribution}; report it to its authors" if doing == IMPORTED else _report()
-    )
-    if time_limit_s is not None:
-        return PluginError(f"it did not finish within {time_limit_s:g} s while it {doing}", hint=mend)
+    step = _last_begun(answers)
     if code < 0:
-        return PluginError(f"it crashed with {_signal(-code)} while it {doing}", hint=mend)
+        return PluginError(f"it crashed with {_signal(-code)} while it {step.doing}", hint=_fix(task, step))
     last_words = f": {stderr}" if stderr else ""
-    return PluginError(f"its process ended with status {code} while it {doing}{last_words}", hint=mend)
+    return PluginError(
+        f"its process ended with status {code} while it {step.doing}{last_words}", hint=_fix(task, step)
+    )
+
+
+def _last_begun(answers: list[Answer]) -> Began:
+    """What the child was doing when it ended."""
+    return next((answer for answer in reversed(answers) if isinstance(answer, Began)), Began("started"))
+
+
+def _fix(task: Probe | Measure, step: Began) -> str:
+    """What to do about a child that crashed or hung."""
+    if step.doing == IMPORTED:
+        # Commands import plugins in their own process, `llmd doctor` too: what ends an import ends them.
+        return f"uninstall {task.plugin.distribution}; report it to its authors"
+    return _advice(step.driver)
 
 
 def _signal(number: int) -> str:
@@ -104,5 +148,6 @@ def _tail(stderr: IO[bytes]) -> str:
     return lines[-1] if lines else ""
 
 
-def _report() -> str:
-    return "check the driver; `llmd doctor` tries it again; report it to the plugin's authors if it stays"
+def _advice(driver: str) -> str:
+    check = f"check {driver}; " if driver else ""
+    return f"{check}`llmd doctor` tries it again; if it fails again, report it to the plugin's authors"

@@ -43,9 +43,13 @@ IMPORTED = "was imported"
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):
-    """The child is about to do something that may end it; ``doing`` completes "while it …"."""
+    """The child is about to do something that may end it; ``doing`` completes "while it …".
+
+    ``driver`` is that of the backend that does it (`llmd.api.plugins.Backend`).
+    """
 
     doing: str
+    driver: str = ""
 
 
 class Described(msgspec.Struct, frozen=True, tag=True):

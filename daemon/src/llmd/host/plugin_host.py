@@ -16,11 +16,11 @@ from llmd.host.devices import DeviceState, best
 from llmd.host.names import PluginName
 from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
+from llmd.host.time_limits import PROBE_LIMIT, TimeLimit
 
 if TYPE_CHECKING:
     import click
 
-PROBE_LIMIT_S = 10.0
 AS_IT_FINDS_BEST = DeviceOptions()
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,11 @@ class PluginHost:
         cache: Cache,
         *,
         trial: str = "",
-        probe_limit_s: float = PROBE_LIMIT_S,
+        probe_limit: TimeLimit = PROBE_LIMIT,
     ) -> None:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
-        self._probes = Probes(Prober(cache, time_limit_s=probe_limit_s, trial=trial), self._names)
+        self._probes = Probes(Prober(cache, limit=probe_limit, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
 

@@ -14,10 +14,11 @@ from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState, named, unique_names
 from llmd.host.fingerprint import machine_fingerprint, probe_fingerprint
-from llmd.host.isolation import run_isolated
+from llmd.host.isolation import BusyMachineError, run_isolated
 from llmd.host.jobs import Described, Found, Probe
 from llmd.host.names import PluginName
 from llmd.host.states import PROBE, Failure, Summary
+from llmd.host.time_limits import TimeLimit
 
 MAX_PARALLEL_PROBES = 4
 # How long a probe is believed that found nothing to use. Retrying a plugin that hangs costs every start its whole time
@@ -31,13 +32,14 @@ Trust = Literal["all", "passes", "nothing"]
 class ProbeReport(msgspec.Struct, frozen=True):
     """What a probe found. ``failure`` is set where the probe as a whole failed; there are no devices then.
 
-    ``taken_at`` is in seconds since the epoch.
+    ``taken_at`` is in seconds since the epoch. ``is_kept`` is false of a failure that only says that the machine was busy.
     """
 
     summary: Summary
     devices: tuple[DeviceState, ...] = ()
     failure: Failure | None = None
     taken_at: float = 0.0
+    is_kept: bool = True
 
     @property
     def passed(self) -> bool:
@@ -49,10 +51,10 @@ class Prober:
     """Probes plugins in child processes and keeps what they found."""
 
     def __init__(
-        self, cache: Cache, *, time_limit_s: float, trial: str, clock: Callable[[], float] = time.time
+        self, cache: Cache, *, limit: TimeLimit, trial: str, clock: Callable[[], float] = time.time
     ) -> None:
         self._cache = cache
-        self._time_limit_s = time_limit_s
+        self._limit = limit
         self._trial = trial
         self._clock = clock
 
@@ -62,9 +64,10 @@ class Prober:
         known = self._cache.get(PROBE, plugin.key, fingerprint, ProbeReport)
         if known and self._holds(known, trust):
             return known
-        report = probe_now(plugin, self._time_limit_s, self._trial)
+        report = probe_now(plugin, self._limit, self._trial)
         report = msgspec.structs.replace(report, taken_at=self._clock())
-        self._cache.put(PROBE, plugin.key, fingerprint, report)
+        if report.is_kept:
+            self._cache.put(PROBE, plugin.key, fingerprint, report)
         return report
 
     def _holds(self, report: ProbeReport, trust: Trust) -> bool:
@@ -111,12 +114,13 @@ class Probes:
         self._reports.clear()
 
 
-def probe_now(plugin: PluginName, time_limit_s: float, trial: str) -> ProbeReport:
+def probe_now(plugin: PluginName, limit: TimeLimit, trial: str) -> ProbeReport:
     """Describe and probe a plugin in a child process."""
     try:
-        answers = run_isolated(Probe(plugin, trial), time_limit_s)
+        answers = run_isolated(Probe(plugin, trial), limit)
     except PluginError as error:
-        return ProbeReport(Summary(), failure=Failure.of("probe", error))
+        failure = Failure.of("probe", error)
+        return ProbeReport(Summary(), failure=failure, is_kept=not isinstance(error, BusyMachineError))
     return ProbeReport(
         summary=next((answer.summary for answer in answers if isinstance(answer, Described)), Summary()),
         devices=tuple(answer.device for answer in answers if isinstance(answer, Found)),

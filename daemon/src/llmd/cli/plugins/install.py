@@ -9,8 +9,8 @@ from llmd.cli.composition import build_names
 from llmd.cli.output import show_json
 from llmd.host.installer import Change, checked_target, core_constraints, find_tool
 from llmd.host.names import DEVICE_TRIAL, PluginName
-from llmd.host.plugin_host import PROBE_LIMIT_S
 from llmd.host.probing import ProbeReport, probe_now
+from llmd.host.time_limits import PROBE_LIMIT
 
 
 @click.command()
@@ -59,7 +59,7 @@ def probe_new(before: set[PluginName], changes: list[Change]) -> dict[PluginName
         for plugin in build_names()
         if plugin not in before or plugin.distribution.lower().replace("_", "-") in changed
     ]
-    return {plugin: probe_now(plugin, PROBE_LIMIT_S, DEVICE_TRIAL) for plugin in new}
+    return {plugin: probe_now(plugin, PROBE_LIMIT, DEVICE_TRIAL) for plugin in new}
 
 
 def described(plugin: PluginName, report: ProbeReport) -> str:
