@@ -76,6 +76,20 @@ def test_a_device_that_cannot_be_measured_stays_in_the_list(site: Site, cache: C
     assert "its fan is stuck" in first.reason
 
 
+def test_a_backend_whose_probe_failed_stays_in_the_list_with_its_reason(llmd: Llmd, site: Site) -> None:
+    site.install("segfaults", "raises_on_import")
+    devices = {device["name"]: device for device in json.loads(llmd("devices", "--json").out)["devices"]}
+    failed = devices["segfaults"]
+    assert (failed["state"], failed["plugin"], failed["memory_bytes"]) == ("failed", "segfaults", None)
+    assert "SIGSEGV" in failed["reason"]
+    assert failed["mend"]
+    assert "built for another driver" in devices["raises"]["reason"]
+    shown = llmd("devices", "--sort", "MEM").out
+    assert "failed: it crashed with SIGSEGV" in next(
+        line for line in shown.splitlines() if line.startswith("segfaults")
+    )
+
+
 def test_the_reference_is_always_there(llmd: Llmd) -> None:
     done = llmd("devices", "--json")
     assert done.code == 0

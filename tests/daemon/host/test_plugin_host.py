@@ -109,6 +109,24 @@ def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
     assert set(plugins.backends()) == {"example", "twin"}
 
 
+def test_backends_of_plugins_that_failed_before_they_named_a_device_are_told(
+    site: Site, cache: Cache, example: Path
+) -> None:
+    site.install_project(example)
+    site.install("raises_on_import", "segfaults", "twin_one", "twin_two")
+    site.write("kinds", KINDS)
+    site.write("rival", KINDS)
+    plugins = host(site, cache)
+    plugins.devices()
+    failed = {backend.plugin.name: backend for backend in plugins.failed_backends()}
+    assert {name: backend.name for name, backend in failed.items()} == {
+        "raises": "raises",
+        "segfaults": "segfaults",
+        "twin-two": "twin",
+    }
+    assert "SIGSEGV" in failed["segfaults"].failure.reason
+
+
 def test_a_failed_plugin_that_the_user_names_is_an_error_with_its_reason(site: Site, cache: Cache) -> None:
     site.install("raises_on_import", "segfaults")
     plugins = host(site, cache)
@@ -188,6 +206,7 @@ def test_a_plugin_that_fails_to_open_is_set_aside(site: Site, cache: Cache) -> N
         plugins.open_device(device)
     (state,) = plugins.plugins()
     assert (state.state, state.grain) == ("failed", "open")
+    assert plugins.failed_backends() == ()
     assert plugins.backends() == {}
 
 

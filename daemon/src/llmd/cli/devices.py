@@ -13,16 +13,19 @@ from llmd.api.machine import available_bytes
 from llmd.cli.composition import build_benchmarks, build_host
 from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.host.benchmarks import Benchmarks
-from llmd.host.devices import DeviceState
+from llmd.host.devices import DeviceState, FailedBackend
 
 
 class DeviceRow(msgspec.Struct, frozen=True):
-    """One device; rates are None where they were not measured, ``free_bytes`` where nothing tells."""
+    """One device, or the backend whose probe failed. Rates are None where they were not measured.
+
+    ``free_bytes`` is None where nothing tells, ``memory_bytes`` where the probe failed.
+    """
 
     name: str
     kind: str
     description: str
-    memory_bytes: int
+    memory_bytes: int | None
     free_bytes: int | None
     read_bytes_per_s: float | None
     decode_bytes_per_s: dict[str, float]
@@ -35,6 +38,8 @@ class DeviceRow(msgspec.Struct, frozen=True):
 
 def memory(row: DeviceRow) -> str:
     """Free and usable memory."""
+    if row.memory_bytes is None:
+        return ""
     total = size(row.memory_bytes)
     return total if row.free_bytes is None else f"{size(min(row.free_bytes, row.memory_bytes))} / {total}"
 
@@ -58,7 +63,7 @@ def prefill(row: DeviceRow) -> str:
 COLUMNS = (
     Column[DeviceRow]("NAME", lambda row: row.name),
     Column[DeviceRow]("KIND", lambda row: row.kind),
-    Column[DeviceRow]("MEM", memory, lambda row: row.memory_bytes),
+    Column[DeviceRow]("MEM", memory, lambda row: row.memory_bytes or 0),
     Column[DeviceRow](
         "GB/S", lambda row: in_giga(row.read_bytes_per_s), lambda row: row.read_bytes_per_s or 0
     ),
@@ -75,8 +80,9 @@ def command(**view: Any) -> None:
 
     Rates are measured once and kept until the hardware, its driver or its plugin changes.
     """
-    benchmarks = build_benchmarks()
-    rows = [row_of(device, benchmarks) for device in build_host().devices()]
+    host, benchmarks = build_host(), build_benchmarks()
+    rows = [row_of(device, benchmarks) for device in host.devices()]
+    rows += [failed_row(backend) for backend in host.failed_backends()]
     show(View(**view), "devices", rows, COLUMNS)
 
 
@@ -96,6 +102,24 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         state="ok" if device.ok else "unused",
         reason=device.reason or trouble,
         mend=device.mend,
+    )
+
+
+def failed_row(backend: FailedBackend) -> DeviceRow:
+    """The row of a backend whose devices are not known."""
+    return DeviceRow(
+        name=backend.name,
+        kind="",
+        description="",
+        memory_bytes=None,
+        free_bytes=None,
+        read_bytes_per_s=None,
+        decode_bytes_per_s={},
+        prefill_flops_per_s=None,
+        plugin=backend.plugin.name,
+        state="failed",
+        reason=backend.failure.reason,
+        mend=backend.failure.mend,
     )
 
 

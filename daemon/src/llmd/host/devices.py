@@ -8,6 +8,7 @@ import msgspec
 
 from llmd.api.device import DeviceInfo
 from llmd.host.names import PluginName
+from llmd.host.states import Failure
 
 
 class DeviceState(msgspec.Struct, frozen=True):
@@ -19,6 +20,17 @@ class DeviceState(msgspec.Struct, frozen=True):
     ok: bool
     reason: str = ""
     mend: str = ""
+
+
+class FailedBackend(msgspec.Struct, frozen=True):
+    """A backend whose devices are not known, because its plugin failed before it could name them.
+
+    ``name`` is the plugin's own where it failed before it could say which backends it has.
+    """
+
+    name: str
+    plugin: PluginName
+    failure: Failure
 
 
 def unique_names(devices: Iterable[DeviceState]) -> tuple[DeviceState, ...]:

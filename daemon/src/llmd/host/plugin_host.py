@@ -12,7 +12,7 @@ from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
-from llmd.host.devices import DeviceState, best
+from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.names import PluginName
 from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
@@ -93,6 +93,18 @@ class PluginHost:
         self._probe(self._providing("backend"), "nothing" if fresh else "all")
         return self._probes.devices()
 
+    def failed_backends(self) -> tuple[FailedBackend, ...]:
+        """Backends whose plugins failed before they named a device, as far as this host has looked."""
+        failures = {
+            plugin: self._late.get(plugin) or summary.failure for plugin, summary in self._summaries().items()
+        }
+        return tuple(
+            FailedBackend(name, plugin, failure)
+            for plugin, failure in failures.items()
+            if failure and failure.grain != "open"
+            for name in self._backend_names(plugin)
+        )
+
     def find_device(self, name: str) -> DeviceState:
         """The device of that name, usable or not.
 
@@ -161,6 +173,11 @@ class PluginHost:
         """Plugins that provide something of a kind and have not failed."""
         summaries = self._summaries().items()
         return [one for one, summary in summaries if not summary.failure and kind in summary.provides]
+
+    def _backend_names(self, plugin: PluginName) -> tuple[str, ...]:
+        """The backends of a plugin; its own name where it failed before it could say what it provides."""
+        provides = self._summaries()[plugin].provides
+        return provides.get("backend", ()) if provides else (plugin.name,)
 
     def _all(self, kind: str) -> Iterator[Any]:
         """The objects of a kind; a plugin that cannot be described any more is set aside here."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugin_sites import Site
 from tests.serving.http import chat, send
 from tests.serving.model import CONTEXT_LEN, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
@@ -25,6 +26,14 @@ def test_devices_and_plugins_are_listed_with_their_states(daemon: RunningDaemon)
     assert next(row for row in devices if row["name"] == "reference")["ok"]
     plugins = send(daemon, "GET", "/llmd/plugins").json["plugins"]
     assert {"openai", "native", "reference"} <= {row["name"] for row in plugins if row["state"] == "ok"}
+
+
+def test_a_backend_whose_probe_failed_is_listed_with_its_reason(tmp_path: Path, site: Site) -> None:
+    site.install("segfaults")
+    with running_daemon(directories_below(tmp_path), models=()) as daemon:
+        devices = {row["name"]: row for row in send(daemon, "GET", "/llmd/devices").json["devices"]}
+    assert (devices["segfaults"]["ok"], devices["segfaults"]["memory_bytes"]) == (False, None)
+    assert "SIGSEGV" in devices["segfaults"]["reason"]
 
 
 @pytest.mark.parametrize("body", [{}, {"model": ""}, {"daemon": False}])

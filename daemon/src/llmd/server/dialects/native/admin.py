@@ -75,9 +75,10 @@ async def plugins(_request: web.Request, service: Service) -> web.Response:
 
 
 async def devices(_request: web.Request, service: Service) -> web.Response:
-    """Every device that a probe found."""
+    """Every device that a probe found, and the backends whose probes failed."""
     states = await service.ask_host(PluginHost.devices)
-    rows = [
+    failed = await service.ask_host(PluginHost.failed_backends)
+    rows: list[dict[str, Any]] = [
         {
             "name": state.info.name,
             "kind": state.info.kind,
@@ -89,6 +90,19 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
             "mend": state.mend,
         }
         for state in states
+    ]
+    rows += [
+        {
+            "name": backend.name,
+            "kind": "",
+            "description": "",
+            "memory_bytes": None,
+            "plugin": backend.plugin.name,
+            "ok": False,
+            "reason": backend.failure.reason,
+            "mend": backend.failure.mend,
+        }
+        for backend in failed
     ]
     return json_response({"schema": SCHEMA, "devices": rows})
 
