@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,16 @@ from typing import Any
 import pytest
 
 from llmd.api.device import DeviceInfo
-from llmd.cli.doctor import device_checks, environment_checks, plugin_checks, pulls_check, settings_check
+from llmd.cli.doctor import (
+    Check,
+    WrittenFolder,
+    device_checks,
+    folder_check,
+    plugin_checks,
+    pulls_check,
+    settings_check,
+)
+from llmd.cli.output import size
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import PluginState
@@ -25,6 +36,10 @@ PLUGIN = PluginName("made", "made", "made-made", "1.0")
 def device(name: str, *, score: int = 1, ok: bool = True, reason: str = "") -> DeviceState:
     info = DeviceInfo(name, "toy", score, 1, ("f32",), ("f32",), (), description="a toy")
     return DeviceState(info, "made", PLUGIN, ok=ok, reason=reason, mend="mend it" if reason else "")
+
+
+def written(path: Path) -> WrittenFolder:
+    return WrittenFolder("made", path, "toys", 1 << 20)
 
 
 def test_a_broken_plugin_fails_the_check_with_its_mend(llmd: Llmd, site: Site) -> None:
@@ -54,12 +69,50 @@ def test_symbols_stand_beside_the_words(llmd: Llmd) -> None:
     assert "✓ ok" in llmd("doctor").out
 
 
-def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_every_folder_that_llmd_writes_is_checked(llmd: Llmd, tmp_path: Path) -> None:
+    checks = {check["id"]: check for check in json.loads(llmd("doctor", "--json").out)["checks"]}
+    seen = {name: checks[f"folder:{name}"]["seen"] for name in ("models", "cache", "state", "config")}
+    paths = {name: text.rpartition(", ")[0] for name, text in seen.items()}
+    assert paths == {
+        "models": str(tmp_path / "data" / "llmd" / "models"),
+        "cache": str(tmp_path / "cache" / "llmd"),
+        "state": str(tmp_path / "state" / "llmd"),
+        "config": str(tmp_path / "config" / "llmd"),
+    }
+    assert all(text.endswith(" free") for text in seen.values())
+    assert {"folder:run", "folder:temporary"} <= checks.keys()
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    checks = {check.id: check for check in environment_checks(tmp_path / "file" / "cache")}
-    assert (checks["cache"].status, checks["python"].status) == ("warn", "ok")
-    assert str(tmp_path / "file") in checks["cache"].mend
-    assert {check.id: check.status for check in environment_checks(tmp_path / "new")}["cache"] == "ok"
+    check = folder_check(written(tmp_path / "file"))
+    assert check == Check(
+        "folder:made",
+        "warn",
+        f"{tmp_path / 'file'} cannot be written: Not a directory",
+        f"make {tmp_path / 'file'} writable: it is for toys",
+    )
+
+
+def test_a_folder_that_will_be_made_is_not_made_here(tmp_path: Path) -> None:
+    assert folder_check(written(tmp_path / "new" / "folder")).status == "ok"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_fails_the_check(tmp_path: Path) -> None:
+    def full(_folder: Path) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    check = folder_check(written(tmp_path), full)
+    assert (check.status, check.seen) == ("fail", f"{tmp_path} cannot be written: No space left on device")
+    assert check.mend == "free space on its disk: it is for toys"
+
+
+@pytest.mark.parametrize(("free", "status"), [(1 << 20, "ok"), ((1 << 20) - 1, "warn"), (0, "warn")])
+def test_a_disk_with_little_room_is_a_warning(tmp_path: Path, free: int, status: str) -> None:
+    check = folder_check(written(tmp_path), lambda _folder: free)
+    assert (check.status, bool(check.mend)) == (status, status == "warn")
+    assert check.seen == f"{tmp_path}, {size(free)} free"
 
 
 def test_a_setting_that_ends_every_command_fails_the_check(

@@ -112,6 +112,17 @@ def test_the_network_is_served_only_where_that_was_asked_for(home: Home) -> None
         assert served.end() == 0
 
 
+def test_a_cache_that_cannot_be_written_is_one_warning(home: Home) -> None:
+    (home.folder / "cache").touch()
+    home.environment["XDG_CACHE_HOME"] = str(home.folder / "cache")
+    started = home.llmd("-v", "serve", "tiny", "--device", "reference", "--detach")
+    assert started.returncode == 0, started.stderr
+    assert home.llmd("stop", "--daemon").returncode == 0
+    log = (home.state / "daemon.log").read_text()
+    assert "model_loaded" in log
+    assert log.count("cache_not_written") == 1
+
+
 def test_an_address_in_use_ends_it_at_once(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = home.llmd("serve", "--addr", f"127.0.0.1:{taken.getsockname()[1]}")

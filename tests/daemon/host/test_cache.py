@@ -40,11 +40,16 @@ def test_a_key_cannot_leave_its_folder(cache: Cache) -> None:
     assert [path.parent for path in cache.folder.parent.rglob("*.json")] == [cache.folder / "kind"]
 
 
-def test_a_folder_that_cannot_be_written_is_logged(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written_is_logged_once(
+    cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
     cache.folder.write_text("a file where the folder should be")
     with caplog.at_level(logging.WARNING):
-        cache.put("kind", "key", "print", 1)
-    assert "cache_not_written" in caplog.text
+        for key in ("key", "other", "third"):
+            cache.put("kind", key, "print", 1)
+    (record,) = caplog.records
+    assert record.getMessage() == "cache_not_written"
+    assert vars(record)["reason"] == "Not a directory"
     assert cache.get("kind", "key", "print", int) is None
 
 

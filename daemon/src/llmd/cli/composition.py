@@ -34,12 +34,12 @@ def build_names() -> tuple[PluginName, ...]:
     return discover()
 
 
-def build_host() -> PluginHost:
-    """The plugins of this environment."""
+def build_host(cache: Cache | None = None) -> PluginHost:
+    """The plugins of this environment. What is built with the same ``cache`` warns once where it cannot be written."""
     from llmd.host.names import DEVICE_TRIAL
     from llmd.host.plugin_host import PluginHost
 
-    return PluginHost(build_names(), build_cache(), trial=DEVICE_TRIAL)
+    return PluginHost(build_names(), cache or build_cache(), trial=DEVICE_TRIAL)
 
 
 def plugin_verbs() -> dict[str, str]:
@@ -55,10 +55,10 @@ def plugin_verbs() -> dict[str, str]:
     return described_verbs(names, cache)
 
 
-def build_benchmarks() -> Benchmarks:
+def build_benchmarks(cache: Cache | None = None) -> Benchmarks:
     from llmd.host.benchmarks import Benchmarks
 
-    return Benchmarks(build_cache())
+    return Benchmarks(cache or build_cache())
 
 
 def build_store(directories: Directories) -> Store:

@@ -10,7 +10,7 @@ import msgspec
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.machine import available_bytes
-from llmd.cli.composition import build_benchmarks, build_host
+from llmd.cli.composition import build_benchmarks, build_cache, build_host
 from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, FailedBackend
@@ -80,7 +80,8 @@ def command(**view: Any) -> None:
 
     Rates are measured once and kept until the hardware, its driver or its plugin changes.
     """
-    host, benchmarks = build_host(), build_benchmarks()
+    cache = build_cache()
+    host, benchmarks = build_host(cache), build_benchmarks(cache)
     rows = [row_of(device, benchmarks) for device in host.devices()]
     rows += [failed_row(backend) for backend in host.failed_backends()]
     show(View(**view), "devices", rows, COLUMNS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +15,7 @@ import click
 import msgspec
 
 from llmd.api.errors import ConfigError
-from llmd.cli.composition import build_host, build_store, cache_folder
+from llmd.cli.composition import build_host, build_store
 from llmd.cli.output import Column, View, listing_options, show, size
 from llmd.cli.settings import build_settings
 from llmd.config import Directories
@@ -22,6 +24,8 @@ from llmd.host.states import PluginState
 from llmd.registry.library import Library
 
 EXIT_CHECK_FAILED = 8
+WRITTEN_BYTES = 4096
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -52,10 +56,12 @@ def command(ctx: click.Context, /, **view: Any) -> None:
     """
     host = build_host()
     states = host.examine()
+    directories = Directories.of(os.environ)
     checks = [
-        *environment_checks(cache_folder()),
+        Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
+        *(folder_check(written) for written in written_folders(directories)),
         settings_check(),
-        pulls_check(Directories.of(os.environ).models),
+        pulls_check(directories.models),
         *plugin_checks(states),
         *device_checks(host.devices()),
     ]
@@ -63,18 +69,50 @@ def command(ctx: click.Context, /, **view: Any) -> None:
     ctx.exit(EXIT_CHECK_FAILED if any(check.status == "fail" for check in checks) else 0)
 
 
-def environment_checks(folder: Path) -> Iterator[Check]:
-    """The interpreter and the folder of stored results."""
-    yield Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}")
+class WrittenFolder(msgspec.Struct, frozen=True):
+    """A folder that llmd writes: what for, and with how few free bytes that may soon fail."""
+
+    name: str
+    path: Path
+    use: str
+    low_bytes: int
+
+
+def written_folders(directories: Directories) -> list[WrittenFolder]:
+    """Every folder that llmd writes, whether or not it is there."""
+    large, small = 1 << 30, 16 << 20
+    return [
+        WrittenFolder("models", directories.models, "pulled models", large),
+        WrittenFolder("cache", directories.cache, "probe results, weights and prompts", large),
+        WrittenFolder("state", directories.state, "the log of a daemon in the background", small),
+        WrittenFolder("config", directories.config, "API keys", small),
+        WrittenFolder("run", directories.user_socket.parent, "the daemon's socket", small),
+        WrittenFolder("temporary", Path(os.environ.get("TMPDIR") or "/tmp"), "what probes print", small),  # noqa: S108
+    ]
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that this user may still write on the disk of a folder."""
+    return shutil.disk_usage(folder).free
+
+
+def folder_check(written: WrittenFolder, free: Callable[[Path], int] = free_bytes) -> Check:
+    """Check that a folder can be written and has room. Of one that is not there yet, the folder that it will be made in."""
+    name = f"folder:{written.name}"
+    there = next(folder for folder in (written.path, *written.path.parents) if folder.exists())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        with tempfile.TemporaryFile(dir=there) as file:
+            file.write(bytes(WRITTEN_BYTES))
+        left = free(there)
     except OSError as error:
-        yield Check(
-            "cache", "warn", f"{folder} cannot be written: {error.strerror}", f"make {folder} writable"
-        )
-    else:
-        yield Check("cache", "ok", str(folder))
+        seen = f"{there} cannot be written: {error.strerror}"
+        if error.errno in FULL:
+            return Check(name, "fail", seen, f"free space on its disk: it is for {written.use}")
+        return Check(name, "warn", seen, f"make {there} writable: it is for {written.use}")
+    seen = f"{written.path}, {size(left)} free"
+    if left < written.low_bytes:
+        return Check(name, "warn", seen, f"free space on its disk: it is for {written.use}")
+    return Check(name, "ok", seen)
 
 
 def settings_check() -> Check:

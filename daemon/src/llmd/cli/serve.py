@@ -109,18 +109,19 @@ async def _serve(
         if engine_ahead:
             await engines.start_ahead()
         # Half a second of imports, while the engine has its own.
-        from llmd.cli.composition import build_benchmarks, build_host, build_store
+        from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal
 
         store = build_store(settings.directories)
         names = named_models(models, store)
+        cache = build_cache()
         daemon = Daemon(
             settings,
-            host=build_host(),
+            host=build_host(cache),
             store=store,
             models=list(names.values()),
             aliases=read_aliases(aliases, tuple(names), store),
-            benchmarks=build_benchmarks(),
+            benchmarks=build_benchmarks(cache),
             engines=engines,
         )
         await run_until_signal(daemon, lambda serving: click.echo(str(serving)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,8 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, required=True, help="directory of probe results")
     arguments = parser.parse_args()
     log_to_stderr()
+    # The front writes to the same cache and has warned already.
+    logging.getLogger("llmd.host.cache").setLevel(logging.ERROR)
     # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_blas_single_threaded()

@@ -24,11 +24,12 @@ class Cache:
     """A folder of small JSON files, ``<kind>/<key>.json``. Losing it costs time and nothing else.
 
     A file that is unreadable, of another shape or of another fingerprint counts as absent; a folder that cannot
-    be written is logged and otherwise ignored.
+    be written is logged once and otherwise ignored.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._is_told = False
 
     def get(self, kind: str, key: str, fingerprint: str, type_: type[T]) -> T | None:
         """The value stored under this key for this fingerprint, or None."""
@@ -48,9 +49,15 @@ class Cache:
             temporary.write_bytes(data)
             temporary.replace(path)
         except OSError as error:
-            log.warning("cache_not_written", extra={"path": str(path), "error": str(error)})
+            self._tell(path, error)
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+    def _tell(self, path: Path, error: OSError) -> None:
+        """Warn of the first file that was not written: the others fail for the same reason."""
+        level = logging.DEBUG if self._is_told else logging.WARNING
+        self._is_told = True
+        log.log(level, "cache_not_written", extra={"path": str(path), "reason": error.strerror or str(error)})
 
     def _path(self, kind: str, key: str) -> Path:
         safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in key)
