@@ -118,6 +118,7 @@ def test_engine_that_is_killed_again_and_again_loses_no_token(target: Target) ->
 
 def test_sigterm_under_load_ends_every_stream_whole_or_with_an_error(home: Home) -> None:
     folder = home.folder / "second"
+    folder.mkdir()
     environment = {**home.environment, "LLMD_ADDR": f"unix:{folder}/llmd.sock"}
     with Home(home.folder, environment).serve(MODEL) as served:
         client = Client(f"unix:{folder}/llmd.sock")

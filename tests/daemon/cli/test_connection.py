@@ -135,6 +135,7 @@ def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     assert named("m.gguf") == str(tmp_path / "m.gguf")
     assert named("absent.gguf") == "absent.gguf"
+    assert named("./absent") == str(tmp_path / "absent")
     assert named("models/mine") == str(tmp_path / "models" / "mine")
     assert named("guide") == "guide"
     assert named("org/name") == "org/name"

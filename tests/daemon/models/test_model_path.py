@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmd.models.model_path import files_of, is_model_path, path_name
+import pytest
+
+from llmd.models.model_path import expanded, files_of, is_model_path, names_path, path_error, path_name
 
 PARTS = ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf")
 
@@ -29,3 +31,33 @@ def test_the_files_of_a_model_are_those_beside_it_or_its_parts(tmp_path: Path) -
     assert [path.name for path in files_of(tmp_path)] == [*PARTS, "other.gguf"]
     for name in PARTS:
         assert [path.name for path in files_of(tmp_path / name)] == list(PARTS)
+
+
+def test_what_begins_like_a_path_can_be_nothing_else() -> None:
+    assert all(map(names_path, ("/m", "./m", "../m", "~/m", ".", "..")))
+    assert not any(map(names_path, ("m", "org/m", "m.gguf", ".m")))
+
+
+def test_a_home_of_nobody_stays_as_it_was_typed() -> None:
+    assert expanded("~nobody-here/m") == Path("~nobody-here/m")
+    assert expanded("~/m") == Path.home() / "m"
+
+
+def test_why_there_is_no_model_at_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("notes.txt", "mmproj-f16.gguf"):
+        (tmp_path / name).touch()
+    reasons = {
+        name: str(path_error(name))
+        for name in ("./absent", "absent.gguf", "notes.txt", "mmproj-f16.gguf", "./notes.txt/m", "./a\0b")
+    }
+    assert [reason.partition(" (")[0] for reason in reasons.values()] == [
+        "./absent does not exist",
+        "absent.gguf does not exist",
+        "notes.txt is not a model: a model is a directory, or a file that ends in .gguf",
+        "mmproj-f16.gguf is the projector of a model",
+        "./notes.txt/m cannot be read: Not a directory",
+        "./a\0b cannot be read: embedded null byte",
+    ]
+    assert path_error("absent") is None
+    assert path_error("org/absent") is None

@@ -92,7 +92,7 @@ def test_a_prefix_of_several_names_is_not_guessed(store: Store) -> None:
         store.find("sm", allow_path=False)
 
 
-@pytest.mark.parametrize("asked", ["smoll", "x", "", "~nobody-of-that-name/x", "a\0b", "y" * 5000])
+@pytest.mark.parametrize("asked", ["smoll", "x", "", "a\0b", "y" * 5000])
 @pytest.mark.parametrize("allow_path", [True, False])
 def test_an_unknown_name_is_answered_with_the_three_nearest(
     store: Store, asked: str, *, allow_path: bool
@@ -122,8 +122,24 @@ def test_a_gguf_file_is_a_model_of_its_own(store: Store, tmp_path: Path) -> None
     (tmp_path / "notes.txt").touch()
     found = store.find(str(path), allow_path=True)
     assert (found.name, found.directory, found.reason) == ("tiny-f32", path, "")
-    with pytest.raises(NotFoundError):
+    with pytest.raises(
+        NotFoundError, match=r"notes\.txt is not a model: a model is a directory, or a file that ends"
+    ):
         store.find(str(tmp_path / "notes.txt"), allow_path=True)
+
+
+@pytest.mark.parametrize("name", ["/nonexistent/dir", "./nope", "~/nope", "~nobody-here/nope", "absent.gguf"])
+def test_a_path_that_does_not_exist_is_said_to_be_that(store: Store, name: str) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        store.find(name, allow_path=True)
+    assert caught.value.message == f"{name} does not exist"
+    assert "`llmd list`" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["smoll", "org/nope"])
+def test_a_name_that_may_be_a_models_has_the_nearest_ones(store: Store, name: str) -> None:
+    with pytest.raises(NotFoundError, match="the nearest names are"):
+        store.find(name, allow_path=True)
 
 
 def test_a_path_is_refused_to_who_may_not_name_one(store: Store, models: Path) -> None:

@@ -56,10 +56,10 @@ def reached(client: Client) -> Client:
 def named(model: str) -> str:
     """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
     from llmd.models.gguf.model_files import is_gguf
-    from llmd.models.model_path import is_model_path
+    from llmd.models.model_path import expanded, is_model_path, names_path
 
-    path = Path(model).expanduser()
-    is_path = ("/" in model or model in {".", ".."} or is_gguf(model)) and is_model_path(path)
+    path = expanded(model)
+    is_path = names_path(model) or (("/" in model or is_gguf(model)) and is_model_path(path))
     return valid(str(path.resolve()) if is_path else model)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmd.models.gguf.model_files import is_gguf, model_name, part_names
+from llmd.api.errors import NotFoundError
+from llmd.models.gguf.model_files import PROJECTOR, SUFFIX, is_gguf, model_name, part_names
+
+PATH_STARTS = ("/", "./", "../", "~")
 
 
 def is_model_path(path: Path) -> bool:
@@ -13,6 +16,43 @@ def is_model_path(path: Path) -> bool:
         return path.is_dir() or (is_gguf(path.name) and path.is_file())
     except OSError:
         return False
+
+
+def names_path(name: str) -> bool:
+    """Whether a name can be nothing but a path."""
+    return name in {".", ".."} or name.startswith(PATH_STARTS)
+
+
+def expanded(name: str) -> Path:
+    """The path that a user typed. A home of nobody stays as it is: there is nothing at such a path."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def path_error(name: str) -> NotFoundError | None:
+    """Why there is no model at a path. None where ``name`` does not look like a path, and nothing lies there."""
+    path = expanded(name)
+    hint = "check the path; `llmd list` shows the models of this machine"
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return NotFoundError(f"{name} does not exist", hint=hint) if _is_typed_path(name) else None
+    except (OSError, ValueError) as error:  # not for this user to see, too long, or with a null byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        return NotFoundError(f"{name} cannot be read: {reason}", hint=hint) if _is_typed_path(name) else None
+    if path.name.startswith(PROJECTOR) and path.suffix == SUFFIX:
+        return NotFoundError(
+            f"{name} is the projector of a model", hint=f"name the model's own {SUFFIX} file"
+        )
+    return NotFoundError(
+        f"{name} is not a model: a model is a directory, or a file that ends in {SUFFIX}", hint=hint
+    )
+
+
+def _is_typed_path(name: str) -> bool:
+    return names_path(name) or is_gguf(name)
 
 
 def path_name(path: Path) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.meta.params_file import PARAMS_FILE
-from llmd.models.model_path import is_model_path, path_name
+from llmd.models.model_path import is_model_path, path_error, path_name
 from llmd.registry.derived import DerivedModels
 from llmd.registry.library import Library
 from llmd.registry.stored_model import StoredModel, describe
@@ -85,7 +85,8 @@ class Store:
         found too; its ``reason`` says what is wrong.
 
         Raises:
-            NotFoundError: there is none, or several names begin like that; the nearest names are given.
+            NotFoundError: there is none, or several names begin like that; the nearest names are given. Of a path the
+                message says whether it exists.
         """
         directories = self.directories()
         names = _matching(name, directories)
@@ -93,6 +94,8 @@ class Store:
             return self._describe(names[0], directories[names[0]])
         if allow_path and (path := _as_path(name)) is not None:
             return describe(path_name(path), path)
+        if allow_path and not names and name and (error := path_error(name)) is not None:
+            raise error
         raise _not_found(name, names, directories)
 
     def _describe(self, name: str, directory: Path) -> StoredModel:

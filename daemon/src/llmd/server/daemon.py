@@ -169,7 +169,7 @@ class Daemon:
             threads,
             TemplateRenderer() as renderer,
             GrammarChecker() as checker,
-            listen(addresses) as listeners,
+            listen(addresses, user_folder=self._settings.directories.user_socket.parent) as listeners,
         ):
             plugins = PluginDesk(self._host, threads)
             residents = Residents(

@@ -19,13 +19,24 @@ def test_socket_is_its_owners_alone_from_its_first_moment(tmp_path: Path) -> Non
     path = tmp_path / "run" / "llmd.sock"
     umask = os.umask(0)
     try:
-        with listen([UnixAddress(path)]):
+        with listen([UnixAddress(path)], user_folder=path.parent):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
             assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
             assert os.umask(0) == 0
     finally:
         os.umask(umask)
     assert not path.exists()
+
+
+def test_a_folder_that_does_not_exist_is_said_and_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "llmd.sock"
+    with (
+        pytest.raises(ConfigError, match=f"the folder {path.parent} does not exist") as caught,
+        listen([UnixAddress(path)], user_folder=tmp_path / "run"),
+    ):
+        pass
+    assert f"mkdir -p {path.parent}" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_stale_socket_is_replaced(tmp_path: Path) -> None:

@@ -151,6 +151,12 @@ async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_
             NotFoundError, match="is a path, and paths may be given only over the Unix socket"
         ):
             await table.resolve(path)
-    for absent in ("absent", "x" * 5000):
-        with pytest.raises(NotFoundError, match=rf"there is no directory or GGUF file /.*/{absent}"):
+    for absent, reason in (("absent", "does not exist"), ("x" * 5000, "cannot be read: File name too long")):
+        with pytest.raises(NotFoundError, match=rf"/.*/{absent} {reason}"):
             await table.resolve(str(tmp_path / absent), allow_path=True)
+
+
+async def test_an_unknown_name_is_answered_with_the_command_that_lists_models(table: ModelTable) -> None:
+    with pytest.raises(NotFoundError, match="there is no model alphq") as caught:
+        await table.resolve("alphq")
+    assert caught.value.hint.startswith("`llmd list` shows every model")

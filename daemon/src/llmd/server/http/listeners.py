@@ -62,8 +62,12 @@ def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
 
 
 @contextlib.contextmanager
-def listen(addresses: Sequence[Address]) -> Iterator[tuple[Listener, ...]]:
+def listen(
+    addresses: Sequence[Address], *, user_folder: Path | None = None
+) -> Iterator[tuple[Listener, ...]]:
     """Bind every address; all are closed at the end, also where one cannot be had.
+
+    ``user_folder``, that of the user's own socket, is made where it is missing; no other folder is.
 
     Raises:
         ConfigError: an address is in use or cannot be bound.
@@ -71,15 +75,15 @@ def listen(addresses: Sequence[Address]) -> Iterator[tuple[Listener, ...]]:
     with contextlib.ExitStack() as stack:
         listeners = []
         for address in addresses:
-            for listener in _bind(address):
+            for listener in _bind(address, user_folder):
                 stack.callback(listener.close)
                 listeners.append(listener)
         yield tuple(listeners)
 
 
-def _bind(address: Address) -> list[Listener]:
+def _bind(address: Address, user_folder: Path | None) -> list[Listener]:
     try:
-        return [_bind_unix(address)] if isinstance(address, UnixAddress) else _bind_tcp(address)
+        return [_bind_unix(address, user_folder)] if isinstance(address, UnixAddress) else _bind_tcp(address)
     except OSError as error:
         refused = ConfigError(
             f"cannot listen on {address}: {error.strerror or error}", hint="choose another --addr"
@@ -128,9 +132,15 @@ def _close_all(listeners: Sequence[Listener]) -> None:
         listener.close()
 
 
-def _bind_unix(address: UnixAddress) -> Listener:
+def _bind_unix(address: UnixAddress, user_folder: Path | None) -> Listener:
     path = address.path
-    path.parent.mkdir(mode=USER_FOLDER_MODE, parents=True, exist_ok=True)
+    if path.parent == user_folder:
+        path.parent.mkdir(mode=USER_FOLDER_MODE, parents=True, exist_ok=True)
+    elif not path.parent.exists():
+        raise ConfigError(
+            f"cannot listen on {address}: the folder {path.parent} does not exist",
+            hint=f"make it with `mkdir -p {path.parent}`, or choose another --addr",
+        )
     _remove_stale(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # Between bind and chmod anyone could connect: the file must be born with its mode.

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
-from llmd.models.model_path import is_model_path, path_name
+from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
@@ -18,7 +18,6 @@ from llmd.server.models.served_model import ServedModel
 LATEST = ":latest"
 ANY = "*"
 NEAREST = 3
-PATH_STARTS = ("/", "./", "../", "~")
 
 
 class ModelTable:
@@ -72,7 +71,7 @@ class ModelTable:
         if allow_path and (directory := _directory(asked)) is not None:
             return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
-            raise _no_directory(asked, allow_path=allow_path)
+            raise (path_error(asked) if allow_path else None) or _path_refused(asked)
         raise _unknown(asked, names, {*directories, *self.aliases})
 
     def directories(self) -> dict[str, Path]:
@@ -137,13 +136,8 @@ def _directory(asked: str) -> Path | None:
         return None
 
 
-def _no_directory(asked: str, *, allow_path: bool) -> NotFoundError:
+def _path_refused(asked: str) -> NotFoundError:
     """Whether it exists is told only to those who may name it."""
-    if allow_path:
-        return NotFoundError(
-            f"there is no directory or GGUF file {asked}",
-            hint="check the path; `llmd list` shows what there is",
-        )
     return NotFoundError(
         f"{asked} is a path, and paths may be given only over the Unix socket",
         hint="serve it as `llmd serve PATH`, or ask through the daemon's socket",
@@ -160,5 +154,5 @@ def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundErro
     return UnknownModelError(
         f"there is no model {asked}; the nearest names are {', '.join(nearest) or 'none'}",
         asked=asked,
-        hint="GET /v1/models lists every model, `llmd pull ORG/NAME` fetches one",
+        hint="`llmd list` shows every model, `llmd pull ORG/NAME` fetches one",
     )
