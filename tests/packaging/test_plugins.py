@@ -135,7 +135,8 @@ def test_installs_a_plugin_from_its_folder_and_finds_its_device(
     (plugin,) = document["plugins"]
     (device,) = plugin["probe"]["devices"]
     assert (plugin["name"], device["info"]["name"], device["ok"]) == ("example", "example", True)
-    assert "example" in user.llmd("plugins", "list").stdout
+    states = {plugin["name"]: plugin["state"] for plugin in user.json("plugins", "list")["plugins"]}
+    assert states["example"] == "ok"
 
 
 @pytest.mark.parametrize("who", ["user", "uv_user"])

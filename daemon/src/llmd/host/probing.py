@@ -13,11 +13,11 @@ import msgspec
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState, named, unique_names
-from llmd.host.fingerprint import machine_fingerprint, probe_fingerprint
+from llmd.host.fingerprint import machine_fingerprint, plugin_fingerprint, probe_fingerprint
 from llmd.host.isolation import BusyMachineError, run_isolated
 from llmd.host.jobs import Described, Found, Probe
 from llmd.host.names import PluginName
-from llmd.host.states import PROBE, Failure, Summary
+from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary
 from llmd.host.time_limits import TimeLimit
 
 MAX_PARALLEL_PROBES = 4
@@ -48,7 +48,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
 
 
 class Prober:
-    """Probes plugins in child processes and keeps what they found."""
+    """Probes plugins in child processes and keeps what they found, and how the plugins describe themselves."""
 
     def __init__(
         self, cache: Cache, *, limit: TimeLimit, trial: str, clock: Callable[[], float] = time.time
@@ -68,6 +68,8 @@ class Prober:
         report = msgspec.structs.replace(report, taken_at=self._clock())
         if report.is_kept:
             self._cache.put(PROBE, plugin.key, fingerprint, report)
+        if report.failure is None:
+            self._cache.put(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), report.summary)
         return report
 
     def _holds(self, report: ProbeReport, trust: Trust) -> bool:

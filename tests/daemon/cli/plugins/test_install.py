@@ -13,9 +13,11 @@ from llmd.api.device import DeviceInfo
 from llmd.api.errors import PluginError
 from llmd.cli.composition import build_names
 from llmd.cli.plugins.install import described, probe_new, refuse_failures, show_changes
+from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState
 from llmd.host.installer import Change
-from llmd.host.names import PluginName
+from llmd.host.listing import known_states
+from llmd.host.names import DEVICE_TRIAL, PluginName
 from llmd.host.probing import ProbeReport
 from llmd.host.states import Failure, Summary
 from tests.plugin_sites import Site
@@ -70,12 +72,21 @@ def test_each_change_has_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing would change" in capsys.readouterr().out
 
 
-def test_probes_what_came_and_what_was_replaced(site: Site) -> None:
+def test_probes_what_came_and_what_was_replaced(site: Site, cache: Cache) -> None:
     one, two = site.install("twin_one", "twin_two")
     before = set(build_names())
-    assert probe_new(before, []) == {}
-    assert set(probe_new(before, [Change("Trial_Twin_Two", "0.9", "1.0")])) == {two}
-    assert set(probe_new(before - {one}, [])) == {one}
+    assert probe_new(before, [], cache) == {}
+    assert set(probe_new(before, [Change("Trial_Twin_Two", "0.9", "1.0")], cache)) == {two}
+    assert set(probe_new(before - {one}, [], cache)) == {one}
+
+
+def test_listing_afterwards_knows_what_was_found(site: Site, cache: Cache) -> None:
+    plugins = site.install("twin_one", "segfaults")
+    probe_new(set(build_names()) - set(plugins), [], cache)
+    states = {state.name: state for state in known_states(plugins, cache, DEVICE_TRIAL)}
+    assert (states["twin-one"].state, states["twin-one"].grain) == ("ok", "probe")
+    assert states["twin-one"].provides == {"backend": ("twin",)}
+    assert (states["segfaults"].state, states["segfaults"].grain) == ("failed", "probe")
 
 
 def test_devices_stand_below_their_plugin() -> None:

@@ -56,7 +56,18 @@ assert not modules & set(sys.modules), modules & set(sys.modules)
 
 def test_a_failure_shows_grain_reason_and_mend() -> None:
     assert told(FAILED) == "failed (probe): it hung → wake it"
-    assert provided(FAILED) == "backend a b"
+    assert provided(FAILED.provides) == "backend a b"
+
+
+def test_a_plugin_that_provides_much_shows_the_first_names(llmd: Llmd) -> None:
+    names = tuple("abcde")
+    assert provided({"parser": names, "backend": names[:3]}) == "parser a b c and 2 more; backend a b c"
+    llmd("doctor")
+    assert max(map(len, llmd("plugins", "list").out.splitlines())) < 150
+    plugins = {
+        plugin["name"]: plugin for plugin in json.loads(llmd("plugins", "list", "--json").out)["plugins"]
+    }
+    assert len(plugins["architectures"]["provides"]["architecture"]) > 40
 
 
 def test_an_unknown_state_says_who_looks() -> None:

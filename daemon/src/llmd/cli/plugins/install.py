@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from llmd.api.errors import PluginError
-from llmd.cli.composition import build_names
+from llmd.cli.composition import build_cache, build_names
 from llmd.cli.output import show_json
+from llmd.cli.plugins.listing import provided
+from llmd.host.cache import Cache
 from llmd.host.installer import Change, checked_target, core_constraints, find_tool
 from llmd.host.names import DEVICE_TRIAL, PluginName
-from llmd.host.probing import ProbeReport, probe_now
+from llmd.host.probing import Prober, ProbeReport
 from llmd.host.time_limits import PROBE_LIMIT
 
 
@@ -32,7 +34,7 @@ def command(target: str, *, dry_run: bool, as_json: bool) -> None:
             show_changes(changes)
         if not dry_run:
             tool.install(target, constraints)
-    reports = {} if dry_run else probe_new(before, changes)
+    reports = {} if dry_run else probe_new(before, changes, build_cache())
     if as_json:
         show_json({"changes": changes, "plugins": [_json(name, report) for name, report in reports.items()]})
     for plugin, report in reports.items():
@@ -51,27 +53,27 @@ def show_changes(changes: list[Change]) -> None:
         click.echo(f"{sign} {change.distribution} {versions}")
 
 
-def probe_new(before: set[PluginName], changes: list[Change]) -> dict[PluginName, ProbeReport]:
-    """Probe the plugins that came or were replaced."""
+def probe_new(before: set[PluginName], changes: list[Change], cache: Cache) -> dict[PluginName, ProbeReport]:
+    """Probe the plugins that came or were replaced. ``llmd plugins list`` shows what was found."""
     changed = {change.distribution.lower().replace("_", "-") for change in changes}
     new = [
         plugin
         for plugin in build_names()
         if plugin not in before or plugin.distribution.lower().replace("_", "-") in changed
     ]
-    return {plugin: probe_now(plugin, PROBE_LIMIT, DEVICE_TRIAL) for plugin in new}
+    prober = Prober(cache, limit=PROBE_LIMIT, trial=DEVICE_TRIAL)
+    return {plugin: prober.probe(plugin, "nothing") for plugin in new}
 
 
 def described(plugin: PluginName, report: ProbeReport) -> str:
     """What a probe found, in a line or a line for each device."""
     if report.failure:
         return f"✗ {plugin}: {report.failure.reason}"
-    kinds = "; ".join(f"{kind} {' '.join(names)}" for kind, names in report.summary.provides.items())
     devices = (
         f"  {'✓' if device.ok else '!'} device {' – '.join(filter(None, (device.info.name, device.reason)))}"
         for device in report.devices
     )
-    return "\n".join([f"✓ {plugin}: {kinds}", *devices])
+    return "\n".join([f"✓ {plugin}: {provided(report.summary.provides)}", *devices])
 
 
 def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,10 +12,17 @@ from llmd.cli.output import Column, View, listing_options, show
 from llmd.host.names import DEVICE_TRIAL
 from llmd.host.states import PluginState
 
+SHOWN_NAMES = 3
 
-def provided(state: PluginState) -> str:
-    """What a plugin provides, kind by kind."""
-    return "; ".join(f"{kind} {' '.join(names)}" for kind, names in state.provides.items())
+
+def provided(provides: Mapping[str, Sequence[str]]) -> str:
+    """What a plugin provides, kind by kind: the first names, and how many more there are."""
+    return "; ".join(f"{kind} {_first(names)}" for kind, names in provides.items())
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN_NAMES
+    return " ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def told(state: PluginState) -> str:
@@ -30,7 +38,7 @@ COLUMNS = (
     Column[PluginState]("NAME", lambda state: state.name),
     Column[PluginState]("DISTRIBUTION", lambda state: state.distribution),
     Column[PluginState]("VERSION", lambda state: state.version),
-    Column[PluginState]("PROVIDES", provided),
+    Column[PluginState]("PROVIDES", lambda state: provided(state.provides)),
     Column[PluginState]("STATE", told),
 )
 
@@ -40,7 +48,7 @@ COLUMNS = (
 def command(**view: Any) -> None:
     """List installed plugins: what each provides, its state, and why one is not used.
 
-    Nothing is imported: states are those of the last time that the daemon or `llmd doctor` looked.
+    --json has every name that a plugin provides. Nothing is imported: states are those of the last time that the daemon or `llmd doctor` looked.
     """
     from llmd.host.listing import known_states
 
