@@ -37,7 +37,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_under_a_limit_failures_for_lack_of_addresses_name_it(limited: None, error: Exception) -> None:
     found = as_memory_error(error)
     assert isinstance(found, MemoryBudgetError)
-    assert "limited to 400 MiB" in found.message
+    assert "limited to 400.0 MiB" in found.message
     assert "ulimit -v unlimited" in found.hint
 
 
@@ -57,7 +57,7 @@ def test_without_a_limit_only_a_memory_error_is_one() -> None:
 
 def test_what_is_needed_is_compared_with_the_limit(limited: None) -> None:
     check_address_space(400 << 20)
-    with pytest.raises(MemoryBudgetError, match="400 MiB"):
+    with pytest.raises(MemoryBudgetError, match=r"400\.0 MiB"):
         check_address_space((400 << 20) + 1)
 
 
@@ -66,6 +66,6 @@ def test_a_limit_of_the_shell_ends_a_command_with_a_message() -> None:
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (MemoryBudgetError.exit_code, "")
     assert done.stderr.startswith(
-        "llmd: there is not enough memory: the address space of a process is limited to 195 MiB"
+        "llmd: there is not enough memory: the address space of a process is limited to 195.3 MiB"
     )
     assert "Traceback" not in done.stderr

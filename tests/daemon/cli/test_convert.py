@@ -120,7 +120,7 @@ def test_on_a_terminal_there_is_a_bar(home: Home) -> None:
     with terminal((*LLMD, "convert", "guide", str(home.folder / "g.gguf")), home.environment) as screen:
         assert screen.end() == 0
     assert "━" in screen.shown
-    assert "10.2/10.2 MiB" in screen.shown
+    assert "10.2 MiB of 10.2 MiB" in screen.shown
     assert screen.shown.rstrip().endswith("g.gguf PROMPT`")
 
 

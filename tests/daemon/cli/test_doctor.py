@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo
 from llmd.cli.doctor import (
     Check,
@@ -21,7 +22,6 @@ from llmd.cli.doctor import (
     pulls_check,
     settings_check,
 )
-from llmd.cli.output import size
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import PluginState
@@ -112,7 +112,7 @@ def test_a_disk_that_is_full_fails_the_check(tmp_path: Path) -> None:
 def test_a_disk_with_little_room_is_a_warning(tmp_path: Path, free: int, status: str) -> None:
     check = folder_check(written(tmp_path), lambda _folder: free)
     assert (check.status, bool(check.mend)) == (status, status == "warn")
-    assert check.seen == f"{tmp_path}, {size(free)} free"
+    assert check.seen == f"{tmp_path}, {format_bytes(free)} free"
 
 
 def test_a_setting_that_ends_every_command_fails_the_check(

@@ -8,7 +8,8 @@ import click
 import pytest
 from msgspec import Struct
 
-from llmd.cli.output import Column, View, aligned, show, size
+from llmd.api.byte_size import format_bytes
+from llmd.cli.output import Column, View, aligned, show
 
 
 class Model(Struct, frozen=True):
@@ -22,7 +23,7 @@ COLUMNS = (
     Column[Model]("NAME", lambda model: model.name),
     Column[Model](
         "SIZE",
-        lambda model: size(model.size_bytes) if model.size_bytes else "",
+        lambda model: format_bytes(model.size_bytes) if model.size_bytes else "",
         lambda model: model.size_bytes,
     ),
 )
@@ -79,18 +80,3 @@ def test_an_unknown_column_is_refused_with_those_there_are(
 
 def test_an_empty_listing_has_its_titles() -> None:
     assert aligned([["NAME", "SIZE"]]) == "NAME  SIZE"
-
-
-@pytest.mark.parametrize(
-    ("num_bytes", "text"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1024, "1.0 KiB"),
-        (1536 << 10, "1.5 MiB"),
-        (1 << 40, "1.0 TiB"),
-        (3000 << 40, "3000.0 TiB"),
-    ],
-)
-def test_sizes_are_readable(num_bytes: int, text: str) -> None:
-    assert size(num_bytes) == text

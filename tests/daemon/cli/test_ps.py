@@ -49,7 +49,7 @@ def test_shows_the_loaded_model_with_its_alias(asked: Llmd) -> None:
     assert done.out.splitlines()[0].split("\t") == [column.title for column in ps.COLUMNS]
     row = done.out.splitlines()[1].split("\t")
     assert row[0] == "tiny, other"
-    assert (row[2], row[4], row[-1]) == ("reference 0–1", "512", "loaded")
+    assert (row[2], row[4], row[-1]) == ("reference layers 0–1", "512 tokens", "loaded")
 
 
 def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
@@ -61,12 +61,12 @@ def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
 
 
 def test_layers_are_named_as_people_count_them() -> None:
-    assert ps.where(LOADED) == "cpu 0–3, reference 4–5"
+    assert ps.where(LOADED) == "cpu layers 0–3, reference layers 4–5"
     assert ps.size_of(LOADED) == 168
 
 
 def test_counts_blocks_requests_and_tokens() -> None:
-    assert (ps.kv(LOADED), ps.requests(LOADED), ps.rate(LOADED)) == ("7/64", "2/1", "30.0")
+    assert (ps.kv(LOADED), ps.requests(LOADED), ps.rate(LOADED)) == ("7/64 blocks", "2/1", "30.0")
     encoder = {**LOADED, "report": {**REPORT, "kv_blocks_used": 0, "kv_blocks_total": 0}}
     assert ps.kv(encoder) == ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmd.cli.pull_progress import bars, lines, shown
+from llmd.cli.pull_progress import bars, lines, rate_of, shown
 
 MIB = 1 << 20
 
@@ -60,8 +60,12 @@ def test_a_terminal_gets_a_bar_for_each_file(monkeypatch: pytest.MonkeyPatch) ->
     both = [{"status": "pulling manifest"}, *steps(0, 100), *steps(0, 50, file="b.safetensors"), END]
     assert bars(both, screen) == "org/name"
     assert "a.safetensors" in screen.getvalue()
-    assert "100.0/100.0 MiB" in screen.getvalue()
+    assert "100.0 MiB of 100.0 MiB" in screen.getvalue()
     assert "b.safetensors" in screen.getvalue()
+
+
+def test_a_rate_is_shown_once_it_is_known() -> None:
+    assert (rate_of(None), rate_of(2.5 * MIB)) == ("", "2.5 MiB/s")
 
 
 def test_the_stream_decides_and_quiet_shows_nothing() -> None:

@@ -111,6 +111,6 @@ def test_what_is_complete_takes_the_place_of_what_was_there(tmp_path: Path) -> N
 
 def test_what_does_not_fit_is_told_with_the_arithmetic(tmp_path: Path) -> None:
     check_space(tmp_path / "d" / "m", 100, lambda _: 100)
-    with pytest.raises(DiskSpaceError, match=f"takes 101 bytes, and {tmp_path} has 100 free: 1 are missing"):
+    with pytest.raises(DiskSpaceError, match=f"takes 101 B, and {tmp_path} has 100 B free: 1 B are missing"):
         check_space(tmp_path / "d" / "m", 101, lambda _: 100)
     assert free_bytes(tmp_path) > 0

@@ -38,5 +38,5 @@ def test_a_small_pool_says_how_long_a_sequence_it_holds() -> None:
 
 
 def test_no_room_for_a_block_is_an_error_with_both_figures() -> None:
-    with pytest.raises(MemoryBudgetError, match=r"110 bytes \(16 tokens\), the budget is 50"):
+    with pytest.raises(MemoryBudgetError, match=r"110 B \(16 tokens\), the budget is 50 B"):
         plan(50)

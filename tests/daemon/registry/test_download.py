@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DiskSpaceError, HubError
 from llmd.registry.blobs import Blobs
 from llmd.registry.download import TRIES, Downloader, Progress
@@ -167,7 +168,9 @@ def test_a_full_disk_keeps_what_has_come(blobs: Blobs, monkeypatch: pytest.Monke
         return written
 
     monkeypatch.setattr(os, "write", on_a_full_disk)
-    with pytest.raises(DiskSpaceError, match=f"2500 of {len(CONTENT)} bytes of model.safetensors") as caught:
+    with pytest.raises(
+        DiskSpaceError, match=f"2.4 KiB of {format_bytes(len(CONTENT))} of model.safetensors"
+    ) as caught:
         fetch(blobs, Remote())
     assert caught.value.exit_code == 5
     room[0] = len(CONTENT)

@@ -179,7 +179,7 @@ def test_bytes_that_change_on_the_way_are_fetched_again_and_never_believed(
 
 def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, library: Library) -> None:
     with pytest.raises(
-        DiskSpaceError, match=r"the model has \d+ bytes, 0 of them are here already, and .* are missing"
+        DiskSpaceError, match=r"the model has [\d.]+ \w+, 0 B of them are here already, and .* are missing"
     ):
         run(hub, library, free=SPARE_BYTES + 5000)
     assert hub.sent == {}

@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.machine import address_space_limit
 
@@ -43,7 +44,7 @@ def as_memory_error(error: BaseException) -> MemoryBudgetError | None:
 def address_space_error(limit: int) -> MemoryBudgetError:
     """Return the error of a process whose address space is limited to so many bytes."""
     return MemoryBudgetError(
-        f"there is not enough memory: the address space of a process is limited to {limit >> 20} MiB",
+        f"there is not enough memory: the address space of a process is limited to {format_bytes(limit)}",
         hint="raise the limit, as with `ulimit -v unlimited`; to limit memory, use --max-memory or a control group",
     )
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llmd.api.byte_size import format_bytes
 from llmd.cli.composition import build_host, build_store
 from llmd.cli.examples import examples
-from llmd.cli.output import show_json, size
+from llmd.cli.output import show_json
 from llmd.cli.pull_progress import shown
 from llmd.cli.settings import JSON, read_settings
 
@@ -98,6 +99,6 @@ def sentences(report: Report) -> list[str]:
     counts = ", ".join(f"{count} as {fmt}" for fmt, count in report.formats.items())
     return [
         *(f"note: {notice}" for notice in report.notices),
-        f"wrote {report.target}: {size(report.size_bytes)}, {report.num_tensors} tensors, {counts}",
+        f"wrote {report.target}: {format_bytes(report.size_bytes)}, {report.num_tensors} tensors, {counts}",
         f"run it with `llmd run {report.target} PROMPT`",
     ]

@@ -7,11 +7,12 @@ from typing import Any
 import click
 import msgspec
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.machine import available_bytes
 from llmd.cli.composition import build_benchmarks, build_cache, build_host
-from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.output import Column, View, listing_options, show
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, FailedBackend
 
@@ -40,8 +41,12 @@ def memory(row: DeviceRow) -> str:
     """Free and usable memory."""
     if row.memory_bytes is None:
         return ""
-    total = size(row.memory_bytes)
-    return total if row.free_bytes is None else f"{size(min(row.free_bytes, row.memory_bytes))} / {total}"
+    total = format_bytes(row.memory_bytes)
+    return (
+        total
+        if row.free_bytes is None
+        else f"{format_bytes(min(row.free_bytes, row.memory_bytes))} / {total}"
+    )
 
 
 def told(row: DeviceRow) -> str:

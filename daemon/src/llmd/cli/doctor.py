@@ -14,9 +14,10 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_host, build_store
-from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import build_settings
 from llmd.config import Directories
 from llmd.host.devices import DeviceState, best
@@ -109,7 +110,7 @@ def folder_check(written: WrittenFolder, free: Callable[[Path], int] = free_byte
         if error.errno in FULL:
             return Check(name, "fail", seen, f"free space on its disk: it is for {written.use}")
         return Check(name, "warn", seen, f"make {there} writable: it is for {written.use}")
-    seen = f"{written.path}, {size(left)} free"
+    seen = f"{written.path}, {format_bytes(left)} free"
     if left < written.low_bytes:
         return Check(name, "warn", seen, f"free space on its disk: it is for {written.use}")
     return Check(name, "ok", seen)
@@ -142,7 +143,7 @@ def pulls_check(models: Path) -> Check:
     return Check(
         "pulls",
         "warn",
-        f"{len(parts)} files of unfinished pulls take {size(sum(parts))}",
+        f"{len(parts)} files of unfinished pulls take {format_bytes(sum(parts))}",
         "pull the model again, which goes on there; pull and rm remove what is a week old",
     )
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from llmd.api.byte_size import format_bytes
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
-from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import CONFIG, read_settings
 from llmd.registry.stored_model import StoredModel
 
@@ -36,7 +37,7 @@ COLUMNS = (
     Column[StoredModel]("ARCH", lambda model: model.architecture),
     Column[StoredModel]("PARAMS", parameters, lambda model: model.num_parameters),
     Column[StoredModel]("FORMAT", lambda model: model.format),
-    Column[StoredModel]("SIZE", lambda model: size(model.size_bytes), lambda model: model.size_bytes),
+    Column[StoredModel]("SIZE", lambda model: format_bytes(model.size_bytes), lambda model: model.size_bytes),
     Column[StoredModel]("CTX", lambda model: str(model.context_len or ""), lambda model: model.context_len or 0),
     Column[StoredModel]("SOURCE", source),
     Column[StoredModel]("STATE", lambda model: model.reason or "ok"),

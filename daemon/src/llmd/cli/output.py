@@ -78,16 +78,6 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in padded)
 
 
-def size(num_bytes: int) -> str:
-    """A number of bytes for people, in powers of 1024."""
-    amount = float(num_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
-
-
 def _in_one_line(text: str) -> str:
     """A cell: reasons come from plugins and files, and neither break the table nor steer a terminal."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
+from llmd.api.byte_size import format_bytes
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
-from llmd.cli.output import Column, View, listing_options, show, size
+from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import client_options
 
 Row = Mapping[str, Any]
@@ -24,14 +25,21 @@ def size_of(row: Row) -> int:
 
 def where(row: Row) -> str:
     """Devices with their layers, the last one included."""
-    return ", ".join(f"{stage['device']} {stage['first']}–{stage['last'] - 1}" for stage in _stages(row))
+    return ", ".join(
+        f"{stage['device']} layers {stage['first']}–{stage['last'] - 1}" for stage in _stages(row)
+    )
 
 
 def kv(row: Row) -> str:
     """KV blocks in use, of all; nothing of a model that keeps none."""
     report = row["report"]
     has_blocks = report and report["kv_blocks_total"]
-    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']}" if has_blocks else ""
+    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']} blocks" if has_blocks else ""
+
+
+def context(row: Row) -> str:
+    """The context window."""
+    return f"{row['context_len']} tokens" if row.get("context_len") else ""
 
 
 def requests(row: Row) -> str:
@@ -82,12 +90,10 @@ def _stages(row: Row) -> list[dict[str, Any]]:
 
 COLUMNS = (
     Column[Row]("NAME", lambda row: ", ".join([row["name"], *row["aliases"]])),
-    Column[Row]("SIZE", lambda row: size(size_of(row)), size_of),
+    Column[Row]("SIZE", lambda row: format_bytes(size_of(row)), size_of),
     Column[Row]("WHERE", where),
     Column[Row]("KV", kv),
-    Column[Row](
-        "CTX", lambda row: str(row.get("context_len") or ""), lambda row: row.get("context_len") or 0
-    ),
+    Column[Row]("CTX", context, lambda row: row.get("context_len") or 0),
     Column[Row]("RUN/WAIT", requests),
     Column[Row]("TOK/S", rate, lambda row: tokens_per_s(row) or 0),
     Column[Row]("UNTIL", until, lambda row: row["expires_at"] or "~"),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import IO, Any
 
-from llmd.cli.output import size
+from llmd.api.byte_size import format_bytes
 
 Step = dict[str, Any]
 LINE_EVERY_S = 10.0
@@ -48,26 +48,29 @@ def line_of(step: Step) -> str:
     """A step as a line for people."""
     if not step.get("total"):
         return str(step["status"])
-    return f"{step['file']}: {size(step.get('completed', 0))} of {size(step['total'])}"
+    return f"{step['file']}: {amount_of(step)}"
+
+
+def amount_of(step: Step) -> str:
+    """How much of a file has come."""
+    return f"{format_bytes(step.get('completed', 0))} of {format_bytes(step['total'])}"
+
+
+def rate_of(bytes_per_s: float | None) -> str:
+    """How fast a file comes; nothing until that is known."""
+    return "" if bytes_per_s is None else f"{format_bytes(round(bytes_per_s))}/s"
 
 
 def bars(steps: Iterable[Step], stream: IO[str]) -> str:
     """A bar for each file, with its rate and the time that is left."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
     name = ""
@@ -78,8 +81,16 @@ def bars(steps: Iterable[Step], stream: IO[str]) -> str:
             if not step.get("total"):
                 continue
             if step["digest"] not in tasks:
-                tasks[step["digest"]] = progress.add_task(step["file"], total=step["total"])
-            progress.update(tasks[step["digest"]], completed=step.get("completed", 0))
+                tasks[step["digest"]] = progress.add_task(
+                    step["file"], total=step["total"], amount="", rate=""
+                )
+            task = tasks[step["digest"]]
+            progress.update(
+                task,
+                completed=step.get("completed", 0),
+                amount=amount_of(step),
+                rate=rate_of(progress.tasks[task].speed),
+            )
     return name
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llmd.api.byte_size import format_bytes
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
-from llmd.cli.output import show_json, size
+from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, read_settings
 from llmd.registry.packings import Packings
 from llmd.registry.spools import Spools
@@ -39,7 +40,7 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
         show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
         return
     for name, num_bytes in freed.items():
-        click.echo(f"removed {name}, {size(num_bytes)} are free again", err=True)
+        click.echo(f"removed {name}, {format_bytes(num_bytes)} are free again", err=True)
 
 
 def remove(store: Store, name: str) -> int:

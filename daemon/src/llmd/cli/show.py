@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llmd.api.byte_size import format_bytes
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
-from llmd.cli.output import aligned, show_json, size
+from llmd.cli.output import aligned, show_json
 from llmd.cli.settings import CONFIG, JSON, read_settings
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def weights_of(model: StoredModel) -> str:
     """The size of the weights; in which format most of them are, in files of which format; bits for each parameter."""
     bits = f", {model.bits_per_weight:.2f} bits each" if model.num_parameters else ""
     files = f" ({model.file_format})" if model.file_format else ""
-    return f"{size(model.size_bytes)} {model.format}{files}{bits}".rstrip()
+    return f"{format_bytes(model.size_bytes)} {model.format}{files}{bits}".rstrip()
 
 
 def file_names(directory: Path) -> list[str]:

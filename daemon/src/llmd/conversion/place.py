@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError, ConflictError, DiskSpaceError
 from llmd.models.gguf.model_files import PART, SUFFIX, is_gguf
 from llmd.models.hugging_face import CONFIG_FILE
@@ -94,8 +95,8 @@ def check_space(draft: Path, num_bytes: int, free: FreeBytes) -> None:
     available = free(draft.parent)
     if num_bytes > available:
         raise DiskSpaceError(
-            f"the converted model takes {num_bytes} bytes, and {draft.parent.parent} has {available} free: "
-            f"{num_bytes - available} are missing",
+            f"the converted model takes {format_bytes(num_bytes)}, and {draft.parent.parent} has "
+            f"{format_bytes(available)} free: {format_bytes(num_bytes - available)} are missing",
             hint="make room, or choose a TARGET on a larger disk",
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
@@ -50,7 +51,8 @@ def plan_kv(
         most = _largest_within(cost, most // BLOCK_LEN, budget_bytes) * BLOCK_LEN
     if most == 0:
         raise MemoryBudgetError(
-            f"the smallest KV pool takes {cost(BLOCK_LEN)} bytes ({BLOCK_LEN} tokens), the budget is {budget_bytes}",
+            f"the smallest KV pool takes {format_bytes(cost(BLOCK_LEN))} ({BLOCK_LEN} tokens), "
+            f"the budget is {format_bytes(budget_bytes)}",
             hint="raise --kv-memory, or free memory",
         )
     return KVBudget(blocks(most), cost(most), min(most, context_len))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DiskSpaceError, HubError
 from llmd.registry.blobs import Blobs
 from llmd.registry.hub import Content, HubFile
@@ -93,7 +94,8 @@ class Downloader:
         while part.size_bytes < file.size_bytes:
             before = part.size_bytes
             lost = HubLostError(
-                f"{file.path} ended after {before} of {file.size_bytes} bytes", hint="try again"
+                f"{file.path} ended after {format_bytes(before)} of {format_bytes(file.size_bytes)}",
+                hint="try again",
             )
             try:
                 yield from self._receive(file, part)
@@ -122,7 +124,8 @@ def _full_disk_told(part: Path, file: HubFile) -> Iterator[None]:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             raise
         raise DiskSpaceError(
-            f"the disk is full: {_size(part)} of {file.size_bytes} bytes of {file.path} are in {part.parent}",
+            f"the disk is full: {format_bytes(_size(part))} of {format_bytes(file.size_bytes)} "
+            f"of {file.path} are in {part.parent}",
             hint="make room and pull again: what has come is kept",
         ) from error
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DiskSpaceError, UnsupportedModelError
 from llmd.registry.blobs import Blobs
 from llmd.registry.download import Downloader, Open
@@ -154,7 +155,8 @@ def _check_space(
     free = free_bytes(library.blobs.partial)
     if total - here + SPARE_BYTES > free:
         raise DiskSpaceError(
-            f"the model has {total} bytes, {here} of them are here already, and {library.root} has {free} bytes free, "
-            f"of which {SPARE_BYTES} are to stay free: {total - here + SPARE_BYTES - free} are missing",
+            f"the model has {format_bytes(total)}, {format_bytes(here)} of them are here already, and {library.root} has "
+            f"{format_bytes(free)} free, of which {format_bytes(SPARE_BYTES)} are to stay free: "
+            f"{format_bytes(total - here + SPARE_BYTES - free)} are missing",
             hint="make room (`llmd rm MODEL` removes one), or put the models directory on a larger disk",
         )

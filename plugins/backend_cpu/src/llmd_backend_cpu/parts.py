@@ -20,6 +20,7 @@ from llmd.api import (
     WeightData,
     encode,
 )
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
@@ -48,7 +49,7 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
         return CpuParts(program, native, left_bytes=available if short else None)
     if short:
         raise MemoryBudgetError(
-            f"packed weights of {native.packed_bytes()} bytes do not fit the {available} bytes that are free",
+            f"packed weights of {format_bytes(native.packed_bytes())} do not fit the {format_bytes(available)} that are free",
             hint="serve a smaller model, or move layers to another device with --split",
         )
     native.allocate_panels()
@@ -137,14 +138,14 @@ class CpuParts:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
         if needed > self.free_bytes():
             raise MemoryBudgetError(
-                f"KV pools of {needed} bytes do not fit the {self.free_bytes()} bytes that are free",
+                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(self.free_bytes())} that are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         try:
             return CpuStage(self._program, self._loaded(), blocks, limits)
         except MemoryError as error:
             raise MemoryBudgetError(
-                f"the system refused memory for KV pools of {needed} bytes and the step buffers",
+                f"the system refused memory for KV pools of {format_bytes(needed)} and the step buffers",
                 hint="lower --kv-memory, --slots or --max-ctx",
             ) from error
 

@@ -36,7 +36,7 @@ def test_loading_reports_progress_to_the_end() -> None:
 def test_pools_that_do_not_fit_are_refused_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = ReferenceDevice().load(PROGRAM, RandomSource(), lambda _d, _t: None)
     monkeypatch.setattr(module, "available_bytes", lambda: 1000)
-    with pytest.raises(MemoryBudgetError, match="do not fit the 1000 bytes"):
+    with pytest.raises(MemoryBudgetError, match="do not fit the 1000 B"):
         parts.stage({0: 8, 1: 8}, StageLimits(4, 1, 4))
 
 

@@ -142,7 +142,7 @@ async def test_what_cannot_fit_is_refused_with_the_arithmetic_and_nothing_goes()
     pinned.residence.pin()
     other = await residents.serve("b", B)
     with pytest.raises(
-        MemoryBudgetError, match=r"needs 60 bytes \(50 of weights, 10 of .*\), and 40 can be had beside a"
+        MemoryBudgetError, match=r"needs 60 B \(50 B of weights, 10 B of .*\), and 40 B can be had beside a"
     ):
         await bare(other).ready()
     assert pinned.closed == []
@@ -151,7 +151,7 @@ async def test_what_cannot_fit_is_refused_with_the_arithmetic_and_nothing_goes()
 async def test_a_model_larger_than_all_memory_is_refused_without_a_limit_too() -> None:
     residents = residents_of(available=59, need=sized)
     model = await residents.serve("a", A)
-    with pytest.raises(MemoryBudgetError, match="59 can be had"):
+    with pytest.raises(MemoryBudgetError, match="59 B can be had"):
         await bare(model).ready()
 
 

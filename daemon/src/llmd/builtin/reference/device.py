@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, DeviceProfile, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.integer_formats import INTEGER_FORMATS
@@ -85,7 +86,7 @@ class ReferenceParts:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
         if needed > self.free_bytes():
             raise MemoryBudgetError(
-                f"KV pools of {needed} bytes do not fit the {self.free_bytes()} bytes that are free",
+                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(self.free_bytes())} that are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         return ReferenceStage(self._program, self._weights, blocks, limits)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import LlmdError, MemoryBudgetError
 from llmd.engine.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
@@ -217,8 +218,8 @@ async def _came(event: asyncio.Event, limit_s: float) -> bool:
 def _too_large(name: str, need: MemoryNeed, decision: Never) -> MemoryBudgetError:
     beside = f" beside {', '.join(decision.pinned)}, which stay loaded" if decision.pinned else ""
     return MemoryBudgetError(
-        f"{name} needs {need.total_bytes} bytes ({need.weight_bytes} of weights, {need.kv_bytes} of keys and values, "
-        f"{need.step_bytes} of the rows of a step), "
-        f"and {decision.most_bytes} can be had{beside}",
+        f"{name} needs {format_bytes(need.total_bytes)} ({format_bytes(need.weight_bytes)} of weights, "
+        f"{format_bytes(need.kv_bytes)} of keys and values, {format_bytes(need.step_bytes)} of the rows of a step), "
+        f"and {format_bytes(decision.most_bytes)} can be had{beside}",
         hint="quantise it with --quant q8 or q4, choose a smaller one, or raise --max-memory",
     )
