@@ -2,7 +2,24 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.config.durations import parse_duration
+from llmd.config.durations import format_duration, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (300.0, "5m"),
+        (5400.0, "1h30m"),
+        (90.0, "1m30s"),
+        (3600.0, "1h"),
+        (0.25, "0.25s"),
+        (0.0, "0"),
+        (-1.0, "-1"),
+    ],
+)
+def test_writes_durations_as_they_are_read(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(

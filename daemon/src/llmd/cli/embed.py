@@ -13,6 +13,7 @@ from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import show_json
+from llmd.cli.setting_option import OptionWithDefault
 from llmd.cli.settings import JSON, client_options
 from llmd.cli.typed_text import keep_bytes, valid
 
@@ -27,7 +28,12 @@ from llmd.cli.typed_text import keep_bytes, valid
 @click.argument("model")
 @click.argument("texts", nargs=-1)
 @click.option(
-    "--dimensions", type=int, metavar="N", help="The first N numbers of each vector, of length 1 again."
+    "--dimensions",
+    cls=OptionWithDefault,
+    type=int,
+    metavar="N",
+    default_text="all",
+    help="The first N numbers of each vector, of length 1 again.",
 )
 @click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
 @JSON

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from llmd.cli.setting_option import OptionWithDefault
 from llmd.cli.typed_text import valid_option
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -27,18 +28,56 @@ def number(text: str) -> float:
 
 # Named after the request fields that they become; ranges are the daemon's to check.
 OPTIONS = (
-    click.option("-n", "--max-tokens", type=int, metavar="N", help="Longest answer in tokens."),
     click.option(
-        "--temp", "temperature", type=number, metavar="T", help="Temperature; 0 takes the likeliest token."
+        "-n",
+        "--max-tokens",
+        cls=OptionWithDefault,
+        type=int,
+        metavar="N",
+        default_text="until the context is full",
+        help="Longest answer in tokens.",
     ),
-    click.option("--top-k", type=int, metavar="K", help="Draw from the K likeliest tokens; 0: from all."),
     click.option(
-        "--top-p", type=number, metavar="P", help="Draw from the likeliest tokens that together reach P."
+        "--temp",
+        "temperature",
+        cls=OptionWithDefault,
+        type=number,
+        metavar="T",
+        default_text="the model's own, else 1",
+        help="Temperature; 0 takes the likeliest token.",
     ),
     click.option(
-        "--min-p", type=number, metavar="P", help="Drop tokens less likely than P times the likeliest."
+        "--top-k",
+        cls=OptionWithDefault,
+        type=int,
+        metavar="K",
+        default_text="the model's own, else 0",
+        help="Draw from the K likeliest tokens; 0: from all.",
     ),
-    click.option("--seed", type=int, metavar="N", help="Draw the same tokens each time."),
+    click.option(
+        "--top-p",
+        cls=OptionWithDefault,
+        type=number,
+        metavar="P",
+        default_text="the model's own, else 1",
+        help="Draw from the likeliest tokens that together reach P.",
+    ),
+    click.option(
+        "--min-p",
+        cls=OptionWithDefault,
+        type=number,
+        metavar="P",
+        default_text="the model's own, else 0",
+        help="Drop tokens less likely than P times the likeliest.",
+    ),
+    click.option(
+        "--seed",
+        cls=OptionWithDefault,
+        type=int,
+        metavar="N",
+        default_text="another one each time",
+        help="Draw the same tokens each time.",
+    ),
 )
 NAMES = {"temp": "temperature"}
 KINDS: dict[str, Callable[[str], int | float]] = {

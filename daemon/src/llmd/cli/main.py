@@ -81,7 +81,11 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
     help="Print the version.",
 )
 @click.option(
-    "--log-format", type=click.Choice(list(FORMATTERS)), default="text", help="How events are logged."
+    "--log-format",
+    type=click.Choice(list(FORMATTERS)),
+    default="text",
+    show_default=True,
+    help="How events are logged.",
 )
 def llmd(verbose: int, log_format: str) -> None:
     """Run language models on the devices of this machine."""

@@ -14,7 +14,8 @@ from llmd.api.errors import ConfigError
 from llmd.api.out_of_memory import check_address_space
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
-from llmd.cli.serving_flags import listen_options, setting_option, typed_addresses
+from llmd.cli.serving_flags import listen_options, typed_addresses
+from llmd.cli.setting_option import setting_option
 from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
 
 if TYPE_CHECKING:

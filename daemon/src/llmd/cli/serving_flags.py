@@ -1,37 +1,34 @@
-"""The flags of ``llmd serve`` that other tools have under other names."""
+"""``--host`` and ``--port`` of ``llmd serve``: other tools have them in place of ``--addr``."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from llmd.api.errors import ConfigError
-from llmd.config.other_tools import flags_of
+from llmd.cli.setting_option import OptionWithDefault
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class FlagWithOtherNames(click.Option):
-    """An option that also takes the names that other tools have for it. Help shows llmd's names alone."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        shown = copy.copy(self)
-        others = flags_of(self.name or "")
-        shown.opts = [name for name in self.opts if name not in others]
-        return click.Option.get_help_record(shown, ctx)
-
-
-def setting_option(*names: str, setting: str, **details: Any) -> Callable[[Decorated], Decorated]:
-    """Make the option of a setting, which takes the names of other tools as well."""
-    return click.option(*names, *flags_of(setting), cls=FlagWithOtherNames, **details)
-
-
 LISTEN = (
-    click.option("--host", metavar="HOST", help="Listen on this address, as --addr HOST:PORT does."),
-    click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Listen on this TCP port."),
+    click.option(
+        "--host",
+        cls=OptionWithDefault,
+        metavar="HOST",
+        default_text="127.0.0.1, where --port stands",
+        help="Listen on this address, as --addr HOST:PORT does.",
+    ),
+    click.option(
+        "--port",
+        cls=OptionWithDefault,
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        default_text="8642, where --host stands",
+        help="Listen on this TCP port.",
+    ),
 )
 
 

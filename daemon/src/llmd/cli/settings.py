@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from llmd.cli.serving_flags import setting_option
+from llmd.cli.setting_option import setting_option
 
 if TYPE_CHECKING:
     from llmd.config import Settings
@@ -23,11 +23,14 @@ CONFIG = click.option(
     type=click.Path(path_type=Path),
     help="Read this file instead of the user's config.toml.",
 )
-HOST = click.option("--host", help="Where the daemon is: unix:PATH, HOST:PORT or http://HOST:PORT.")
-TIMEOUT = click.option(
+HOST = setting_option(
+    "--host", setting="host", help="Where the daemon is: unix:PATH, HOST:PORT or http://HOST:PORT."
+)
+TIMEOUT = setting_option(
     "--timeout",
     "--timeout-s",
     "timeout_s",
+    setting="timeout_s",
     type=float,
     metavar="SECONDS",
     help="How long the daemon may be silent; also LLMD_TIMEOUT_S.",
@@ -39,14 +42,22 @@ THREADS = setting_option(
     setting="threads",
     type=int,
     metavar="N",
-    help="Threads of the CPU that compute; the best is found by itself.",
+    help="Threads of the CPU that compute.",
 )
 
 # No defaults here: they stand in the schema, and a flag that was not typed is no source.
 ENGINE = (
-    click.option("--device", metavar="auto|NAME", help="The device that runs models; see `llmd devices`."),
-    click.option(
-        "--split", metavar="0-3=NAME,4-7=NAME", help="Layers on several devices, last one included."
+    setting_option(
+        "--device",
+        setting="device",
+        metavar="auto|NAME",
+        help="The device that runs models; see `llmd devices`.",
+    ),
+    setting_option(
+        "--split",
+        setting="split",
+        metavar="0-3=NAME,4-7=NAME",
+        help="Layers on several devices, last one included.",
     ),
     THREADS,
     setting_option(
@@ -59,57 +70,109 @@ ENGINE = (
         metavar="N",
         help="Requests that run at once; reserves no memory.",
     ),
-    click.option(
-        "--prefill-chunk", type=int, metavar="N", help="Prompt tokens of a step: fewer, and others wait less."
+    setting_option(
+        "--prefill-chunk",
+        setting="prefill_chunk",
+        type=int,
+        metavar="N",
+        help="Prompt tokens of a step: fewer, and others wait less.",
     ),
-    click.option(
+    setting_option(
         "--quant",
+        setting="quant",
         metavar="FORMAT",
         help="Quantise weights while loading: q8, q4, q3, q2 or another of docs/formats.md.",
     ),
-    click.option(
-        "--activations", metavar="int8|f32", help="How rows are held that quantised weights multiply."
+    setting_option(
+        "--activations",
+        setting="activations",
+        metavar="int8|f32",
+        help="How rows are held that quantised weights multiply.",
     ),
-    click.option("--kv-dtype", metavar="f16|bf16|int8|int4|f32", help="How keys and values are kept."),
-    click.option("--kv-memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."),
-    click.option(
-        "--kv-spool", metavar="SIZE", help="Disk for cached prompts of a model that is unloaded; 0 for none."
+    setting_option(
+        "--kv-dtype",
+        setting="kv_dtype",
+        metavar="f16|bf16|int8|int4|f32",
+        help="How keys and values are kept.",
     ),
-    click.option(
-        "--weight-cache", metavar="SIZE", help="Disk for weights as devices lay them out; 0 for none."
+    setting_option(
+        "--kv-memory", setting="kv_memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."
+    ),
+    setting_option(
+        "--kv-spool",
+        setting="kv_spool",
+        metavar="SIZE",
+        help="Disk for cached prompts of a model that is unloaded; 0 for none.",
+    ),
+    setting_option(
+        "--weight-cache",
+        setting="weight_cache",
+        metavar="SIZE",
+        help="Disk for weights as devices lay them out; 0 for none.",
     ),
 )
-HUB = click.option("--hub", metavar="URL", help="Pull from this hub; else HF_ENDPOINT, else huggingface.co.")
+HUB = setting_option("--hub", setting="hub", metavar="URL", help="Pull from this hub.")
 SERVER = (
-    click.option(
-        "--addr", multiple=True, metavar="[https://]HOST:PORT|unix:PATH", help="Listen here; repeatable."
+    setting_option(
+        "--addr",
+        setting="addr",
+        multiple=True,
+        metavar="[https://]HOST:PORT|unix:PATH",
+        help="Listen here; repeatable.",
     ),
-    click.option(
-        "--allow-host", multiple=True, metavar="NAME", help="Answer to this host name too; repeatable."
+    setting_option(
+        "--allow-host",
+        setting="allow_host",
+        multiple=True,
+        metavar="NAME",
+        help="Answer to this host name too; repeatable.",
     ),
-    click.option(
+    setting_option(
         "--allow-origin",
+        setting="allow_origin",
         multiple=True,
         metavar="ORIGIN",
         help="Let these pages ask, too: https://app.example, https://*.example.com, app://*; repeatable.",
     ),
-    click.option(
-        "--no-auth", is_flag=True, default=None, help="Serve everyone on the network, without a key."
+    setting_option(
+        "--no-auth",
+        setting="no_auth",
+        is_flag=True,
+        default=None,
+        help="Serve everyone on the network, without a key.",
     ),
-    click.option("--require-key", is_flag=True, default=None, help="Demand a key on loopback, too."),
+    setting_option(
+        "--require-key",
+        setting="require_key",
+        is_flag=True,
+        default=None,
+        help="Demand a key on loopback, too.",
+    ),
     setting_option(
         "--tls-cert", setting="tls_cert", metavar="FILE", help="Certificate chain for --addr https://…, PEM."
     ),
     setting_option(
         "--tls-key", setting="tls_key", metavar="FILE", help="Private key of the certificate, PEM."
     ),
-    click.option(
-        "--drain-s", type=float, metavar="SECONDS", help="How long answers may go on after SIGTERM."
+    setting_option(
+        "--drain-s",
+        setting="drain_s",
+        type=float,
+        metavar="SECONDS",
+        help="How long answers may go on after SIGTERM.",
     ),
-    click.option(
-        "--keep-alive", metavar="DURATION", help="How long a model stays without requests: 10m; -1 for ever."
+    setting_option(
+        "--keep-alive",
+        setting="keep_alive",
+        metavar="DURATION",
+        help="How long a model stays without requests: 10m; -1 for ever.",
     ),
-    click.option("--max-memory", metavar="SIZE", help="Memory for all models together, such as 24GiB."),
+    setting_option(
+        "--max-memory",
+        setting="max_memory",
+        metavar="SIZE",
+        help="Memory for all models together, such as 24GiB.",
+    ),
 )
 
 

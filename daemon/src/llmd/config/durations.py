@@ -10,6 +10,16 @@ _DURATION = re.compile(rf"([+-]?)((?:{_PART.pattern})+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 
+def format_duration(seconds: float) -> str:
+    """Write seconds as `parse_duration` reads them, whole ones as ``1h30m``."""
+    if seconds <= 0 or seconds != int(seconds):
+        return f"{seconds:g}" if seconds <= 0 else f"{seconds:g}s"
+    minutes, rest_s = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest_s, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
+
+
 def parse_duration(text: str) -> float:
     """Seconds of ``300``, ``10m``, ``1h30m``, ``-1``.
 

@@ -27,7 +27,7 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
         raw = [part.strip() for part in raw.split(",") if part.strip()]
     elif is_byte_size(kind) and isinstance(raw, str):
         raw = parse_bytes(raw)
-    elif _has_unit(kind, "duration") and isinstance(raw, str):
+    elif is_duration(kind) and isinstance(raw, str):
         raw = parse_duration(raw)
     return msgspec.convert({name: raw}, section, strict=False)
 
@@ -35,6 +35,11 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
 def is_byte_size(kind: inspect.Type) -> bool:
     """Whether the schema calls a value a number of bytes."""
     return _has_unit(kind, "bytes")
+
+
+def is_duration(kind: inspect.Type) -> bool:
+    """Whether the schema calls a value a duration."""
+    return _has_unit(kind, "duration")
 
 
 def _has_unit(kind: inspect.Type, unit: str) -> bool:

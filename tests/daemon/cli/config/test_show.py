@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.cli.config.show import text
+from llmd.cli.config.show import HIDDEN, SettingRow, text
 from llmd.config.schema import Config
 
 Llmd = Callable[..., Any]
@@ -57,8 +57,15 @@ def test_another_file_stands_in_for_the_users(llmd: Llmd, tmp_path: Path) -> Non
     assert (missing.code, missing.out) == (ConfigError.exit_code, "")
 
 
-def test_people_read_lists_flags_and_what_is_unset() -> None:
-    assert [text(value) for value in (("a", "b"), True, None, 8)] == ["a, b", "true", "", "8"]
+def test_people_read_units_and_what_holds_where_nothing_is_set() -> None:
+    rows = [
+        SettingRow("engine.kv_spool", 1 << 30, "default"),
+        SettingRow("engine.threads", None, "default"),
+        SettingRow("server.tls_cert", None, "default"),
+        SettingRow('models."org/a".keep_alive', 60.0, "/x"),
+        SettingRow("client.api_key", HIDDEN, "LLMD_API_KEY"),
+    ]
+    assert [text(row) for row in rows] == ["1.0 GiB", "(as many as are fastest)", "", "1m", HIDDEN]
 
 
 def test_keys_are_not_shown(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:

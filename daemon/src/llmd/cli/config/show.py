@@ -20,11 +20,14 @@ class SettingRow(msgspec.Struct, frozen=True):
     origin: str
 
 
-def text(value: Any) -> str:
-    """A value as one would write it."""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+def text(row: SettingRow) -> str:
+    """The value for people, with its unit; in parentheses what holds where none is set."""
+    from llmd.config.setting_text import setting_text
+
+    if row.value == HIDDEN:
+        return HIDDEN
+    words = setting_text(row.name, row.value)
+    return f"({words})" if words and row.value in (None, ()) else words
 
 
 # Shown only as being set: what this command prints is pasted into reports.
@@ -33,7 +36,7 @@ HIDDEN = "(hidden)"
 
 COLUMNS = (
     Column[SettingRow]("NAME", lambda row: row.name),
-    Column[SettingRow]("VALUE", lambda row: text(row.value)),
+    Column[SettingRow]("VALUE", text),
     Column[SettingRow]("ORIGIN", lambda row: row.origin),
 )
 
