@@ -21,6 +21,7 @@ UV = "uv==0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 ENVIRONMENT = ROOT / ".venv"
+SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet")
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     with one_at_a_time(ROOT / ".setup.lock"):
         try:
             make_environment()
+            compile_sources()
             fill_wheelhouse()
             install_node_clients()
             fetch_samples()
@@ -55,8 +57,20 @@ def make_environment() -> None:
     native = ROOT / "plugins" / "backend_cpu"
     Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
     Stamps(ENVIRONMENT).run(
-        "environment", [*locked(), native / "CMakeLists.txt", native / "csrc"], sync, facts=python
+        "environment",
+        [*locked(), native / "CMakeLists.txt", native / "csrc"],
+        sync,
+        facts=f"{python} {' '.join(SYNC)}",
     )
+
+
+def compile_sources() -> None:
+    """Compile our own modules to bytecode, which uv does for all others: editable sources lie outside of ``.venv``.
+
+    Who may not write beside them, as another user or in a read-only container, would compile them at each start.
+    """
+    sources = [ROOT / name / "src" for name in DISTRIBUTIONS]
+    Stamps(ENVIRONMENT).run("bytecode", sources, functools.partial(compile_below, sources))
 
 
 def fill_wheelhouse() -> None:
@@ -111,8 +125,14 @@ def install_uv() -> None:
 
 def sync() -> None:
     """Make ``.venv`` exactly what ``uv.lock`` says, our distributions editable, the extension compiled."""
-    command = [str(TOOLS / "bin" / "uv"), "sync", "--locked", "--quiet", "--python", sys.executable]
+    command = [str(TOOLS / "bin" / "uv"), *SYNC, "--python", sys.executable]
     subprocess.run(command, check=True, cwd=ROOT)
+
+
+def compile_below(folders: list[Path]) -> None:
+    """Compile what has changed. A module with a mistake is passed over: whoever imports it sees why."""
+    compiling = [str(ENVIRONMENT / "bin" / "python"), "-m", "compileall", "-qq", "-j", "0"]
+    subprocess.run([*compiling, *map(str, folders)], check=False)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tools import setup
+from tools.wheelhouse import DISTRIBUTIONS
 
 
 class Workspace:
@@ -29,6 +31,11 @@ class Workspace:
         native.mkdir(parents=True, exist_ok=True)
         (native / "CMakeLists.txt").touch()
         (native / "csrc").mkdir(exist_ok=True)
+
+    def make_python(self) -> None:
+        """An environment whose Python is that of these tests."""
+        (setup.ENVIRONMENT / "bin").mkdir(parents=True)
+        (setup.ENVIRONMENT / "bin" / "python").symlink_to(sys.executable)
 
     def _make(self, step: str, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -54,6 +61,32 @@ def test_a_moved_workspace_makes_its_environments_anew(workspace: Workspace, tmp
     workspace.lie_at(tmp_path / "there")
     setup.make_environment()
     assert workspace.steps == ["uv", "environment"] * 2
+
+
+def test_our_own_modules_are_compiled_once_and_again_when_they_change(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in DISTRIBUTIONS:
+        (tmp_path / "here" / name / "src" / "made").mkdir(parents=True)
+    source = tmp_path / "here" / "daemon" / "src" / "made" / "module.py"
+    source.write_text("x = 1\n")
+    (source.parent / "broken.py").write_text("x = = 1\n")
+    workspace.make_python()
+    setup.compile_sources()
+    (compiled,) = source.parent.glob("__pycache__/*.pyc")
+    compiled.unlink()
+    setup.compile_sources()
+    assert not compiled.exists()
+    source.write_text("x = 2\n")
+    setup.compile_sources()
+    assert compiled.exists()
+
+
+def test_the_environment_is_synced_with_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: ran.append(command))
+    setup.sync()
+    assert "--compile-bytecode" in ran[0]
 
 
 def test_new_tools_leave_no_old_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
