@@ -18,6 +18,7 @@ from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packings import Packings
 from llmd_backend_cpu import _ext, packed_writer, parts
 from llmd_backend_cpu.device import CpuDevice
+from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.parts import CpuParts
 from llmd_backend_cpu.topology import Processor
 from tests.golden.checkpoint import write_checkpoint
@@ -185,10 +186,27 @@ def test_closing_lets_the_writing_end(device: CpuDevice, tmp_path: Path) -> None
     load(device, "q8", None, tmp_path / "packed").close()
 
 
+@pytest.mark.parametrize(("packing_s", "waited_s"), [(1.0, 5.0), (60.0, 60.0)])
+def test_closing_waits_for_the_writing_as_long_as_packing_took(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing_s: float, waited_s: float
+) -> None:
+    loaded = load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "elsewhere")
+    writer = PackedWriter(loaded._loaded(), str(tmp_path / "packed"), packing_s)
+    join, limits = threading.Thread.join, list[float | None]()
+
+    def note(thread: threading.Thread, timeout: float | None = None) -> None:
+        limits.append(timeout)
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", note)
+    writer.stop()
+    assert limits == [waited_s, None]
+
+
 def test_closing_ends_a_writing_that_takes_too_long(
     device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed_writer, "_LONGEST_END_S", 0.0)
+    monkeypatch.setattr(packed_writer, "_LEAST_END_S", 0.0)
     load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed").close()
     assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # whole, or not at all
 

@@ -11,8 +11,8 @@ from llmd_backend_cpu import _ext
 
 log = logging.getLogger(__name__)
 
-_LONGEST_END_S = 5.0
-"""How long parts that are closed go on writing: what was packed for a minute is worth some seconds."""
+_LEAST_END_S = 5.0
+"""How long parts that are closed go on writing, at least."""
 
 
 _LOWEST_PRIORITY = 19
@@ -21,17 +21,18 @@ _LOWEST_PRIORITY = 19
 class PackedWriter:
     """A thread that writes the panels of parts to a file, in the time that steps leave, and ends with it.
 
-    A disk that does not take them is only logged.
+    ``packing_s`` is how long packing took, which the next load is spared. A disk that does not take them is only logged.
     """
 
-    def __init__(self, native: _ext.Parts, path: str) -> None:
+    def __init__(self, native: _ext.Parts, path: str, packing_s: float) -> None:
         self._native = native
+        self._longest_end_s = max(_LEAST_END_S, packing_s)
         self._thread = threading.Thread(target=self._write, args=(path,), name="packed-writer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the writing end by itself if it soon does, else end it: then no file is left."""
-        self._thread.join(_LONGEST_END_S)
+        """Wait for the writing, but no longer than packing took, then end it: no file is left."""
+        self._thread.join(self._longest_end_s)
         self._native.stop_writing()
         self.wait()
 

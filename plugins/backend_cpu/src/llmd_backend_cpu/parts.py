@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -56,8 +57,9 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     if path is None:
         loading.pack()
     elif not native.read_packed(path):
+        began = time.perf_counter()
         loading.pack()
-        return CpuParts(program, native, PackedWriter(native, path))
+        return CpuParts(program, native, PackedWriter(native, path, time.perf_counter() - began))
     return CpuParts(program, native)
 
 
