@@ -178,8 +178,8 @@ def test_an_answer_keeps_to_a_schema(client: anthropic.Anthropic) -> None:
     message = client.messages.create(messages=HELLO, output_config=form, **{**FIELDS, "max_tokens": 100})
     jsonschema.validate(json.loads(text_of(message)), SCHEMA)
     assert message.stop_reason == "end_turn"
-    odd: Any = {"format": {"type": "json_schema", "schema": {"not": {}}}}
-    with pytest.raises(anthropic.BadRequestError, match="not"):
+    odd: Any = {"format": {"type": "json_schema", "schema": {"uniqueItems": True}}}
+    with pytest.raises(anthropic.BadRequestError, match="uniqueItems at #"):
         client.messages.create(messages=HELLO, output_config=odd, **FIELDS)
 
 

@@ -172,7 +172,15 @@ def test_functions_of_old_are_answered_as_they_were(client: openai.OpenAI) -> No
 
 
 def test_schema_that_cannot_be_enforced_is_refused_where_a_call_is_required(client: openai.OpenAI) -> None:
-    odd: Any = [{"type": "function", "function": {"name": "odd", "parameters": {"not": {"type": "object"}}}}]
+    odd: Any = [
+        {
+            "type": "function",
+            "function": {
+                "name": "odd",
+                "parameters": {"not": {"patternProperties": {"a": {"type": "null"}}}},
+            },
+        }
+    ]
     with pytest.raises(openai.BadRequestError, match="odd") as refused:
         client.chat.completions.create(messages=ASKED, tools=odd, tool_choice="required", **FIELDS)
     assert refused.value.param == "tools"

@@ -114,7 +114,7 @@ def test_an_answer_keeps_to_a_schema(client: openai.OpenAI) -> None:
     jsonschema.validate(json.loads(response.output_text), SCHEMA)
     assert (response.status, response.text.format.name) == ("completed", "answer")
     with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(**{**fields, "text": {"format": {**form, "schema": {"not": {}}}}})
+        client.responses.create(**{**fields, "text": {"format": {**form, "schema": {"uniqueItems": True}}}})
     assert (refused.value.code, refused.value.param) == ("unsupported_schema", "text.format")
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Grammar, Vocabulary
-from llmd.grammar.json_schema import first_path
 from llmd.grammar.lark import lark_of
 from llmd.grammar.matcher import Matcher
 from llmd.grammar.vocabulary import token_trie
@@ -24,7 +22,6 @@ KEPT = 32
 
 _PLACE = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
 _SNIPPET = re.compile(r"\n *\d+ \| ")
-_ONE_OF = "oneOf constraints are not supported"
 
 
 class GrammarCompiler:
@@ -77,12 +74,6 @@ def _parser_limits() -> LLParserLimits:
 
 def _refusal(grammar: Grammar, error: str) -> GrammarError:
     reason = " ".join(_SNIPPET.split(_PLACE.sub("", error))[0].split())[:MAX_REASON_LEN]
-    if reason.startswith(_ONE_OF) and grammar.kind == "json_schema":
-        path = first_path(json.loads(grammar.text), "oneOf")
-        return GrammarError(
-            f"the JSON schema has oneOf at {path}, whose alternatives do not exclude each other",
-            hint="use anyOf, or give each alternative a required property with a const of its own",
-        )
     return GrammarError(f"the {_NAMES[grammar.kind]} cannot be followed: {reason}", hint="correct it")
 
 

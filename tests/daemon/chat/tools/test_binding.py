@@ -17,7 +17,7 @@ from llmd.chat.tools.binding import ToolBinding, closed
 from llmd.chat.tools.choice import ToolChoice
 
 NOW = Tool("now", {"type": "object", "properties": {"exact": {"type": "boolean"}}})
-ODD = Tool("odd", {"type": "object", "properties": {"x": {"not": {"type": "string"}}}})
+ODD = Tool("odd", {"type": "object", "properties": {"x": {"not": {"multipleOf": 2}}}})
 AUTO, REQUIRED = ToolChoice(), ToolChoice("required")
 
 

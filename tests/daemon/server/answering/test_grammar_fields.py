@@ -154,7 +154,7 @@ def test_a_token_limit_inside_the_json_is_told_as_length(daemon: RunningDaemon) 
             "response_format",
             "uniqueItems at #",
         ),
-        ({"guided_json": {"items": {"not": {}}}}, "guided_json", "not at #/items"),
+        ({"guided_json": {"items": {"not": {"multipleOf": 2}}}}, "guided_json", "multipleOf at #/items"),
         ({"guided_regex": "(?=a)"}, "guided_regex", "look-around"),
         ({"grammar": "root ::= nothing"}, "grammar", "the rule nothing"),
         ({"structured_outputs": {"grammar": "start: nothing"}}, "structured_outputs.grammar", "nothing"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmd.grammar.one_of import are_disjoint
+from llmd.grammar.rewriting.disjoint import are_disjoint
 
 
 def tagged(value: Any, **more: Any) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import Any
 
+from llmd.grammar.rewriting.values import spelled, type_of
 from llmd.grammar.subschemas import resolved
 
 _MAX_DEPTH = 4
 _MAX_ALTERNATIVES = 200
-_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
 
 
 def are_disjoint(alternatives: list[Any], root: Any) -> bool:
@@ -48,7 +47,7 @@ def _types(schema: dict[str, Any]) -> set[str] | None:
     if named is not None:
         return {_wide(name) for name in ([named] if isinstance(named, str) else named)}
     given = _given(schema)
-    return None if given is None else {_TYPES.get(type(value), "number") for value in given}
+    return None if given is None else {type_of(value) for value in given}
 
 
 def _wide(name: str) -> str:
@@ -57,7 +56,7 @@ def _wide(name: str) -> str:
 
 def _values(schema: dict[str, Any]) -> set[str] | None:
     given = _given(schema)
-    return None if given is None else {_spelled(value) for value in given}
+    return None if given is None else {spelled(value) for value in given}
 
 
 def _given(schema: dict[str, Any]) -> list[Any] | None:
@@ -66,12 +65,6 @@ def _given(schema: dict[str, Any]) -> list[Any] | None:
         return [schema["const"]]
     values = schema.get("enum")
     return values if isinstance(values, list) else None
-
-
-def _spelled(value: Any) -> str:
-    """Equal values alike: 1.0 is 1."""
-    whole = isinstance(value, float) and value.is_integer()
-    return json.dumps(int(value) if whole else value, sort_keys=True)
 
 
 def _exclude_by_property(one: dict[str, Any], other: dict[str, Any], root: Any, depth: int) -> bool:

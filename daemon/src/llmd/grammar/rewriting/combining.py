@@ -1,0 +1,54 @@
+"""Schemas put together, with as little nesting as there can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from llmd.grammar.subschemas import Schema
+
+TYPES = ("null", "boolean", "number", "string", "array", "object")
+
+
+def all_of(schemas: Iterable[Schema]) -> Schema:
+    """What fits every one of the schemas."""
+    kept = [schema for schema in schemas if schema is not True and schema != {}]
+    if False in kept:
+        return False
+    return {"allOf": kept} if len(kept) > 1 else kept[0] if kept else True
+
+
+def any_of(schemas: Iterable[Schema]) -> Schema:
+    """What fits at least one of the schemas."""
+    kept = [schema for schema in schemas if schema is not False]
+    if True in kept or {} in kept:
+        return True
+    return {"anyOf": kept} if len(kept) > 1 else kept[0] if kept else False
+
+
+def with_schema(schema: dict[str, Any], other: Schema) -> dict[str, Any]:
+    """What fits a schema and another one."""
+    if other is True:
+        return schema
+    if isinstance(other, dict) and other.keys() <= {"anyOf"} and "anyOf" not in schema:
+        return schema | other
+    return schema | {"allOf": [*schema.get("allOf", []), other]}
+
+
+def without(schema: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The schema less some of its keywords."""
+    return {key: value for key, value in schema.items() if key not in keys}
+
+
+def types_of(schema: dict[str, Any]) -> list[str]:
+    """The types that a schema allows by its ``type``."""
+    named = schema.get("type", list(TYPES))
+    return [named] if isinstance(named, str) else list(named)
+
+
+def for_type(name: str, schema: dict[str, Any], options: Iterable[dict[str, Any]]) -> Schema:
+    """One of the options for values of a type; values of the other types that ``schema`` allows are free."""
+    allowed = types_of(schema)
+    others = [one for one in allowed if one != name]
+    bound = [{"type": name, **option} for option in options] if name in allowed else []
+    return any_of([*bound, *([{"type": others}] if others else [])])

@@ -1,0 +1,105 @@
+"""Schemas of older drafts as draft 2020-12 writes them.
+
+A schema that names no draft may use what any of them has. Source: the release notes of the drafts, json-schema.org/specification.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from llmd.api.errors import GrammarError
+from llmd.grammar.rewriting.shapes import checked
+from llmd.grammar.subschemas import Schema, mapped
+
+
+class Draft(IntEnum):
+    """Drafts in their order."""
+
+    DRAFT_4 = 4
+    DRAFT_6 = 6
+    DRAFT_7 = 7
+    DRAFT_2019_09 = 8
+    DRAFT_2020_12 = 9
+
+
+_DRAFTS = {
+    "http://json-schema.org/draft-04/schema": Draft.DRAFT_4,
+    "http://json-schema.org/draft-06/schema": Draft.DRAFT_6,
+    "http://json-schema.org/draft-07/schema": Draft.DRAFT_7,
+    "https://json-schema.org/draft/2019-09/schema": Draft.DRAFT_2019_09,
+    "https://json-schema.org/draft/2020-12/schema": Draft.DRAFT_2020_12,
+}
+_COUNTS = (
+    "maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties",
+)  # fmt: skip
+
+
+def draft_of(schema: dict[str, Any]) -> Draft:
+    """The draft that ``$schema`` names; the newest where it names none.
+
+    Raises:
+        GrammarError: it names something else.
+    """
+    named = schema.get("$schema", "https://json-schema.org/draft/2020-12/schema")
+    draft = _DRAFTS.get(named.rstrip("#").replace("https://json-schema.org/draft-", "http://json-schema.org/draft-") if isinstance(named, str) else "")  # fmt: skip
+    if draft is None:
+        raise GrammarError(
+            f"the JSON schema names the meta-schema {named} in $schema, which is not known",
+            hint="name one of json-schema.org from draft 4 on, or none",
+        )
+    return draft
+
+
+def modern(schema: Schema, draft: Draft) -> Schema:
+    """The schema, whose references are local, as draft 2020-12 writes it."""
+    used: set[str] = set()
+    found = mapped(schema, lambda part, path: checked(_modern(part, draft, used), path))
+    if draft == Draft.DRAFT_2019_09 and {"contains", "unevaluatedItems"} <= used:
+        raise GrammarError(
+            "the JSON schema has contains and unevaluatedItems, which draft 2019-09 combines otherwise",
+            hint="write it as draft 2020-12",
+        )
+    return found
+
+
+def _modern(schema: dict[str, Any], draft: Draft, used: set[str]) -> dict[str, Any]:
+    used.update(schema)
+    changed = {key: _count(value) if key in _COUNTS else value for key, value in schema.items()}
+    changed.pop("$schema", None)
+    return _bounds(_items(_dependencies(changed), draft))
+
+
+def _count(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """``exclusiveMinimum: true`` of draft 4 is said of ``minimum``."""
+    for bound in ("minimum", "maximum"):
+        excluded = f"exclusive{bound.capitalize()}"
+        if isinstance(schema.get(excluded), bool) and schema.pop(excluded) and bound in schema:
+            schema[excluded] = schema.pop(bound)
+    return schema
+
+
+def _items(schema: dict[str, Any], draft: Draft) -> dict[str, Any]:
+    if draft < Draft.DRAFT_2020_12:
+        schema.pop("prefixItems", None)
+    more = schema.pop("additionalItems", None)
+    if isinstance(schema.get("items"), list):
+        renamed = {"prefixItems" if key == "items" else key: value for key, value in schema.items()}
+        return renamed if more is None else renamed | {"items": more}
+    return schema
+
+
+def _dependencies(schema: dict[str, Any]) -> dict[str, Any]:
+    given = schema.pop("dependencies", None)
+    if not isinstance(given, dict):
+        return schema
+    names = {name: one for name, one in given.items() if isinstance(one, list)}
+    schemas = {name: one for name, one in given.items() if not isinstance(one, list)}
+    for key, more in (("dependentRequired", names), ("dependentSchemas", schemas)):
+        if more:
+            schema[key] = {**schema.get(key, {}), **more}
+    return schema

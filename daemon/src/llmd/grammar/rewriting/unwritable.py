@@ -1,0 +1,45 @@
+"""Values that the grammars of llguidance write differently, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmd.api.errors import GrammarError
+
+MARGIN = 1e-6
+"""How far numbers are from a whole number that a schema excludes as a bound."""
+MAX_WHOLE = 2**31
+"""Beyond it the margin is lost in the precision of numbers."""
+
+
+def check_characters(schema: dict[str, Any], path: str) -> None:
+    """Refuse control characters in texts: none has an escape that is allowed (`llmd.grammar.lark`), but for those with a letter."""
+    names = schema.get("properties")
+    texts = {**schema, "properties": [*names] if isinstance(names, dict) else None}
+    for key in ("const", "enum", "properties", "required"):
+        if _has_control_character(texts.get(key)):
+            raise GrammarError(
+                f"the JSON schema has a control character in {key} at {path}, which cannot be enforced",
+                hint="leave it out of the schema, and check it in the answer",
+            )
+
+
+def _has_control_character(value: Any) -> bool:
+    if isinstance(value, str):
+        return any((sign < " " and sign not in "\b\f\n\r\t") or sign == "\x7f" for sign in value)
+    if isinstance(value, dict):
+        return any(map(_has_control_character, (*value, *value.values())))
+    return isinstance(value, list) and any(map(_has_control_character, value))
+
+
+def without_whole_bounds(schema: dict[str, Any]) -> dict[str, Any]:
+    """Excluded whole numbers as bounds a margin further on: llguidance lets them through where the other bound is near."""
+    if schema.get("type") == "integer":
+        return schema
+    bounds = dict(schema)
+    for bound, margin, inner in (("minimum", MARGIN, max), ("maximum", -MARGIN, min)):
+        value = bounds.get(f"exclusive{bound.capitalize()}")
+        if isinstance(value, (int, float)) and abs(value) < MAX_WHOLE and value == int(value):
+            del bounds[f"exclusive{bound.capitalize()}"]
+            bounds[bound] = inner(bounds.get(bound, value + margin), value + margin)
+    return bounds
