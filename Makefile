@@ -11,7 +11,7 @@ NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/cs
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup:  ## make .venv, wheelhouse/ and .llama-cpp-samples/, with what they need from the system
+setup:  ## make .venv, wheelhouse/ and what tests read of other projects, with what they need from the system
 	@$(PYTHON) -m tools.system_packages
 	@$(PYTHON) -m tools.setup
 

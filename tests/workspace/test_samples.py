@@ -5,20 +5,27 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools.samples import Samples
+from tools.samples import JSON_SCHEMA_SUITE, LLAMA_CPP, Samples
 from tools.stamps import Stamps
 
 INSIDE = "llama_cpp_python-1/vendor/llama.cpp"
+SUITE = "jsonschema-1/json/tests"
 FILES = {
     f"{INSIDE}/models/ggml-vocab-x.gguf": b"GGUF",
     f"{INSIDE}/models/ggml-vocab-x.gguf.inp": b"text",
     f"{INSIDE}/models/templates/A.jinja": b"{{ a }}",
     f"{INSIDE}/models/templates/README.md": b"not taken",
     f"{INSIDE}/tests/ggml-vocab-y.gguf": b"not taken",
+    f"{SUITE}/draft2020-12/ref.json": b"new",
+    f"{SUITE}/draft2020-12/optional/format/date.json": b"dates",
+    f"{SUITE}/draft4/ref.json": b"old",
+    f"{SUITE}/draft3/ref.json": b"not taken",
+    f"{SUITE}/draft4/ref.md": b"not taken",
 }
 
 
@@ -37,20 +44,31 @@ def samples(tmp_path: Path) -> Samples:
         'cp "${0%pip}package.tar.gz" "$2/"\n'
     )
     pip.chmod(0o755)
-    return Samples(tmp_path / "samples", tmp_path / "pinned.txt", pip, tmp_path / "python")
+    return Samples(tmp_path / "samples", tmp_path / "pinned.txt", LLAMA_CPP, pip, tmp_path / "python")
 
 
-def test_vocabularies_and_templates_are_taken_and_nothing_else(samples: Samples) -> None:
+def taken(samples: Samples) -> dict[str, bytes]:
     samples.fetch()
-    found = {
+    return {
         str(path.relative_to(samples.folder)): path.read_bytes()
         for path in samples.folder.rglob("*")
         if path.is_file()
     }
-    assert found == {
+
+
+def test_vocabularies_and_templates_are_taken_and_nothing_else(samples: Samples) -> None:
+    assert taken(samples) == {
         "vocabularies/ggml-vocab-x.gguf": b"GGUF",
         "vocabularies/ggml-vocab-x.gguf.inp": b"text",
         "templates/A.jinja": b"{{ a }}",
+    }
+
+
+def test_cases_of_the_suite_are_taken_by_draft_and_nothing_else(samples: Samples) -> None:
+    assert taken(replace(samples, wanted=JSON_SCHEMA_SUITE)) == {
+        "draft2020-12/ref.json": b"new",
+        "draft2020-12/optional/format/date.json": b"dates",
+        "draft4/ref.json": b"old",
     }
 
 
