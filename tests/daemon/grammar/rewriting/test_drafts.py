@@ -45,6 +45,7 @@ def test_keywords_of_newer_drafts_are_notes_in_older_ones() -> None:
         ({"$schema": DRAFT_7}, Draft.DRAFT_7),
         ({"$schema": "https://json-schema.org/draft-07/schema"}, Draft.DRAFT_7),
         ({"$schema": DRAFT_2019}, Draft.DRAFT_2019_09),
+        ({"$schema": "http://json-schema.org/draft/2020-12/schema#"}, Draft.DRAFT_2020_12),
     ],
 )
 def test_the_draft_is_the_named_one(named: dict[str, Any], draft: Draft) -> None:

@@ -30,6 +30,16 @@ def test_other_characters_are_taken() -> None:
     assert disagreements({"const": text}, [text, "\b\f\n\r\t é\u2028"]) == []
 
 
+@pytest.mark.parametrize(
+    "between", [{"anyOf": [{"required": ["a"]}]}, {"allOf": [True]}, {"const": {"a": 1}}]
+)
+def test_patterns_are_known_to_additional_properties_wherever_they_stand(between: dict[str, Any]) -> None:
+    patterns: dict[str, Any] = {"patternProperties": {"^a": {}}}
+    others: dict[str, Any] = {"additionalProperties": False}
+    assert disagreements({**patterns, **between, **others}) == []
+    assert disagreements({**others, **between, **patterns, "properties": {"b": {}}}) == []
+
+
 NUMBERS = (
     -3,
     -2.5,

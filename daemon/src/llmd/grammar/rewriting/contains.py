@@ -14,7 +14,8 @@ from llmd.grammar.subschemas import Schema
 
 MAX_PLACES = 12
 """The items that match are among this many at the beginning."""
-MAX_WAYS = 64
+MAX_WAYS = 24
+"""llguidance follows all of them at once, and two schemas that contain items have the product."""
 MAX_REPEATED_LEN = 40
 """Longer schemas of items get a definition, since each way has them."""
 LEAST_PLACES = 4

@@ -24,12 +24,13 @@ class Draft(IntEnum):
 
 
 _DRAFTS = {
-    "http://json-schema.org/draft-04/schema": Draft.DRAFT_4,
-    "http://json-schema.org/draft-06/schema": Draft.DRAFT_6,
-    "http://json-schema.org/draft-07/schema": Draft.DRAFT_7,
-    "https://json-schema.org/draft/2019-09/schema": Draft.DRAFT_2019_09,
-    "https://json-schema.org/draft/2020-12/schema": Draft.DRAFT_2020_12,
+    "draft-04/schema": Draft.DRAFT_4,
+    "draft-06/schema": Draft.DRAFT_6,
+    "draft-07/schema": Draft.DRAFT_7,
+    "draft/2019-09/schema": Draft.DRAFT_2019_09,
+    "draft/2020-12/schema": Draft.DRAFT_2020_12,
 }
+_PLACES = ("https://json-schema.org/", "http://json-schema.org/")
 _COUNTS = (
     "maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties",
 )  # fmt: skip
@@ -41,8 +42,10 @@ def draft_of(schema: dict[str, Any]) -> Draft:
     Raises:
         GrammarError: it names something else.
     """
-    named = schema.get("$schema", "https://json-schema.org/draft/2020-12/schema")
-    draft = _DRAFTS.get(named.rstrip("#").replace("https://json-schema.org/draft-", "http://json-schema.org/draft-") if isinstance(named, str) else "")  # fmt: skip
+    named = schema.get("$schema", f"{_PLACES[0]}draft/2020-12/schema")
+    written = named.rstrip("#") if isinstance(named, str) else ""
+    known = [written.removeprefix(place) for place in _PLACES if written.startswith(place)]
+    draft = _DRAFTS.get(known[0]) if known else None
     if draft is None:
         raise GrammarError(
             f"the JSON schema names the meta-schema {named} in $schema, which is not known",

@@ -19,7 +19,7 @@ def without_one_of(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
     """The schema with ``oneOf`` as alternatives of which a value fits one."""
     choices: list[Schema] = [choice for choice in schema["oneOf"] if choice is not False]
     rest = without(schema, "oneOf")
-    if are_disjoint(choices, scope.root):
+    if are_disjoint(choices, scope.root, types_of(rest)):
         return _in_place(schema, choices)
     if len(choices) > MAX_OVERLAPPING:
         raise _overlap(scope)
@@ -46,7 +46,7 @@ def _alone(choices: list[Schema], place: int, rest: dict[str, Any], scope: Scope
     others = [
         choice
         for number, choice in enumerate(choices)
-        if number != place and not are_disjoint([choices[place], choice], scope.root)
+        if number != place and not are_disjoint([choices[place], choice], scope.root, types_of(rest))
     ]
     types = types_of(own) if isinstance(own, dict) and "type" in own else types_of(rest)
     return all_of([choices[place], *(negated(scope.followed(other), scope, types) for other in others)])

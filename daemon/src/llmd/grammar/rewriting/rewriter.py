@@ -21,7 +21,11 @@ from llmd.grammar.rewriting.scope import Scope
 from llmd.grammar.rewriting.unevaluated import has_unevaluated, without_unevaluated
 from llmd.grammar.rewriting.unique_items import without_unique_items
 from llmd.grammar.rewriting.unsatisfiable import with_definitions, without_false
-from llmd.grammar.rewriting.unwritable import check_characters, without_whole_bounds
+from llmd.grammar.rewriting.unwritable import (
+    check_characters,
+    with_names_together,
+    without_whole_bounds,
+)
 from llmd.grammar.subschemas import Schema, check_schema, with_parts
 from llmd.grammar.texts.patterns import with_plain_patterns
 
@@ -93,7 +97,7 @@ class _Rewriter:
             path,
         )
         check_characters(parts, path)
-        return without_false(without_whole_bounds(parts))
+        return without_false(with_names_together(without_whole_bounds(parts)))
 
     def _ruled(self, schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
         """The schema after all rules; itself where none has anything to do."""

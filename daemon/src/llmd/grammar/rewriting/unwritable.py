@@ -32,6 +32,19 @@ def _has_control_character(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_control_character, value))
 
 
+def with_names_together(schema: dict[str, Any]) -> dict[str, Any]:
+    """``patternProperties`` beside ``additionalProperties``: llguidance reads keywords in their order, and forgets the patterns behind others."""
+    if not {"patternProperties", "additionalProperties"} <= schema.keys():
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "additionalProperties":
+            found["patternProperties"] = schema["patternProperties"]
+        if key != "patternProperties":
+            found[key] = value
+    return found
+
+
 def without_whole_bounds(schema: dict[str, Any]) -> dict[str, Any]:
     """Excluded whole numbers as bounds a margin further on: llguidance lets them through where the other bound is near."""
     if schema.get("type") == "integer":
