@@ -1,16 +1,19 @@
 """Writes a random model of a shape as a Hugging Face directory in bf16.
 
-Weights are as hard to quantise as those of trained models: Student's t with 5 degrees of freedom, and one input channel
-in a thousand twenty times as large. The last norm makes the logits as spread as those of a model that has learnt
-something, so that a distribution of tokens has something to lose.
+What a format loses depends on how the weights are distributed, so there are several kinds. Speed is measured with `TIMED`.
+The last norm makes the logits as spread as those of a model that has learnt something, so that a distribution of tokens
+has something to lose.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +23,72 @@ from bench.shapes import Shape
 MODELS = Path(__file__).parents[1] / ".bench-models"
 SPREAD = 0.02
 """Standard deviation of a weight outside the outlying channels."""
-OUTLIER = 20.0
 CHANNELS_PER_OUTLIER = 1000
 LOGIT_SPREAD = 4.0
 """Standard deviation of the logits: leaves an entropy of two to three nats of a usual vocabulary's ten to twelve."""
+NUM_VALUES = 1 << 16
 
 
-def checkpoint_directory(shape: Shape) -> Path:
+def to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Bits of the nearest bf16, ties to the larger magnitude."""
+    return ((values.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16)
+
+
+def to_float32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """The values that bf16 bits stand for."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def probabilities() -> NDArray[np.float64]:
+    """Where the equally likely values of a distribution lie: in the middles of equal parts."""
+    return (np.arange(NUM_VALUES) + 0.5) / NUM_VALUES
+
+
+@cache
+def gaussian() -> NDArray[np.uint16]:
+    """65,536 equally likely values of a normal distribution with a standard deviation of `SPREAD`, as bf16 bits."""
+    normal = NormalDist(sigma=SPREAD)
+    return to_bf16(np.array([normal.inv_cdf(share) for share in probabilities()], np.float32))
+
+
+@cache
+def student_t5() -> NDArray[np.uint16]:
+    """65,536 equally likely values of Student's t with 5 degrees of freedom, scaled to `SPREAD`, as bf16 bits.
+
+    Source of the distribution function: Abramowitz and Stegun, 26.7.3.
+    """
+    angles = np.linspace(-np.pi / 2, np.pi / 2, 1 << 20)[1:-1]
+    sine, cosine = np.sin(angles), np.cos(angles)
+    below = 0.5 + (angles + sine * cosine + 2 / 3 * sine * cosine**3) / np.pi
+    t = np.sqrt(5) * np.tan(np.interp(probabilities(), below, angles))
+    return to_bf16((t * SPREAD / np.sqrt(5 / 3)).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class WeightKind:
+    """How random weights are distributed: the values that they are drawn from, and by how much one input channel in a
+    thousand is larger than the others.
+    """
+
+    name: str
+    title: str
+    values: Callable[[], NDArray[np.uint16]]
+    outlier: float = 1.0
+
+
+GAUSSIAN = WeightKind("gaussian", "random, Gaussian", gaussian)
+STUDENT_T5 = WeightKind("t5-plain", "random, Student's t with 5 degrees of freedom", student_t5)
+TIMED = WeightKind(
+    "t5-outliers", "random, the same t with 1 input in 1000 twenty times as large (timed)", student_t5, 20.0
+)
+
+
+def checkpoint_directory(shape: Shape, kind: WeightKind = TIMED) -> Path:
     """Where the model of a shape lies for every measurement."""
-    return MODELS / f"{shape.name}-t5"
+    return MODELS / f"{shape.name}-{kind.name}"
 
 
-def write_checkpoint(shape: Shape, directory: Path) -> Path:
+def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) -> Path:
     """Write the directory, unless it is there already."""
     if (directory / "model.safetensors").exists():
         return directory
@@ -46,48 +103,32 @@ def write_checkpoint(shape: Shape, directory: Path) -> Path:
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for index, (name, dims) in enumerate(shape.tensors().items()):
-            gain = last_gain(shape) if name == "model.norm.weight" else 1.0
-            file.write(draw_bf16(index, dims, gain).tobytes())
+            gain = last_gain(shape, kind) if name == "model.norm.weight" else 1.0
+            file.write(draw_bf16(index, dims, kind, gain).tobytes())
     part.rename(directory / "model.safetensors")
     return directory
 
 
-def draw_bf16(seed: int, dims: tuple[int, ...], gain: float = 1.0) -> NDArray[np.uint16]:
+def draw_bf16(
+    seed: int, dims: tuple[int, ...], kind: WeightKind = TIMED, gain: float = 1.0
+) -> NDArray[np.uint16]:
     """The weights of a tensor as bf16 bits; those of a norm are all ``gain``."""
     if len(dims) == 1:
         return np.full(dims, to_bf16(np.array(gain, np.float32)))
     generator = np.random.default_rng(seed)
-    values: NDArray[np.uint16] = student_t5()[generator.integers(0, 1 << 16, dims, np.uint16)]
-    channels = generator.choice(dims[1], max(1, dims[1] // CHANNELS_PER_OUTLIER), replace=False)
-    values[:, channels] = to_bf16(to_float32(values[:, channels]) * np.float32(OUTLIER))
+    values: NDArray[np.uint16] = kind.values()[generator.integers(0, NUM_VALUES, dims, np.uint16)]
+    if kind.outlier != 1:
+        channels = generator.choice(dims[1], num_outliers(dims[1]), replace=False)
+        values[:, channels] = to_bf16(to_float32(values[:, channels]) * np.float32(kind.outlier))
     return values
 
 
-def last_gain(shape: Shape) -> float:
+def num_outliers(num_channels: int) -> int:
+    """How many of the input channels of a matrix are outlying."""
+    return max(1, num_channels // CHANNELS_PER_OUTLIER)
+
+
+def last_gain(shape: Shape, kind: WeightKind = TIMED) -> float:
     """What the last norm multiplies by, so that logits spread as `LOGIT_SPREAD` says."""
-    outliers = max(1, shape.hidden // CHANNELS_PER_OUTLIER)
-    return LOGIT_SPREAD / (SPREAD * math.sqrt(shape.hidden + outliers * (OUTLIER**2 - 1)))
-
-
-@cache
-def student_t5() -> NDArray[np.uint16]:
-    """65,536 equally likely values of Student's t with 5 degrees of freedom, scaled to `SPREAD`, as bf16 bits.
-
-    Source of the distribution function: Abramowitz and Stegun, 26.7.3.
-    """
-    angles = np.linspace(-np.pi / 2, np.pi / 2, 1 << 20)[1:-1]
-    sine, cosine = np.sin(angles), np.cos(angles)
-    below = 0.5 + (angles + sine * cosine + 2 / 3 * sine * cosine**3) / np.pi
-    wanted = (np.arange(1 << 16) + 0.5) / (1 << 16)
-    t = np.sqrt(5) * np.tan(np.interp(wanted, below, angles))
-    return to_bf16((t * SPREAD / np.sqrt(5 / 3)).astype(np.float32))
-
-
-def to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Bits of the nearest bf16, ties to the larger magnitude."""
-    return ((values.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16)
-
-
-def to_float32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """The values that bf16 bits stand for."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    squares = shape.hidden + num_outliers(shape.hidden) * (kind.outlier**2 - 1)
+    return LOGIT_SPREAD / (SPREAD * math.sqrt(squares))

@@ -18,9 +18,9 @@ from bench.cpu_profiles import Profile, add_options, chosen
 from bench.cpu_report import Section, page
 from bench.machine import describe
 from bench.peer import peer_version
+from bench.publication import publish
+from bench.quiet import DisturbedError
 from bench.shapes import SHAPES, Shape
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
@@ -38,23 +38,28 @@ def main() -> None:
         parser.error(str(error))
     for warning in warnings:
         print(f"warning: not as pinned: {warning}", file=sys.stderr)
-    found = list(sections(shape, profile))
-    now = datetime.now(UTC)
-    text = page(shape, profile, warnings, f"{now:%Y-%m-%d}, {describe()}", peer_version(), found)
-    print(text)
+    machine = f"{datetime.now(UTC):%Y-%m-%d}, {describe()}"
+    found: list[Section] = []
+    disturbed: DisturbedError | None = None
+    try:
+        found.extend(sections(shape, profile))  # what came before an error stays
+    except DisturbedError as error:
+        disturbed = error
     kv = "" if profile.kv == "f16" else f"-{profile.kv}-kv"
-    (RESULTS / f"{now:%Y-%m-%d}-cpu-{shape.name}{kv}.md").write_text(text)
+    text = page(shape, profile, warnings, machine, peer_version(), found)
+    publish(f"cpu-{shape.name}{kv}", text, disturbed)
 
 
 def sections(shape: Shape, profile: Profile) -> Iterator[Section]:
-    """Each pair of formats at its best; the first also with each instruction set alone."""
+    """Each pair of formats at its best; the first also with each instruction set alone, and beside other work."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     for number, (quant, kind) in enumerate(profile.pairs):
         with tempfile.TemporaryDirectory(prefix="cache-", dir=MODELS) as cache:
             pair = Pair(shape, profile, quant, kind, directory, Path(cache))
             best, peaked = pair.best()
             alone = [pair.alone(isa) for isa in (profile.isas if number == 0 else ())]
-            yield Section(quant, kind, [best, *alone], pair.quality(peaked))
+            beside = pair.beside_work() if number == 0 else None
+            yield Section(quant, kind, [best, *alone], pair.quality(peaked), beside)
 
 
 if __name__ == "__main__":

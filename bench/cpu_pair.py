@@ -10,7 +10,6 @@ from typing import Any
 
 from msgspec import convert
 
-from bench.checkpoint import MODELS
 from bench.cpu_profiles import KV_TYPES, Profile
 from bench.cpu_quality import (
     Divergence,
@@ -22,14 +21,24 @@ from bench.cpu_quality import (
     random_texts,
     read_bytes,
     scored_logits,
-    weight_error,
 )
-from bench.cpu_report import Comparison, Quality
-from bench.cpu_rounds import measure
-from bench.cpu_sides import Room, Start, drop_cached, open_llmd, open_peer, open_probe, started
-from bench.machine import Occupation
-from bench.peer import make_gguf, run_peer
+from bench.cpu_quality_report import Quality
+from bench.cpu_report import BesideWork, Comparison
+from bench.cpu_rounds import Cases
+from bench.cpu_sides import (
+    Room,
+    Start,
+    busy_process,
+    drop_cached,
+    open_llmd,
+    open_peer,
+    open_probe,
+    started,
+)
+from bench.peer import run_peer
+from bench.quiet import QuietRounds
 from bench.shapes import Shape
+from bench.weight_errors import gguf_of, measure_errors
 from bench.worker import Side
 from llmd.api import KVDtype
 from llmd.builtin.guide import guide_directory
@@ -48,7 +57,7 @@ class Pair:
         self._shape, self._profile = shape, profile
         self._quant, self._kind = quant, kind
         self._directory, self._cache = directory, cache
-        self._file = make_gguf(directory, kind, directory.with_name(f"{directory.name}.{kind}.gguf"))
+        self._file = gguf_of(directory, kind)
         facts = run_peer("bench.gguf_quality", str(directory), str(self._file))
         self._peer: dict[str, Any] = json.loads(facts)
         self._bytes = {
@@ -70,9 +79,22 @@ class Pair:
         with self._opened([isa], isa) as sides:
             return self._compared(sides, self._profile.without_depth(), isa, {})
 
+    def beside_work(self) -> BesideWork:
+        """One sequence while another process keeps a processor busy; the peer's threads wait in both of their ways."""
+        profile, quiet = self._profile.beside_work(), QuietRounds()
+        build = profile.builds[0]
+        with (
+            self._open_llmd(None) as ours,
+            self._open_peer(build) as spinning,
+            self._open_peer(build, "passive") as passive,
+            busy_process(),
+        ):
+            rounds = Cases([ours, spinning, passive], None, profile, self._shape.vocab, quiet).all()
+        return BesideWork(rounds, quiet.tally)
+
     def quality(self, peaked: Mapping[str, Divergence]) -> Quality:
-        """Errors of the weights that were timed, and divergences of their model and of the guide."""
-        errors = {"llmd": weight_error(self._directory, self._quant), "llama.cpp": self._peer["nmse"]}
+        """Errors of several kinds of weights, and divergences of the model that was timed and of the guide."""
+        errors = measure_errors(self._quant, self._kind, self._directory)
         return Quality(errors, self._peer["types"], peaked, self._guide())
 
     def _guide(self) -> dict[str, Divergence]:
@@ -82,8 +104,7 @@ class Pair:
         with open_llmd(guide, asked_for(self._quant), self._cache, room, threads) as ours:
             scored = {f"llmd {self._quant}": scored_logits(ours, texts)}
         for kind in (self._kind, PLAIN):
-            file = make_gguf(guide, kind, MODELS / f"guide.{kind}.gguf")
-            with open_peer(file, self._profile.builds[0], threads) as peer:
+            with open_peer(gguf_of(guide, kind), self._profile.builds[0], threads) as peer:
                 scored[f"llama.cpp {kind}"] = scored_logits(peer, texts)
         return self._divergences(guide, texts, scored)
 
@@ -101,11 +122,10 @@ class Pair:
     ) -> Comparison:
         again = {f"{side.name}, again": started(side) for side in sides}
         with open_probe(self._bytes["llmd"], self._profile.threads) as probe:
-            occupation = Occupation()
-            rounds = measure(sides, probe, profile, self._shape.vocab)
-            others = occupation.of_others()
+            quiet = QuietRounds()
+            rounds = Cases(sides, probe, profile, self._shape.vocab, quiet).all()
             peaks = probe.call("integers")
-        return Comparison(isa, rounds, peaks, self._bytes, {**starts, **again}, others)
+        return Comparison(isa, rounds, peaks, self._bytes, {**starts, **again}, quiet.tally)
 
     @contextmanager
     def _opened(self, builds: Sequence[str], isa: str | None) -> Iterator[list[Side]]:
@@ -129,5 +149,5 @@ class Pair:
         quant = asked_for(self._quant)
         return open_llmd(self._directory, quant, self._cache, room, threads, isa, kv_dtype)
 
-    def _open_peer(self, build: str) -> Side:
-        return open_peer(self._file, build, self._profile.threads, KV_TYPES[self._profile.kv])
+    def _open_peer(self, build: str, waiting: str = "default") -> Side:
+        return open_peer(self._file, build, self._profile.threads, KV_TYPES[self._profile.kv], waiting)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from bench.quiet import MOST_THROWN_OUT
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -32,8 +34,14 @@ class Profile:
 
     @property
     def grown(self) -> int:
-        """Tokens that a sequence grows by while it is measured: the first round does not count, the first token comes before."""
-        return self.steps * (self.rounds + 1) + 1
+        """Tokens that a sequence may grow by while it is measured, after its first: in rounds that count, in the one that warms
+        up, and in those that are repeated.
+        """
+        return 1 + self.steps * (1 + self.rounds + MOST_THROWN_OUT)
+
+    def beside_work(self) -> Profile:
+        """The same for one sequence beside another process: few rounds, since a side may take a hundred times as long."""
+        return replace(self, depths=(), batches=(1,), rounds=min(self.rounds, 3))
 
     def without_depth(self) -> Profile:
         """The same without long sequences, and with one and the most at once alone."""

@@ -137,6 +137,19 @@ def read_bytes(directory: Path, quant: Format) -> int:
         return sum(weight_bytes(weight) for weight in factors(model, quant))
 
 
+def bits_per_weight(directory: Path, quant: Format) -> float:
+    """Bits of those matrices for each of their weights, scales included."""
+    with opened(directory) as model:
+        matrices = factors(model, quant)
+        return 8 * sum(map(weight_bytes, matrices)) / sum(map(num_weights, matrices))
+
+
+def num_weights(weight: Weight) -> int:
+    """How many of a tensor's numbers a matrix has."""
+    first, last = weight.ref.rows or (0, weight.ref.shape[0])
+    return (last - first) * weight.ref.shape[1]
+
+
 @contextmanager
 def opened(directory: Path) -> Iterator[OpenModel]:
     """A model directory, with the installed architectures."""

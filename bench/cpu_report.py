@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from bench.cpu_profiles import Profile, shown
-from bench.cpu_quality import Divergence
-from bench.cpu_rounds import SHORT, Case, Rounds
+from bench.cpu_quality_report import Quality, quality
+from bench.cpu_rounds import Case, Rounds, title
 from bench.cpu_sides import Start
+from bench.quiet import Tally
 from bench.shapes import Shape
 
-QUIET = 0.05
-"""Share of the processors that others may have had before a page says that it is not to be relied on."""
 KV_SHARES = {"f16": 1.0, "int8": 17 / 32}
 """What keys and values take of those in f16, by dtype: a scale of two bytes for 32 of int8."""
 OURS, PEER = "llmd", "llama.cpp"
@@ -22,7 +21,7 @@ OURS, PEER = "llmd", "llama.cpp"
 @dataclass(frozen=True)
 class Comparison:
     """Speed with an instruction set (None: the best). ``read_bytes`` are those of the matrices that a token reads, ``peaks``
-    8-bit integer operations per second, ``others`` the share of the processors that others had.
+    8-bit integer operations per second, ``tally`` how many rounds counted.
     """
 
     isa: str | None
@@ -30,17 +29,15 @@ class Comparison:
     peaks: Mapping[str, float]
     read_bytes: Mapping[str, int]
     starts: Mapping[str, Start]
-    others: float
+    tally: Tally
 
 
 @dataclass(frozen=True)
-class Quality:
-    """Errors of the weights by side, the peer's bytes by type, divergences on the timed model and on the guide."""
+class BesideWork:
+    """Speed while another process kept a processor busy, and how many rounds counted."""
 
-    errors: Mapping[str, float]
-    types: Mapping[str, int]
-    peaked: Mapping[str, Divergence]
-    guide: Mapping[str, Divergence]
+    rounds: Sequence[Rounds]
+    tally: Tally
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,7 @@ class Section:
     kind: str
     comparisons: Sequence[Comparison]
     quality: Quality
+    beside: BesideWork | None = None
 
 
 def page(
@@ -71,13 +69,15 @@ def page(
         *(f"**Not as pinned:** {warning}." for warning in warnings),
         "",
         "Medians of tokens per second of all sequences together. The ratio is the median of the rounds' ratios to the faster build",
-        "(min–max). Shares are of limits measured between the rounds or after them: of memory read, of 8-bit integer products; llmd /",
+        "(min–max). Shares are of limits measured before each round or after all: of memory read, of 8-bit integer products; llmd /",
         "faster build.",
     ]
     for section in sections:
         for comparison in section.comparisons:
             lines += ["", *compared(shape, section, comparison, KV_SHARES[profile.kv])]
-        lines += ["", *quality(section)]
+        lines += ["", *quality(section.quant, section.kind, section.quality)]
+        if section.beside is not None:
+            lines += ["", *beside_work(section, section.beside)]
     return "\n".join([*lines, ""])
 
 
@@ -99,8 +99,7 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
     reads = statistics.median(rate for rounds in found.rounds for rate in rounds.reads)
     peaks = ", ".join(f"{name} {rate / 1e12:.2f}" for name, rate in found.peaks.items())
     yield f"Matrices that each token reads: {matrices}. Memory read: {reads / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
-    if found.others > QUIET:
-        yield f"**Not quiet:** other processes had {100 * found.others:.0f} % of the processors."
+    yield f"Of all cases together, {found.tally}"
     yield ""
     yield "| start | load, s | first token, s | resident, MB | file pages, MB | KV pool, MB |"
     yield "|---|---|---|---|---|---|"
@@ -112,16 +111,11 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
 
 def row(shape: Shape, found: Comparison, rounds: Rounds, kv_share: float = 1.0) -> str:
     """One case: rates, ratio, shares of the limits."""
-    names = list(rounds.rates)
-    medians = {name: statistics.median(rates) for name, rates in rounds.rates.items()}
-    best = max(names[1:], key=medians.__getitem__)
-    ratios = sorted(a / b for a, b in zip(rounds.rates[names[0]], rounds.rates[best], strict=True))
-    spread = f" ({ratios[0]:.2f}–{ratios[-1]:.2f})" if len(ratios) > 1 else ""
-    pair = [(OURS, medians[names[0]]), (PEER, medians[best])]
+    medians, best = compared_rates(rounds)
+    ours, *_ = medians
+    pair = [(OURS, medians[ours]), (PEER, medians[best])]
     cells = [
-        title(rounds.case),
-        *(f"{medians[name]:.1f}" for name in names),
-        f"**{statistics.median(ratios):.2f}**{spread}",
+        *rates_and_ratio(rounds),
         "–"
         if rounds.case.kind == "prefill"
         else " / ".join(
@@ -135,13 +129,37 @@ def row(shape: Shape, found: Comparison, rounds: Rounds, kv_share: float = 1.0) 
     return f"| {' | '.join(cells)} |"
 
 
-def title(case: Case) -> str:
-    """What is timed."""
-    if case.kind == "prefill":
-        return f"prefill {case.depth}"
-    if case.depth == SHORT:
-        return f"decode, {case.batch} at once"
-    return f"decode after {case.depth}"
+def compared_rates(rounds: Rounds) -> tuple[dict[str, float], str]:
+    """The medians by side, and which of the peer's is best."""
+    medians = {name: statistics.median(rates) for name, rates in rounds.rates.items()}
+    _, *peers = medians
+    return medians, max(peers, key=medians.__getitem__)
+
+
+def rates_and_ratio(rounds: Rounds) -> list[str]:
+    """Cells of a row: what is timed, the median of each side, the ratio to the peer's best with its range."""
+    medians, best = compared_rates(rounds)
+    ours, *_ = medians
+    ratios = sorted(a / b for a, b in zip(rounds.rates[ours], rounds.rates[best], strict=True))
+    spread = f" ({ratios[0]:.2f}–{ratios[-1]:.2f})" if len(ratios) > 1 else ""
+    rates = (f"{median:.1f}" for median in medians.values())
+    return [title(rounds.case), *rates, f"**{statistics.median(ratios):.2f}**{spread}"]
+
+
+def beside_work(section: Section, found: BesideWork) -> Iterator[str]:
+    """How both sides bear other work: apart from all other tables, since it is no measure of speed."""
+    names = list(found.rounds[0].rates)
+    yield f"### Robustness of {section.quant} and {section.kind} beside other work"
+    yield ""
+    yield "Another process, started for this, keeps one processor busy. These ratios say what a busy machine costs each side, not how"
+    yield "fast it is; they stand in no other table. `passive`: llama.cpp's threads wait for each other without spinning."
+    yield ""
+    yield f"| | {' | '.join(names)} | ratio |"
+    yield "|---" * (len(names) + 2) + "|"
+    for rounds in found.rounds:
+        yield f"| {' | '.join(rates_and_ratio(rounds))} |"
+    yield ""
+    yield f"Of both cases together, {found.tally}"
 
 
 def products(shape: Shape, case: Case) -> int:
@@ -156,24 +174,3 @@ def read_share(
     cached = rounds.case.batch * rounds.case.depth * shape.kv_token_bytes * kv_share
     steps = rate / rounds.case.batch
     return steps * (found.read_bytes[side] + cached) / statistics.median(rounds.reads)
-
-
-def quality(section: Section) -> Iterator[str]:
-    """What the formats cost."""
-    found = section.quality
-    names = {OURS: section.quant, PEER: section.kind}
-    errors = ", ".join(f"{name} {names[name]} {error:.2e}" for name, error in found.errors.items())
-    types = ", ".join(f"{name} {count / 1e6:.0f} MB" for name, count in found.types.items())
-    yield f"### Quality of {section.quant} and {section.kind}"
-    yield ""
-    yield f"Error of the timed weights over the weights, both squared (NMSE): {errors}. {section.kind} is {types}."
-    yield ""
-    yield "| KL from llmd unquantised, nats | this model | same best token | guide | same best token |"
-    yield "|---|---|---|---|---|"
-    for name, guide in found.guide.items():
-        here = found.peaked.get(name)
-        cells = "– | –" if here is None else f"{here.kl:.2e} | {100 * here.same_best:.1f} %"
-        yield f"| {name} | {cells} | {guide.kl:.2e} | {100 * guide.same_best:.1f} % |"
-    entropies = (next(iter(each.values())).entropy for each in (found.peaked, found.guide))
-    yield ""
-    yield "Entropy of a token unquantised: this model {:.1f}, guide {:.1f} nats.".format(*entropies)

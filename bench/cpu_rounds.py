@@ -1,15 +1,16 @@
-"""Rounds in which every side has its turn, and a probe of the memory between them."""
+"""Rounds in which every side has its turn, with a probe of the memory before each."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bench.cpu_profiles import Profile
+from bench.quiet import QuietRounds
 
 SHORT = 64
 """Tokens of a prompt after which decoding counts as without depth."""
@@ -33,12 +34,26 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Round:
+    """Tokens per second of each side, and bytes per second that memory was read at before, where that was measured."""
+
+    rates: dict[str, float]
+    read: float | None
+
+
+@dataclass(frozen=True)
 class Rounds:
-    """Tokens per second of each side in each round, and bytes per second that memory was read at between them."""
+    """Tokens per second of each side in each round that counts, and bytes per second that memory was read at before them."""
 
     case: Case
     rates: dict[str, list[float]]
     reads: list[float]
+
+    @classmethod
+    def of(cls, case: Case, sides: Sequence[Party], rounds: Sequence[Round]) -> Self:
+        """The rounds of a case, by side in the order of the sides, not of their turns."""
+        rates = {side.name: [one.rates[side.name] for one in rounds] for side in sides}
+        return cls(case, rates, [one.read for one in rounds if one.read is not None])
 
 
 class Prompts:
@@ -55,55 +70,93 @@ class Prompts:
         return tokens
 
 
-def measure(sides: Sequence[Party], probe: Party, profile: Profile, vocab: int) -> list[Rounds]:
-    """Every case of a profile."""
-    prompts = Prompts(vocab)
-    found = [prefill(sides, probe, prompts, profile.prompt, profile.rounds)]
-    for batch in profile.batches:
-        found += decode(sides, probe, prompts, Case("decode", batch, SHORT), profile)
-    for depth in profile.depths:
-        found += decode(sides, probe, prompts, Case("decode", 1, depth), profile)
-    return found
+class Cases:
+    """Measures cases of a profile on sides that are loaded, and the memory's rate where there is a probe.
 
+    Only rounds that were quiet have figures.
+    """
 
-def prefill(sides: Sequence[Party], probe: Party, prompts: Prompts, length: int, rounds: int) -> Rounds:
-    """Prompts of a length, each new to both sides; the first round does not count."""
-    found = Rounds(Case("prefill", 1, length), {side.name: [] for side in sides}, [])
-    for number in range(rounds + 1):
-        prompt = prompts.draw(1, length)
-        found.reads.append(probe.call("read"))
-        for side in in_turn(sides, number):
-            found.rates[side.name].append(length / side.call("open", prompt, 1))
+    def __init__(
+        self, sides: Sequence[Party], probe: Party | None, profile: Profile, vocab: int, quiet: QuietRounds
+    ) -> None:
+        self._sides, self._probe, self._profile = sides, probe, profile
+        self._prompts = Prompts(vocab)
+        self._quiet = quiet
+
+    def all(self) -> list[Rounds]:
+        """Every case of the profile."""
+        found = [self.prefill()]
+        for batch in self._profile.batches:
+            found += self.decode(Case("decode", batch, SHORT))
+        for depth in self._profile.depths:
+            found += self.decode(Case("decode", 1, depth))
+        return found
+
+    def prefill(self) -> Rounds:
+        """Prompts of the profile's length, each new to all sides."""
+        length = self._profile.prompt
+
+        def measure(number: int) -> Round:
+            prompt = self._prompts.draw(1, length)
+            read, rates = self._read(), {}
+            for side in in_turn(self._sides, number):
+                rates[side.name] = length / side.call("open", prompt, 1)
+                side.call("close")
+            return Round(rates, read)
+
+        return self._taken(Case("prefill", 1, length), measure)
+
+    def decode(self, case: Case) -> list[Rounds]:
+        """Tokens after prompts; the sequences stay open while the sides take turns. With depth, the prefill too."""
+        filled = self._filled(case)
+
+        def measure(number: int) -> Round:
+            read, rates = self._read(), {}
+            for side in in_turn(self._sides, number):
+                seconds = side.call("decode", self._profile.steps)
+                rates[side.name] = case.batch * self._profile.steps / seconds
+            return Round(rates, read)
+
+        found = self._taken(case, measure)
+        for side in self._sides:
             side.call("close")
-    return without_first(found)
+        return [*filled, found]
+
+    def _filled(self, case: Case) -> list[Rounds]:
+        """Open the sequences of a case. With depth that takes long enough to be timed, once."""
+
+        def fill(_: int) -> Round:
+            prompts, rates = self._prompts.draw(case.batch, case.depth), {}
+            for side in self._sides:
+                side.call("close")  # what a round that did not count has left open
+                seconds = side.call("open", prompts, self._profile.grown)
+                rates[side.name] = case.batch * case.depth / seconds
+            return Round(rates, None)
+
+        if case.depth == SHORT:
+            fill(0)
+            return []
+        timed = Case("prefill", case.batch, case.depth)
+        return [Rounds.of(timed, self._sides, self._quiet.take(title(timed), fill, 1, warm_up=False))]
+
+    def _read(self) -> float | None:
+        return None if self._probe is None else self._probe.call("read")
+
+    def _taken(self, case: Case, measure: Callable[[int], Round]) -> Rounds:
+        found = self._quiet.take(title(case), measure, self._profile.rounds)
+        return Rounds.of(case, self._sides, found)
 
 
-def decode(
-    sides: Sequence[Party], probe: Party, prompts: Prompts, case: Case, profile: Profile
-) -> list[Rounds]:
-    """Tokens after prompts; the sequences stay open while the sides take turns. With depth, the prefill too."""
-    filled = prompts.draw(case.batch, case.depth)
-    filling = {
-        side.name: [case.batch * case.depth / side.call("open", filled, profile.grown)] for side in sides
-    }
-    found = Rounds(case, {side.name: [] for side in sides}, [])
-    for number in range(profile.rounds + 1):
-        found.reads.append(probe.call("read"))
-        for side in in_turn(sides, number):
-            seconds = side.call("decode", profile.steps)
-            found.rates[side.name].append(case.batch * profile.steps / seconds)
-    for side in sides:
-        side.call("close")
-    before = [] if case.depth == SHORT else [Rounds(Case("prefill", 1, case.depth), filling, [])]
-    return [*before, without_first(found)]
+def title(case: Case) -> str:
+    """What is timed."""
+    if case.kind == "prefill":
+        return f"prefill {case.depth}"
+    if case.depth == SHORT:
+        return f"decode, {case.batch} at once"
+    return f"decode after {case.depth}"
 
 
 def in_turn(sides: Sequence[Party], number: int) -> list[Party]:
     """Another side goes first in each round."""
     first = number % len(sides)
     return [*sides[first:], *sides[:first]]
-
-
-def without_first(found: Rounds) -> Rounds:
-    """Without the round that warmed up."""
-    return Rounds(found.case, {name: rates[1:] for name, rates in found.rates.items()}, found.reads[1:])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +18,7 @@ from bench.cpu_profiles import Profile
 from bench.cpu_quality import RANDOM_TOKENS
 from bench.cpu_rounds import SHORT
 from bench.llmd_side import Settings
-from bench.peer import PEER_PYTHON, peer_environment
+from bench.peer import PEER_PYTHON, peer_environment, waiting_environment
 from bench.shapes import Shape
 from bench.worker import Side
 from llmd.api import KVDtype
@@ -84,10 +87,21 @@ def open_llmd(
     return Side("llmd", [sys.executable, "-m", "bench.llmd_side", text], {"XDG_CACHE_HOME": str(cache)})
 
 
-def open_peer(file: Path, build: str, threads: int, kv_type: str = "F16") -> Side:
-    """A build of llama.cpp on a GGUF file."""
+def open_peer(file: Path, build: str, threads: int, kv_type: str = "F16", waiting: str = "default") -> Side:
+    """A build of llama.cpp on a GGUF file; ``waiting`` is how its threads wait for each other (`bench.peer`)."""
     command = [str(PEER_PYTHON), "-m", "bench.llama_cpp_side", str(file), str(threads), kv_type]
-    return Side(f"llama.cpp {build}", command, peer_environment(build))
+    name = f"llama.cpp {build}" if waiting == "default" else f"llama.cpp {build}, {waiting}"
+    return Side(name, command, peer_environment(build) | waiting_environment(waiting))
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Another process that keeps one processor busy; as a child of this one it does not count as others' work."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def open_probe(num_bytes: int, threads: int) -> Side:

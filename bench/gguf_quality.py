@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def quality(directory: Path, path: Path) -> dict[str, Any]:
-    """``nmse`` of the matrices, and how many bytes of them a token reads: ``read_bytes``, ``types`` by type."""
+    """``nmse`` of the matrices, and what a token reads of them: ``read_bytes``, ``types`` by type, ``bits_per_weight``."""
     config = json.loads((directory / "config.json").read_text())
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
     squares = {"error": 0.0, "weight": 0.0}
@@ -48,7 +48,14 @@ def quality(directory: Path, path: Path) -> dict[str, Any]:
     for one in read:
         types[one.tensor_type.name] = types.get(one.tensor_type.name, 0) + int(one.n_bytes)
     nmse = squares["error"] / squares["weight"]
-    return {"nmse": nmse, "read_bytes": sum(types.values()), "types": types}
+    read_bytes = sum(types.values())
+    num_weights = sum(int(one.n_elements) for one in read)
+    return {
+        "nmse": nmse,
+        "read_bytes": read_bytes,
+        "types": types,
+        "bits_per_weight": 8 * read_bytes / num_weights,
+    }
 
 
 if __name__ == "__main__":

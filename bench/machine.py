@@ -32,11 +32,18 @@ class Occupation:
         self._look = look or _look
         self._began, self._busy_s, self._own_s = self._look()
 
+    def available_s(self) -> float:
+        """Processor time that there was, in seconds."""
+        now, _, _ = self._look()
+        return self._available_s(now)
+
     def of_others(self) -> float:
         """As a share of all processors; those that this process has started are not others."""
         now, busy, own = self._look()
-        elapsed_s = (now - self._began) * len(os.sched_getaffinity(0))
-        return max(0.0, (busy - self._busy_s - (own - self._own_s)) / elapsed_s)
+        return max(0.0, (busy - self._busy_s - (own - self._own_s)) / self._available_s(now))
+
+    def _available_s(self, now: float) -> float:
+        return (now - self._began) * len(os.sched_getaffinity(0))
 
 
 def _look() -> tuple[float, float, float]:

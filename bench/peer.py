@@ -22,6 +22,14 @@ def peer_environment(build: str) -> dict[str, str]:
     return {"LLAMA_CPP_LIB_PATH": str(PEER_BUILDS / build)}
 
 
+def waiting_environment(waiting: str) -> dict[str, str]:
+    """What tells its threads how to wait for each other: ``default`` (OpenMP's: they spin a while) or ``passive``.
+
+    ``active`` would spin on while the other side is measured.
+    """
+    return {} if waiting == "default" else {"OMP_WAIT_POLICY": waiting}
+
+
 def run_peer(module: str, *arguments: str) -> str:
     """What a module prints in the peer's environment.
 

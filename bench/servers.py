@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.peer import waiting_environment
 from bench.startup import environment_below
 
 START_LIMIT_S = 120.0
@@ -55,8 +56,7 @@ def llama_server(
     """llama.cpp's server: a slot of its own for each request at once, flash attention, continuous batching.
 
     Its cache of idle slots in main memory is off: it would copy what no prompt of the load asks for again. Prefixes
-    are still found in the slots themselves. ``waiting`` is how its threads wait for each other: ``default`` (OpenMP's:
-    they spin a while) or ``passive``; ``active`` would spin on while the other side is measured.
+    are still found in the slots themselves. ``waiting`` is how its threads wait for each other (`bench.peer`).
     """
     port = free_port()
     command = [
@@ -65,7 +65,7 @@ def llama_server(
         *("--flash-attn", "on", "--threads", str(threads), "--threads-batch", str(threads)),
         *("--cache-ram", "0", "--log-disable"),
     ]
-    environment = os.environ | ({} if waiting == "default" else {"OMP_WAIT_POLICY": waiting})
+    environment = os.environ | waiting_environment(waiting)
     with _running("llama-server", command, port, "/health", environment) as server:
         yield server
 

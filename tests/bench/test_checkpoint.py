@@ -1,4 +1,4 @@
-"""Random weights are drawn as stated: heavy tails, a few channels of outliers, logits with something to lose."""
+"""Random weights of each kind are drawn as stated, and logits have something to lose."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bench.checkpoint import (
     CHANNELS_PER_OUTLIER,
-    OUTLIER,
+    GAUSSIAN,
     SPREAD,
+    STUDENT_T5,
+    TIMED,
+    WeightKind,
+    checkpoint_directory,
     draw_bf16,
+    gaussian,
     last_gain,
     student_t5,
     to_bf16,
@@ -33,10 +39,26 @@ def test_the_table_has_the_quantiles_of_a_t_distribution() -> None:
     assert abs(to_float32(student_t5()).std() - SPREAD) < 0.01 * SPREAD
 
 
-def test_one_channel_in_a_thousand_is_an_outlier() -> None:
-    spreads = to_float32(draw_bf16(1, (512, 2 * CHANNELS_PER_OUTLIER))).std(axis=0)
-    assert np.sum(spreads > OUTLIER / 2 * SPREAD) == 2
+def test_the_gaussian_table_has_the_quantiles_of_a_normal_distribution() -> None:
+    values = to_float32(gaussian()) / SPREAD
+    assert np.all(np.diff(values) >= 0)
+    for share, value in ((0.05, 1.960), (0.01, 2.576), (0.001, 3.291)):
+        assert abs(np.quantile(values, 1 - share / 2) - value) < 0.02 * value
+    assert abs(values.std() - 1) < 0.01
+
+
+@pytest.mark.parametrize(("kind", "outliers"), [(TIMED, 2), (STUDENT_T5, 0), (GAUSSIAN, 0)])
+def test_one_channel_in_a_thousand_is_an_outlier_where_the_kind_has_them(
+    kind: WeightKind, outliers: int
+) -> None:
+    spreads = to_float32(draw_bf16(1, (512, 2 * CHANNELS_PER_OUTLIER), kind)).std(axis=0)
+    assert np.sum(spreads > 5 * SPREAD) == outliers
     assert abs(np.median(spreads) - SPREAD) < 0.1 * SPREAD
+
+
+def test_kinds_of_weights_lie_apart() -> None:
+    assert len({checkpoint_directory(TINY, kind) for kind in (TIMED, STUDENT_T5, GAUSSIAN)}) == 3
+    assert checkpoint_directory(TINY) == checkpoint_directory(TINY, TIMED)
 
 
 def test_draws_repeat_and_differ_by_seed() -> None:

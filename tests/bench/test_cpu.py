@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench import cpu, cpu_pair, cpu_quality
+from bench import checkpoint, cpu, cpu_pair, cpu_quality, weight_errors
 from bench.checkpoint import write_checkpoint
 from bench.cpu_profiles import QUICK
 from bench.cpu_report import page
 from bench.cpu_rounds import SHORT, Case
 from bench.cpu_sides import Room, open_llmd
+from bench.quiet import DisturbedError, QuietRounds
 from bench.worker import Side
 from tests.bench.families import LLAMA
+from tests.bench.watches import Watch
 
 SHAPE = LLAMA
 PROFILE = replace(
@@ -34,23 +37,28 @@ PROFILE = replace(
 def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     directory = write_checkpoint(SHAPE, tmp_path / "model")
 
-    def stand_in(file: Path, build: str, threads: int, _kv_type: str = "F16") -> Side:
+    def stand_in(
+        file: Path, build: str, threads: int, _kv_type: str = "F16", waiting: str = "default"
+    ) -> Side:
         model = file if file.is_dir() else directory
         room = replace(Room.for_profile(PROFILE, SHAPE), token_bytes=8192)  # also for the guide's
         side = open_llmd(model, None, tmp_path / "cache", room, threads)
-        side.name = f"llama.cpp {build}"
+        side.name = f"llama.cpp {build}" if waiting == "default" else f"llama.cpp {build}, {waiting}"
         return side
 
     def own_directory(model: Path, _kind: str, _file: Path) -> Path:
         return model
 
-    facts = json.dumps({"nmse": 0.0, "read_bytes": 100, "types": {"Q8_0": 100}})
+    facts = json.dumps({"nmse": 0.0, "read_bytes": 100, "types": {"Q8_0": 100}, "bits_per_weight": 8.5})
     monkeypatch.setattr(cpu_quality, "QUESTIONS", 2)
     monkeypatch.setattr(cpu, "MODELS", tmp_path)
-    monkeypatch.setattr(cpu_pair, "MODELS", tmp_path)
+    monkeypatch.setattr(checkpoint, "MODELS", tmp_path)
     monkeypatch.setattr(cpu, "checkpoint_directory", lambda _: directory)
-    monkeypatch.setattr(cpu_pair, "make_gguf", own_directory)
-    monkeypatch.setattr(cpu_pair, "run_peer", lambda *_: facts)
+    monkeypatch.setattr(weight_errors, "SAMPLE", SHAPE)
+    monkeypatch.setattr(weight_errors, "make_gguf", own_directory)
+    for module in (cpu_pair, weight_errors):
+        monkeypatch.setattr(module, "run_peer", lambda *_: facts)
+    monkeypatch.setattr(cpu_pair, "QuietRounds", partial(QuietRounds, Watch))
     monkeypatch.setattr(cpu_pair, "open_peer", stand_in)
 
 
@@ -65,6 +73,13 @@ def test_a_pair_makes_a_page_and_only_what_is_quantised_diverges() -> None:
     for found in (section.quality.peaked, section.quality.guide):
         assert found["llmd q8"].kl > 1e-7
         assert found["llama.cpp Q8_0"].kl == 0
+    assert section.beside is not None
+    (_, beside) = section.beside.rounds
+    assert beside.case == Case("decode", 1, SHORT)
+    assert list(beside.rates) == ["llmd", "llama.cpp native", "llama.cpp native, passive"]
+    assert [one.weights for one in section.quality.errors] == list(
+        weight_errors.sorts_of_weights(Path("timed"))
+    )
     assert "### Quality of q8 and Q8_0" in page(SHAPE, PROFILE, [], "a machine", "1.2.3", [section])
 
 
@@ -74,4 +89,12 @@ def test_one_instruction_set_is_compared_with_its_own_build(tmp_path: Path) -> N
     found = pair.alone("generic")
     assert list(found.starts) == ["llmd, again", "llama.cpp generic, again"]
     assert [rounds.case for rounds in found.rounds] == [Case("prefill", 1, 70), Case("decode", 2, SHORT)]
-    assert 0 <= found.others <= 1
+    assert (len(found.tally.counted), len(found.tally.thrown_out)) == (2, 0)
+
+
+@pytest.mark.usefixtures("without_peer")
+def test_on_a_busy_machine_the_measurement_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_pair, "QuietRounds", partial(QuietRounds, partial(Watch, 0.5)))
+    pair = cpu_pair.Pair(SHAPE, PROFILE, "q8", "Q8_0", tmp_path / "model", tmp_path / "cache")
+    with pytest.raises(DisturbedError, match="prefill 70: other processes had 50 to 50 %"):
+        pair.alone("generic")

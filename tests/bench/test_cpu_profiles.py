@@ -7,6 +7,7 @@ import argparse
 import pytest
 
 from bench.cpu_profiles import FULL, QUICK, Profile, add_options, chosen
+from bench.quiet import MOST_THROWN_OUT
 
 
 def of(*words: str) -> tuple[Profile, list[str]]:
@@ -44,9 +45,14 @@ def test_what_cannot_be_read_is_refused(words: tuple[str, str]) -> None:
         of(*words)
 
 
-def test_a_sequence_grows_by_a_token_before_and_the_round_that_warms_up() -> None:
+def test_a_sequence_has_room_for_every_round_that_there_may_be() -> None:
     profile, _ = of("--rounds", "2", "--steps", "4")
-    assert profile.grown == 1 + 3 * 4
+    assert profile.grown == 1 + 4 * (1 + 2 + MOST_THROWN_OUT)
+
+
+def test_beside_other_work_there_are_few_rounds_of_one_sequence() -> None:
+    assert (FULL.beside_work().batches, FULL.beside_work().depths, FULL.beside_work().rounds) == ((1,), (), 3)
+    assert of("--rounds", "2")[0].beside_work().rounds == 2
 
 
 def test_one_instruction_set_is_measured_without_depth() -> None:

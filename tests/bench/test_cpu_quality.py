@@ -11,6 +11,7 @@ import numpy as np
 from bench.checkpoint import to_float32, write_checkpoint
 from bench.cpu_quality import (
     RANDOM_TOKENS,
+    bits_per_weight,
     compare,
     guide_texts,
     random_texts,
@@ -82,6 +83,8 @@ def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
         count = read_bytes(directory, "q8")
         rows = count - (shape.products + shape.head_products)  # a byte a weight, and scales
         assert 2 / 64 <= rows / (shape.products + shape.head_products) <= 2 / 32
+        num_weights = shape.products + shape.head_products
+        assert math.isclose(bits_per_weight(directory, "q8"), 8 * count / num_weights)
 
 
 def test_the_checkpoints_own_format_loses_nothing(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 from bench.cpu_profiles import QUICK
 from bench.cpu_quality import Divergence
-from bench.cpu_report import Comparison, Quality, Section, page, row
+from bench.cpu_quality_report import Quality
+from bench.cpu_report import BesideWork, Comparison, Section, page, row
 from bench.cpu_rounds import SHORT, Case, Rounds
 from bench.cpu_sides import Start
+from bench.quiet import Tally
 from bench.shapes import Shape
+from bench.weight_errors import WeightErrors
 
 SHAPE = Shape("tiny", hidden=100, layers=1, heads=1, kv_heads=1, head_dim=100, ffn=100, vocab=1000)
 PRODUCTS = 7 * 100 * 100 + 1000 * 100
@@ -33,14 +36,17 @@ FOUND = Comparison(
         "llmd, first": Start(1.0, 1.5, {"anonymous": 7_000_000, "file": 2_000_000}, 3_000_000),
         "llama.cpp native, again": Start(0.5, 0.75, {"anonymous": 1_000_000, "file": 0}, None),
     },
-    others=0.0,
+    tally=Tally([0.01, 0.03], [0.4]),
 )
 SECTION = Section(
     "q4",
     "Q4_0",
     [FOUND],
     Quality(
-        {"llmd": 1e-3, "llama.cpp": 2e-3},
+        [
+            WeightErrors("trained", {"llmd": 3e-3, "llama.cpp": 2e-3}, {"llmd": 4.44, "llama.cpp": 4.5}),
+            WeightErrors("random", {"llmd": 1e-3, "llama.cpp": 2e-3}, {"llmd": 4.44, "llama.cpp": 4.63}),
+        ],
         {"Q4_0": 250_000},
         {"llmd q4": Divergence(0.1, 2.5, 0.9)},
         {"llmd q4": Divergence(0.2, 1.5, 0.8), "llama.cpp BF16": Divergence(0.0, 1.5, 1.0)},
@@ -76,14 +82,31 @@ def test_starts_sizes_and_quality_are_told() -> None:
     assert "| llmd, first | 1.00 | 1.50 | 7 | 2 | 3 |" in text
     assert "| llama.cpp native, again | 0.50 | 0.75 | 1 | 0 | – |" in text
     assert f"llmd 0 MB ({8 * 500_000 / PRODUCTS:.2f} bits a weight)" in text
-    assert "llmd q4 1.00e-03, llama.cpp Q4_0 2.00e-03" in text
+    errors = text[text.index("| error of the weights (NMSE) | llmd q4 | bits | llama.cpp Q4_0 | bits |") :]
+    assert errors.splitlines()[2:4] == [
+        "| trained | 3.00e-03 | 4.44 | 2.00e-03 | 4.50 | 1.50 |",
+        "| random | 1.00e-03 | 4.44 | 2.00e-03 | 4.63 | 0.50 |",
+    ]
     assert "| llmd q4 | 1.00e-01 | 90.0 % | 2.00e-01 | 80.0 % |" in text
     assert "| llama.cpp BF16 | – | – | 0.00e+00 | 100.0 % |" in text
 
 
-def test_a_busy_machine_is_told() -> None:
-    assert "Not quiet" not in shown(replace(FOUND, others=0.01))
-    assert "**Not quiet:** other processes had 40 %" in shown(replace(FOUND, others=0.4))
+def test_the_rounds_that_were_thrown_out_are_told() -> None:
+    assert "Of all cases together, 1 of 3 rounds were thrown out because other processes" in shown()
+
+
+def test_robustness_stands_apart_with_the_ratio_to_the_best_way_of_waiting() -> None:
+    rounds = Rounds(
+        Case("decode", 1, SHORT),
+        {"llmd": [20.0], "llama.cpp native": [0.5], "llama.cpp native, passive": [10.0]},
+        [],
+    )
+    section = replace(SECTION, beside=BesideWork([rounds], Tally([0.01], [])))
+    text = page(SHAPE, QUICK, (), "2030-01-01, a CPU", "1.2.3", [section])
+    before, _, apart = text.partition("### Robustness of q4 and Q4_0 beside other work")
+    assert "| decode, 1 at once | 20.0 | 0.5 | 10.0 | **2.00** |" in apart
+    assert "decode, 1 at once" not in before
+    assert "Robustness" not in shown()
 
 
 def test_overrides_are_told() -> None:

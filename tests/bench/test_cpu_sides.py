@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from bench.checkpoint import write_checkpoint
 from bench.cpu_profiles import QUICK
-from bench.cpu_sides import Room, drop_cached, open_llmd, started
+from bench.cpu_sides import Room, busy_process, drop_cached, open_llmd, started
+from bench.servers import cpu_s, family
 from bench.worker import Side
 from tests.bench.families import LLAMA
 
@@ -56,6 +58,16 @@ def test_files_may_be_dropped_from_the_systems_cache(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"b")
     drop_cached(tmp_path / "folder", tmp_path / "b")
     assert (tmp_path / "folder" / "a").read_bytes() == b"a" * 5000
+
+
+def test_the_busy_process_is_our_own_works_all_the_time_and_ends() -> None:
+    before = set(family(os.getpid()))
+    with busy_process():
+        (busy,) = set(family(os.getpid())) - before
+        began_s = cpu_s(busy)
+        while cpu_s(busy) < began_s + 0.1:
+            os.sched_yield()
+    assert busy not in family(os.getpid())
 
 
 def test_a_format_that_is_not_computed_with_is_refused(

@@ -19,6 +19,7 @@ def test_weights_themselves_have_no_error(tmp_path: Path) -> None:
     assert found["nmse"] == 0
     assert found["types"] == {"BF16": found["read_bytes"]}
     assert found["read_bytes"] == 2 * (UNTIED.products + UNTIED.head_products)
+    assert found["bits_per_weight"] == 16
 
 
 def test_other_weights_have_an_error(tmp_path: Path) -> None:

@@ -46,3 +46,8 @@ def test_a_model_is_made_again_only_where_its_weights_are_newer(
 
 def test_each_build_has_its_own_library() -> None:
     assert peer.peer_environment("avx2")["LLAMA_CPP_LIB_PATH"].endswith("avx2")
+
+
+def test_threads_wait_as_they_are_told() -> None:
+    assert peer.waiting_environment("default") == {}
+    assert peer.waiting_environment("passive") == {"OMP_WAIT_POLICY": "passive"}

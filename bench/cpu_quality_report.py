@@ -1,0 +1,39 @@
+"""The part of the page of `bench.cpu` that says what the formats cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.cpu_quality import Divergence
+from bench.weight_errors import WeightErrors, error_table
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Errors by kind of weights, the peer's bytes by type, divergences on the timed model and on the guide."""
+
+    errors: Sequence[WeightErrors]
+    types: Mapping[str, int]
+    peaked: Mapping[str, Divergence]
+    guide: Mapping[str, Divergence]
+
+
+def quality(quant: str, kind: str, found: Quality) -> Iterator[str]:
+    """What the formats cost."""
+    types = ", ".join(f"{name} {count / 1e6:.0f} MB" for name, count in found.types.items())
+    yield f"### Quality of {quant} and {kind}"
+    yield ""
+    yield from error_table(quant, kind, found.errors)
+    yield ""
+    yield f"The timed weights in {kind} are {types}."
+    yield ""
+    yield "| KL from llmd unquantised, nats | this model | same best token | guide | same best token |"
+    yield "|---|---|---|---|---|"
+    for name, guide in found.guide.items():
+        here = found.peaked.get(name)
+        cells = "– | –" if here is None else f"{here.kl:.2e} | {100 * here.same_best:.1f} %"
+        yield f"| {name} | {cells} | {guide.kl:.2e} | {100 * guide.same_best:.1f} % |"
+    entropies = (next(iter(each.values())).entropy for each in (found.peaked, found.guide))
+    yield ""
+    yield "Entropy of a token unquantised: this model {:.1f}, guide {:.1f} nats.".format(*entropies)

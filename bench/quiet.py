@@ -1,0 +1,94 @@
+"""Rounds that count: those in which other processes left the processors alone.
+
+A peer whose threads spin loses many times more to a neighbour than it takes: such a round says nothing about either side.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from bench.machine import Occupation
+
+SHARE_OF_OTHERS = 0.05
+"""Share of the processors' time that other processes may have in a round that counts."""
+TICKS_OF_OTHERS = 4
+"""Clock ticks that they may always have: both terms of the difference are counted in ticks, for each process of a side."""
+MOST_THROWN_OUT = 10
+"""Rounds of one figure that may be repeated before the measurement gives up."""
+T = TypeVar("T")
+
+
+class Watch(Protocol):
+    """A `bench.machine.Occupation`: processor time in seconds since it was made, and the share that others had of it."""
+
+    def available_s(self) -> float: ...
+
+    def of_others(self) -> float: ...
+
+
+class DisturbedError(RuntimeError):
+    """Other processes worked in too many rounds for a figure."""
+
+
+@dataclass
+class Tally:
+    """The share of the processors that others had in each round, of those that count and of those thrown out."""
+
+    counted: list[float] = field(default_factory=list)
+    thrown_out: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        taken = len(self.counted) + len(self.thrown_out)
+        others = 100 * sum(self.counted) / max(1, len(self.counted))
+        return (
+            f"{len(self.thrown_out)} of {taken} rounds were thrown out because other processes took processor time"
+            f" (those that count: {others:.1f} % on average)."
+        )
+
+
+class QuietRounds:
+    """Takes rounds until enough of them were quiet, and counts the others."""
+
+    def __init__(self, watch: Callable[[], Watch] = Occupation) -> None:
+        self.tally = Tally()
+        self._watch = watch
+
+    def take(self, title: str, measure: Callable[[int], T], wanted: int, *, warm_up: bool = True) -> list[T]:
+        """What ``measure`` returns in each quiet round, after one that warms up and never counts.
+
+        It is given the number of the round, 0 while it warms up; a round that is repeated keeps its number.
+
+        Raises:
+            DisturbedError: more than `MOST_THROWN_OUT` rounds were thrown out.
+        """
+        if warm_up:
+            measure(0)
+        found: list[T] = []
+        thrown_out: list[float] = []
+        while len(found) < wanted:
+            watch = self._watch()
+            result = measure(len(found) + 1)
+            share = watch.of_others()
+            if is_quiet(share, watch.available_s()):
+                found.append(result)
+                self.tally.counted.append(share)
+                continue
+            thrown_out.append(share)
+            self.tally.thrown_out.append(share)
+            print(f"{title}: a round is repeated, others had {100 * share:.0f} %", file=sys.stderr)
+            if len(thrown_out) > MOST_THROWN_OUT:
+                raise DisturbedError(
+                    f"{title}: other processes had {100 * min(thrown_out):.0f} to {100 * max(thrown_out):.0f} % of the"
+                    f" processors in {len(thrown_out)} of {len(thrown_out) + len(found)} rounds."
+                    " Stop what else runs on this machine, and measure again"
+                )
+        return found
+
+
+def is_quiet(share: float, available_s: float) -> bool:
+    """Whether a round counts in which others had a share of so many seconds of processor time."""
+    return share <= max(SHARE_OF_OTHERS, TICKS_OF_OTHERS / os.sysconf("SC_CLK_TCK") / available_s)

@@ -1,0 +1,74 @@
+"""What a format of llmd and a type of llama.cpp lose of the same weights, for several kinds of weights.
+
+No random weights stand for all: outlying channels favour formats that keep outliers apart, so that trained weights come first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.checkpoint import GAUSSIAN, MODELS, STUDENT_T5, TIMED, checkpoint_directory, write_checkpoint
+from bench.cpu_quality import bits_per_weight, weight_error
+from bench.peer import make_gguf, run_peer
+from bench.shapes import Shape
+from llmd.api.tensors import Format
+from llmd.builtin.guide import guide_directory
+
+TRAINED = "trained, of the built-in model `guide`"
+SAMPLE = Shape(
+    "sample", hidden=512, layers=16, heads=8, kv_heads=2, head_dim=64, ffn=1024, vocab=4096, context=1024
+)
+"""Drawn in a second. As deep as a real model, since llama.cpp chooses the types of some matrices by the place of their layer."""
+
+
+@dataclass(frozen=True)
+class WeightErrors:
+    """Squared error over the squares of the weights (NMSE) and bits a weight, of a kind of weights, by side."""
+
+    weights: str
+    errors: Mapping[str, float]
+    bits: Mapping[str, float]
+
+
+def measure_errors(quant: Format, kind: str, timed: Path) -> list[WeightErrors]:
+    """The errors of a format and a type, of trained weights, of random ones, and of those of the ``timed`` directory."""
+    return [
+        compare_errors(title, directory, quant, kind) for title, directory in sorts_of_weights(timed).items()
+    ]
+
+
+def sorts_of_weights(timed: Path) -> dict[str, Path]:
+    """Directories of every kind of weights, by title."""
+    random = {
+        one.title: write_checkpoint(SAMPLE, checkpoint_directory(SAMPLE, one), one)
+        for one in (GAUSSIAN, STUDENT_T5)
+    }
+    return {TRAINED: guide_directory(), **random, TIMED.title: timed}
+
+
+def compare_errors(title: str, directory: Path, quant: Format, kind: str) -> WeightErrors:
+    """The errors of both sides on one directory, of the codes that they compute with."""
+    facts = json.loads(run_peer("bench.gguf_quality", str(directory), str(gguf_of(directory, kind))))
+    return WeightErrors(
+        title,
+        errors={"llmd": weight_error(directory, quant), "llama.cpp": facts["nmse"]},
+        bits={"llmd": bits_per_weight(directory, quant), "llama.cpp": facts["bits_per_weight"]},
+    )
+
+
+def gguf_of(directory: Path, kind: str) -> Path:
+    """A checkpoint as a file of a type of llama.cpp."""
+    return make_gguf(directory, kind, MODELS / f"{directory.name}.{kind}.gguf")
+
+
+def error_table(quant: str, kind: str, found: Sequence[WeightErrors]) -> Iterator[str]:
+    """Lines of a page."""
+    yield f"| error of the weights (NMSE) | llmd {quant} | bits | llama.cpp {kind} | bits | llmd / llama.cpp |"
+    yield "|---|---|---|---|---|---|"
+    for one in found:
+        (mine, theirs), (my_bits, their_bits) = one.errors.values(), one.bits.values()
+        ratio = f"{mine / theirs:.2f}" if theirs else "–"
+        yield f"| {one.weights} | {mine:.2e} | {my_bits:.2f} | {theirs:.2e} | {their_bits:.2f} | {ratio} |"
