@@ -48,8 +48,8 @@ bench: bench-cpu bench-serve  ## measure everything that is measured beside llam
 bench-cpu: setup .bench-llama-cpp/.made  ## measure the CPU backend beside llama.cpp; OPTIONS="SHAPE --profile full"
 	@$(RUN) -m bench.cpu $(OPTIONS)
 
-bench-serve: setup .bench-llama-cpp/.made  ## measure the daemon beside llama.cpp's server, under load
-	@$(RUN) -m bench.serving
+bench-serve: setup .bench-llama-cpp/.made  ## measure the daemon beside llama.cpp's server, under load; OPTIONS="SHAPE --rounds 5"
+	@$(RUN) -m bench.serving $(OPTIONS)
 
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -141,13 +142,11 @@ def bits_per_weight(directory: Path, quant: Format) -> float:
     """Bits of those matrices for each of their weights, scales included."""
     with opened(directory) as model:
         matrices = factors(model, quant)
-        return 8 * sum(map(weight_bytes, matrices)) / sum(map(num_weights, matrices))
-
-
-def num_weights(weight: Weight) -> int:
-    """How many of a tensor's numbers a matrix has."""
-    first, last = weight.ref.rows or (0, weight.ref.shape[0])
-    return (last - first) * weight.ref.shape[1]
+        return (
+            8
+            * sum(map(weight_bytes, matrices))
+            / sum(math.prod(matrix.ref.view_shape) for matrix in matrices)
+        )
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from llmd.engine.core import EngineCore
 
 STREAMS, STEPS = 16, 100
 CONTEXT_LEN = 1024
+QUANT = "q8"
 TEMPERATURE, TOP_P, TOP_K = 0.8, 0.9, 40
 """Random weights make flat distributions: without a top-k their nucleus would be most of the vocabulary."""
 
@@ -45,7 +46,7 @@ def front_ms(directory: Path) -> float:
     """Processor time of the front for one token of each stream."""
     with (
         tempfile.TemporaryDirectory(prefix="llmd-share-") as folder,
-        llmd_server(directory, Path(folder), slots=STREAMS, context_len=CONTEXT_LEN) as server,
+        llmd_server(directory, Path(folder), quant=QUANT, slots=STREAMS, context_len=CONTEXT_LEN) as server,
     ):
         before = cpu_s(server.pid)
         url = urlsplit(server.url)
@@ -56,7 +57,7 @@ def front_ms(directory: Path) -> float:
 def engine_ms(directory: Path) -> tuple[float, float]:
     """Processor time of loop and device for one step; the device's threads included."""
     with tempfile.TemporaryDirectory() as cache:
-        load = Load(str(directory), device="cpu", context_len=CONTEXT_LEN, slots=STREAMS, quant="q8")
+        load = Load(str(directory), device="cpu", context_len=CONTEXT_LEN, slots=STREAMS, quant=QUANT)
         model = loader_for(Path(cache))(load, lambda _: None)
         try:
             return decode_ms(model.core)

@@ -38,12 +38,12 @@ class Server:
 
 
 @contextmanager
-def llmd_server(model: Path, folder: Path, *, slots: int, context_len: int) -> Iterator[Server]:
-    """The daemon with its CPU backend and int8 weights; its caches lie in the folder."""
+def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_len: int) -> Iterator[Server]:
+    """The daemon with its CPU backend and quantised weights; its caches lie in the folder."""
     port = free_port()
     command = [
         *(sys.executable, "-m", "llmd.cli.main", "serve", str(model), "--addr", f"127.0.0.1:{port}"),
-        *("--device", "cpu", "--quant", "q8", "--slots", str(slots), "--max-ctx", str(context_len)),
+        *("--device", "cpu", "--quant", quant, "--slots", str(slots), "--max-ctx", str(context_len)),
     ]
     with _running("llmd", command, port, "/ready", environment_below(folder) | {"LLMD_ADDR": ""}) as server:
         yield server

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,13 +22,15 @@ from typing import Any
 
 from bench.checkpoint import checkpoint_directory, write_checkpoint
 from bench.machine import describe
-from bench.peer import PEER_SERVER, make_gguf, peer_version
+from bench.peer import PEER_SERVER, peer_version
+from bench.publication import publish
+from bench.quiet import DisturbedError, QuietRounds
 from bench.servers import Server, llama_server, llmd_server
 from bench.serving_report import Measured, report
 from bench.shapes import SHAPES, Shape
 from bench.vocabulary import write_tokenizer
+from bench.weight_errors import gguf_of, measure_errors
 
-RESULTS = Path(__file__).parent / "results"
 SLOTS = 16
 CONTEXT_LEN = 1024
 
@@ -66,47 +68,69 @@ WORKLOADS = (
         4,
     ),
 )
+QUANT, KIND = "q8_g32", "Q8_0"
+"""The same format under two names: a float16 scale for 32 weights of 8 bits, 8.5 bits a weight, and the same error."""
+Load = Callable[[Server, int], dict[str, Any]]
+"""Puts the load of a seed on a server; returns what was measured."""
 Rounds = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.serving")
     parser.add_argument("shape", nargs="?", default="llama-100m", choices=SHAPES)
+    parser.add_argument("--quant", default=QUANT, help=f"format of llmd beside {KIND} (default {QUANT})")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the requests of each load")
     arguments = parser.parse_args()
-    shape, threads = SHAPES[arguments.shape], len(os.sched_getaffinity(0))
-    model, gguf = prepare(shape)
+    shape, quant, rounds = SHAPES[arguments.shape], arguments.quant, arguments.rounds
+    threads = len(os.sched_getaffinity(0))
     workloads = [workload.scaled(arguments.scale) for workload in WORKLOADS]
-    waiting = best_waiting(gguf, threads, workloads[0], model)
+    found = Measured(
+        shape=shape.name,
+        machine=f"{datetime.now(UTC):%Y-%m-%d}, {describe()}; {threads} threads each, {rounds} interleaved rounds.",
+        peer_version=peer_version(),
+        quant=quant,
+        kind=KIND,
+        slots=SLOTS,
+    )
+    disturbed: DisturbedError | None = None
+    try:
+        measure(found, shape, workloads, threads, rounds)
+    except DisturbedError as error:
+        disturbed = error
+    formats = "" if quant == QUANT else f"-{quant}"
+    publish(f"serving-{shape.name}{formats}", report(found), disturbed)
+
+
+def measure(found: Measured, shape: Shape, workloads: Sequence[Workload], threads: int, rounds: int) -> None:
+    """Fill in what is measured.
+
+    Raises:
+        DisturbedError: other processes worked in too many rounds; what was measured before is there.
+    """
+    model, gguf = prepare(shape)
+    found.errors = measure_errors(found.quant, KIND, model)
+    first, *seeds = seeds_of(1 + len(workloads))
+    found.peer_waiting = best_waiting(gguf, threads, partial(load, workloads[0], model), first)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="llmd-serving-")))
-        ours = stack.enter_context(llmd_server(model, folder, slots=SLOTS, context_len=CONTEXT_LEN))
-        peer = stack.enter_context(open_peer(gguf, threads, waiting))
-        results = {
-            workload.title: interleave(ours, peer, seeds, partial(load, workload, model))
-            for workload, seeds in zip(workloads, seeds_of(len(workloads), arguments.rounds), strict=True)
-        }
-        memory = {server.name: server.resident_bytes() for server in (ours, peer)}
-    now = datetime.now(UTC)
-    measured = Measured(
-        shape=shape.name,
-        machine=f"{now:%Y-%m-%d}, {describe()}; {threads} threads each, {arguments.rounds} interleaved rounds.",
-        peer_version=peer_version(),
-        peer_waiting=waiting,
-        results=results,
-        memory=memory,
-    )
-    text = report(measured)
-    print(text)
-    (RESULTS / f"{now:%Y-%m-%d}-serving-{shape.name}.md").write_text(text)
+        ours = stack.enter_context(
+            llmd_server(model, folder, quant=found.quant, slots=SLOTS, context_len=CONTEXT_LEN)
+        )
+        peer = stack.enter_context(open_peer(gguf, threads, found.peer_waiting))
+        for workload, own_seeds in zip(workloads, seeds, strict=True):
+            quiet, put = QuietRounds(), partial(load, workload, model)
+            results = interleave(workload.title, ours, peer, own_seeds, put, quiet, rounds)
+            found.results[workload.title] = results
+            found.tallies[workload.title] = quiet.tally
+        found.memory = {server.name: server.resident_bytes() for server in (ours, peer)}
 
 
 def prepare(shape: Shape) -> tuple[Path, Path]:
     """The model as a directory with a tokenizer, and as a GGUF file."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     write_tokenizer(shape.vocab, directory)
-    return directory, make_gguf(directory, "Q8_0", directory.with_name(f"{directory.name}.Q8_0.gguf"))
+    return directory, gguf_of(directory, KIND)
 
 
 def open_peer(gguf: Path, threads: int, waiting: str) -> AbstractContextManager[Server]:
@@ -116,34 +140,42 @@ def open_peer(gguf: Path, threads: int, waiting: str) -> AbstractContextManager[
     )
 
 
-def best_waiting(gguf: Path, threads: int, workload: Workload, model: Path) -> str:
+def best_waiting(gguf: Path, threads: int, put: Load, seeds: Iterator[int]) -> str:
     """How the peer's threads should wait for each other here: it gets the way that serves it best.
 
-    Threads that spin are faster on a machine of their own, and many times slower where anything else wants a processor.
+    Threads that spin are faster on a machine of their own, and many times slower where anything else wants a processor:
+    a trial in which others worked does not count.
     """
     rates = {}
     for waiting in ("default", "passive"):
         with open_peer(gguf, threads, waiting) as peer:
-            rates[waiting] = load(workload, model, peer, 0)["output_throughput"]
+
+            def trial(_: int, peer: Server = peer) -> float:
+                rate: float = put(peer, next(seeds))["output_throughput"]
+                return rate
+
+            (rates[waiting],) = QuietRounds().take(f"{waiting} waiting", trial, 1, warm_up=False)
     return max(rates, key=rates.__getitem__)
 
 
-def seeds_of(num_workloads: int, rounds: int) -> list[range]:
-    """The seeds of each workload's rounds and of the one before: no prompt comes twice, which a cache would know."""
-    return [range(first, first + rounds + 1) for first in range(1, num_workloads * 1000, 1000)]
+def seeds_of(num_loads: int) -> list[Iterator[int]]:
+    """Seeds of the rounds of each load: no prompt comes twice, which a cache would know."""
+    return [iter(range(first, first + 1000)) for first in range(0, num_loads * 1000, 1000)]
 
 
 def interleave(
-    ours: Server, peer: Server, seeds: Sequence[int], measure: Callable[[Server, int], dict[str, Any]]
+    title: str, ours: Server, peer: Server, seeds: Iterator[int], put: Load, quiet: QuietRounds, rounds: int
 ) -> Rounds:
-    """A round of (ours, peer) for each seed, the first of which does not count; who goes first changes each time."""
-    measured = []
-    for number, seed in enumerate(seeds):
+    """Quiet rounds of (ours, peer), each with a seed of its own; who goes first changes each time."""
+
+    def measure(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        seed = next(seeds)
         order = (ours, peer) if number % 2 else (peer, ours)
-        found = {server.name: measure(server, seed) for server in order}
-        measured.append((found[ours.name], found[peer.name]))
-        print(f"round {number} of {len(seeds) - 1}", file=sys.stderr)
-    return measured[1:]
+        found = {server.name: put(server, seed) for server in order}
+        print(f"{title}: round {number} of {rounds}", file=sys.stderr)
+        return found[ours.name], found[peer.name]
+
+    return quiet.take(title, measure, rounds)
 
 
 def load(workload: Workload, model: Path, server: Server, seed: int) -> dict[str, Any]:

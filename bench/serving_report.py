@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from bench.quiet import Tally
+from bench.weight_errors import WeightErrors, error_table
 
 Rounds = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
@@ -24,37 +27,51 @@ TIMES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measured:
-    """A whole measurement: rounds by workload, memory in bytes by server, and what it was taken on and with."""
+    """A whole measurement, or what there is of one: rounds and how many counted by workload, memory in bytes by server,
+    errors of both formats by kind of weights, and what it was taken on and with.
+    """
 
     shape: str
     machine: str
     peer_version: str
-    peer_waiting: str
-    results: Mapping[str, Rounds]
-    memory: Mapping[str, int]
+    quant: str
+    kind: str
+    slots: int
+    peer_waiting: str = "default"
+    errors: Sequence[WeightErrors] = ()
+    results: dict[str, Rounds] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
 
 
 def report(measured: Measured) -> str:
     """The page of a measurement."""
+    quant, kind = measured.quant, measured.kind
     lines = [
-        f"# {measured.shape}: the daemon beside llama.cpp's server",
+        f"# {measured.shape} under load: the daemon ({quant}) beside llama.cpp's server ({kind})",
         "",
         measured.machine,
-        "`llmd serve --quant q8 --slots 16` (CPU backend, int8 groups of 64, f16 KV) and `llama-server` of llama-cpp-python",
-        f"{measured.peer_version} (Q8_0, f16 KV, `--parallel 16`, continuous batching, flash attention, threads that wait",
+        f"`llmd serve --quant {quant} --slots {measured.slots}` (CPU backend, f16 KV) and `llama-server` of llama-cpp-python",
+        f"{measured.peer_version} ({kind}, f16 KV, `--parallel {measured.slots}`, continuous batching, flash attention, threads that wait",
         f"`{measured.peer_waiting}`, which is the better way here). Load: `llmd bench serve` over HTTP, greedy, answers of full",
         "length. Medians of the rounds. The ratio says how many times better llmd is (rates: ours over theirs; times: theirs",
         "over ours): the median of the rounds' ratios (min–max).",
+        "",
+        "Both formats, on weights of several kinds; the last are those that are served:",
+        "",
+        *error_table(quant, kind, measured.errors),
     ]
     for title, rounds in measured.results.items():
         lines += ["", f"## {title}", "", "| | llmd | llama-server | ratio |", "|---|---|---|---|"]
         lines += [row(name, key, rounds, is_rate=True) for name, key in RATES.items()]
         lines += [row(name, key, rounds, is_rate=False) for name, key in TIMES.items()]
-        lines += ["", counted(rounds)]
+        lines += ["", f"{counted(rounds)} {measured.tallies[title]}"]
     sizes = ", ".join(f"{name} {num_bytes / 2**20:.0f} MiB" for name, num_bytes in measured.memory.items())
-    return "\n".join([*lines, "", f"Resident after the last round, all processes: {sizes}.", ""])
+    return "\n".join(
+        [*lines, "", f"Resident after the last round, all processes: {sizes or 'not reached'}.", ""]
+    )
 
 
 def row(name: str, key: str, rounds: Rounds, *, is_rate: bool) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.quiet import Tally
 from bench.serving_report import RATES, TIMES, Measured, counted, report, row
+from bench.weight_errors import WeightErrors
 
 
 def result(**figures: float) -> dict[str, Any]:
@@ -31,8 +33,35 @@ def test_what_was_asked_and_what_the_client_took_is_told() -> None:
     assert text.endswith("at most 2.0 % of a processor beside llmd, 3.0 % beside llama-server.")
 
 
+def measured(**changed: Any) -> Measured:
+    tally = Tally([0.01, 0.02, 0.03], [0.4])
+    known = {
+        "errors": [
+            WeightErrors("trained", {"llmd": 2e-5, "llama.cpp": 2e-5}, {"llmd": 8.5, "llama.cpp": 8.5})
+        ],
+        "results": {"a": ROUNDS, "b": ROUNDS},
+        "tallies": {"a": tally, "b": tally},
+        "memory": {"llmd": 3 << 20},
+    }
+    return Measured("tiny", "today", "1.2", "q8_g32", "Q8_0", 16, "passive", **(known | changed))
+
+
 def test_the_page_has_a_table_for_each_workload() -> None:
-    text = report(Measured("tiny", "today", "1.2", "passive", {"a": ROUNDS, "b": ROUNDS}, {"llmd": 3 << 20}))
-    assert text.startswith("# tiny: the daemon beside llama.cpp's server\n\ntoday\n")
+    text = report(measured())
+    assert text.startswith(
+        "# tiny under load: the daemon (q8_g32) beside llama.cpp's server (Q8_0)\n\ntoday\n"
+    )
     assert (text.count("\n## "), text.count("| mean TTFT, ms |")) == (2, 2)
     assert "llmd 3 MiB" in text
+    assert text.count("1 of 4 rounds were thrown out") == 2
+
+
+def test_bits_and_errors_of_both_formats_are_told() -> None:
+    text = report(measured())
+    assert "`llmd serve --quant q8_g32 --slots 16`" in text
+    assert "| trained | 2.00e-05 | 8.50 | 2.00e-05 | 8.50 | 1.00 |" in text
+
+
+def test_a_page_that_ends_early_has_what_was_measured() -> None:
+    text = report(measured(results={"a": ROUNDS}, memory={}))
+    assert (text.count("\n## "), "all processes: not reached." in text) == (1, True)
