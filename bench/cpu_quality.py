@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
@@ -161,10 +160,9 @@ def opened(directory: Path) -> Iterator[OpenModel]:
 
 
 def factors(model: OpenModel, quant: Format) -> list[Weight]:
-    """What linear operations and the head multiply by, each matrix once."""
+    """What linear operations and the head multiply by, each matrix once, in the formats that the CPU backend gets them in."""
     plan = model.plan
-    device = msgspec.structs.replace(describe(), formats=(*PLAIN_FORMATS, quant))
-    formats = format_policy(model.checkpoint, device, asked_for(quant))
+    formats = format_policy(model.checkpoint, describe(), asked_for(quant))
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
     used = {
         index

@@ -13,13 +13,16 @@ from bench.cpu_quality import (
     RANDOM_TOKENS,
     bits_per_weight,
     compare,
+    factors,
     guide_texts,
+    opened,
     random_texts,
     read_bytes,
     scored_logits,
     weight_error,
 )
 from bench.gguf_file import stored_tensors
+from llmd.builtin.guide import guide_directory
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
 from tests.bench.families import FAMILIES
@@ -75,6 +78,12 @@ def test_the_error_of_weights_is_that_of_their_codes(tmp_path: Path) -> None:
             total += float((values.astype(np.float64) ** 2).sum())
         # Fused matrices are cut before rows are taken, so that not quite the same are looked at.
         assert math.isclose(weight_error(directory, "q8"), error / total, rel_tol=0.05)
+
+
+def test_a_matrix_that_a_format_does_not_fit_has_the_one_that_llmd_gives_it() -> None:
+    with opened(guide_directory()) as model:
+        formats = {(weight.format, weight.ref.shape[1]) for weight in factors(model, "q4")}
+    assert formats == {("q4", 256), ("q4_g32", 640)}
 
 
 def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
