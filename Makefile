@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src tools bench examples guide tests)
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check format stubs bench bench-cpu bench-serve oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check format stubs bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,13 +43,16 @@ format: setup  ## rewrite what `check` would complain about and can be mended by
 stubs: setup  ## write the type stubs of the extension anew
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
-bench: bench-cpu bench-serve  ## measure everything that is measured beside llama.cpp
+bench: bench-cpu bench-serve bench-starts  ## measure everything that is measured beside llama.cpp
 
 bench-cpu: setup .bench-llama-cpp/.made  ## measure the CPU backend beside llama.cpp; OPTIONS="SHAPE --profile full"
 	@$(RUN) -m bench.cpu $(OPTIONS)
 
 bench-serve: setup .bench-llama-cpp/.made  ## measure the daemon beside llama.cpp's server, under load; OPTIONS="SHAPE --rounds 5"
 	@$(RUN) -m bench.serving $(OPTIONS)
+
+bench-starts: setup .bench-llama-cpp/.made  ## measure starts beside llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
+	@$(RUN) -m bench.starts $(OPTIONS)
 
 oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from bench.quiet import QuietRounds
 
 SHORT = 64
 """Tokens of a prompt after which decoding counts as without depth."""
+T = TypeVar("T")
 
 
 class Party(Protocol):
@@ -156,7 +157,7 @@ def title(case: Case) -> str:
     return f"decode after {case.depth}"
 
 
-def in_turn(sides: Sequence[Party], number: int) -> list[Party]:
+def in_turn(sides: Sequence[T], number: int) -> list[T]:
     """Another side goes first in each round."""
     first = number % len(sides)
     return [*sides[first:], *sides[:first]]

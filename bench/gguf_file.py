@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.checkpoint import to_float32
-from bench.vocabulary import MOST_TOKENS, merges, tokens
+from bench.vocabulary import merges, tokens
 
 _NAMES = {
     "model.embed_tokens.weight": "token_embd.weight",
@@ -61,7 +61,7 @@ def quantize(plain: Path, path: Path, kind: str) -> None:
 
 
 def write_gguf(directory: Path, path: Path) -> None:
-    """Write a checkpoint with the tokens of `bench.vocabulary`, or with none where it is larger."""
+    """Write a checkpoint with the tokens of `bench.vocabulary`."""
     config = json.loads((directory / "config.json").read_text())
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, config["model_type"])
@@ -96,10 +96,7 @@ def add_config(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
-    """The tokens of `bench.vocabulary`, or none."""
-    if size > MOST_TOKENS:
-        writer.add_tokenizer_model("none")
-        return
+    """The tokens of `bench.vocabulary`."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens(size))

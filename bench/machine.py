@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.servers import cpu_s, family, reaped_cpu_s
+from bench.servers import family_cpu_s
 
 INTERESTING = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
@@ -63,4 +63,4 @@ def busy_ticks(line: str) -> int:
 
 def own_s() -> float:
     """Processor time of this process and of all that it has started."""
-    return sum(cpu_s(pid) + reaped_cpu_s(pid) for pid in family(os.getpid()))
+    return family_cpu_s(os.getpid())

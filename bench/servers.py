@@ -1,4 +1,4 @@
-"""The two servers of the serving benchmark, each a process of its own that stays loaded."""
+"""The two servers that are measured beside each other, each a process of its own."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Server:
     pid: int
 
     def cpu_s(self) -> float:
-        """Processor time of the process and of those that it started, until now, whether they still run or have ended."""
-        return sum(cpu_s(pid) + reaped_cpu_s(pid) for pid in family(self.pid))
+        """Processor time of the process and of those that it started, until now."""
+        return family_cpu_s(self.pid)
 
     def resident_bytes(self) -> int:
         """Memory of the process and of those that it started; pages that they share count once."""
@@ -41,10 +41,7 @@ class Server:
 def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_len: int) -> Iterator[Server]:
     """The daemon with its CPU backend and quantised weights; its caches lie in the folder."""
     port = free_port()
-    command = [
-        *(sys.executable, "-m", "llmd.cli.main", "serve", str(model), "--addr", f"127.0.0.1:{port}"),
-        *("--device", "cpu", "--quant", quant, "--slots", str(slots), "--max-ctx", str(context_len)),
-    ]
+    command = [*llmd_command(port, model, slots=slots, context_len=context_len), "--quant", quant]
     with _running("llmd", command, port, "/ready", environment_below(folder) | {"LLMD_ADDR": ""}) as server:
         yield server
 
@@ -53,21 +50,36 @@ def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_le
 def llama_server(
     program: Path, gguf: Path, *, slots: int, context_len: int, threads: int, waiting: str
 ) -> Iterator[Server]:
-    """llama.cpp's server: a slot of its own for each request at once, flash attention, continuous batching.
+    """llama.cpp's server; ``waiting`` is how its threads wait for each other (`bench.peer`)."""
+    port = free_port()
+    command = llama_command(program, port, gguf, slots=slots, context_len=context_len, threads=threads)
+    environment = os.environ | waiting_environment(waiting)
+    with _running("llama-server", command, port, "/health", environment) as server:
+        yield server
+
+
+def llmd_command(port: int, *models: Path, slots: int, context_len: int) -> list[str]:
+    """Start the daemon with its CPU backend."""
+    return [
+        *(sys.executable, "-m", "llmd.cli.main", "serve", *map(str, models), "--addr", f"127.0.0.1:{port}"),
+        *("--device", "cpu", "--slots", str(slots), "--max-ctx", str(context_len)),
+    ]
+
+
+def llama_command(
+    program: Path, port: int, gguf: Path, *, slots: int, context_len: int, threads: int
+) -> list[str]:
+    """Start llama.cpp's server: a slot of its own for each request at once, flash attention, continuous batching.
 
     Its cache of idle slots in main memory is off: it would copy what no prompt of the load asks for again. Prefixes
-    are still found in the slots themselves. ``waiting`` is how its threads wait for each other (`bench.peer`).
+    are still found in the slots themselves.
     """
-    port = free_port()
-    command = [
+    return [
         *(str(program), "--model", str(gguf), "--host", "127.0.0.1", "--port", str(port)),
         *("--parallel", str(slots), "--ctx-size", str(slots * context_len), "--cont-batching"),
         *("--flash-attn", "on", "--threads", str(threads), "--threads-batch", str(threads)),
         *("--cache-ram", "0", "--log-disable"),
     ]
-    environment = os.environ | waiting_environment(waiting)
-    with _running("llama-server", command, port, "/health", environment) as server:
-        yield server
 
 
 @contextmanager
@@ -108,6 +120,11 @@ def family(pid: int) -> list[int]:
     lists = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for text in lists for child in text.read_text().split()]
     return [pid, *(member for child in children for member in family(child))]
+
+
+def family_cpu_s(pid: int) -> float:
+    """Processor time of a process and of those that it started, until now, whether they still run or have ended."""
+    return sum(cpu_s(member) + reaped_cpu_s(member) for member in family(pid))
 
 
 def cpu_s(pid: int) -> float:

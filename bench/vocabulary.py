@@ -1,20 +1,19 @@
 """A vocabulary for random models that both sides read alike: byte-level BPE over syllables of letters.
 
-After the 256 bytes come pairs of letters, then triples, each the merge of what stands before its last letter with
-that letter; the last id is the end of a turn. Text of any kind has tokens, and every token but that one is text.
+After the 256 bytes come pairs of letters, then triples, then fours, each the merge of what stands before its last letter
+with that letter; the last id is the end of a turn. Text of any kind has tokens, and every token but that one is text.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from string import ascii_letters
 
 END = "<|end|>"
 NUM_BYTES = 256
-MOST_TOKENS = NUM_BYTES + len(ascii_letters) ** 2 + len(ascii_letters) ** 3 + 1
 
 
 def byte_signs() -> list[str]:
@@ -30,9 +29,9 @@ def merges(size: int) -> list[tuple[str, str]]:
 
 
 def _merges() -> Iterator[tuple[str, str]]:
-    pairs = [(first, second) for first in ascii_letters for second in ascii_letters]
-    yield from pairs
-    yield from ((first + second, third) for first, second in pairs for third in ascii_letters)
+    for length in range(1, 4):
+        for letters in product(ascii_letters, repeat=length):
+            yield from (("".join(letters), last) for last in ascii_letters)
 
 
 def tokens(size: int) -> list[str]:

@@ -20,14 +20,15 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     return load_tokenizer(directory)
 
 
-@pytest.mark.parametrize("size", [300, 4000, 32000])
+@pytest.mark.parametrize("size", [300, 4000, 32000, 200064])
 def test_has_the_size_that_was_asked_for_and_no_token_twice(size: int) -> None:
     assert len(tokens(size)) == len(set(tokens(size))) == size
 
 
-def test_each_merge_joins_tokens_that_stand_before_it() -> None:
-    known = set(tokens(SIZE)[:256])
-    for left, right in merges(SIZE):
+@pytest.mark.parametrize("size", [SIZE, 200064])
+def test_each_merge_joins_tokens_that_stand_before_it(size: int) -> None:
+    known = set(tokens(size)[:256])
+    for left, right in merges(size):
         assert {left, right} <= known
         known.add(left + right)
 

@@ -1,0 +1,93 @@
+"""The result of `bench.starts` as a page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.quiet import Tally
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Seconds of one kind of start by side, in each round that counts."""
+
+    title: str
+    seconds: Mapping[str, Sequence[float]]
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class PairStarts:
+    """The starts of llmd, from a format that it quantises to or from the peer's file, beside those of a type of llama.cpp.
+
+    ``bits`` of a weight by side, where they differ.
+    """
+
+    ours: str
+    kind: str
+    bits: Mapping[str, float] | None
+    starts: Sequence[Starts]
+
+
+@dataclass(frozen=True)
+class OwnStart:
+    """Seconds until the daemon listens, without a model, in each round that counts."""
+
+    seconds: Sequence[float]
+    tally: Tally
+
+
+def page(shape: str, machine: str, peer_version: str, found: Sequence[PairStarts | OwnStart]) -> str:
+    """The whole page; METHODOLOGY.md says how to read it."""
+    lines = [
+        f"# {shape}: starts of llmd beside llama.cpp",
+        "",
+        machine,
+        f"`llmd serve` (CPU backend) and `llama-server` of llama-cpp-python {peer_version} (flash attention, no warm-up pass), one slot",
+        "of 1024 tokens each. Median seconds of the rounds that count. The ratio is llmd's time over llama.cpp's, the median of the",
+        "rounds' ratios (min–max): above 1 llmd takes longer.",
+    ]
+    for one in found:
+        lines += ["", *(pair_lines(one) if isinstance(one, PairStarts) else own_lines(one))]
+    return "\n".join([*lines, ""])
+
+
+def pair_lines(pair: PairStarts) -> Iterator[str]:
+    """The section of a pair."""
+    yield f"## {heading(pair)}"
+    yield ""
+    yield "| | llmd, s | llama.cpp, s | ratio | rounds thrown out |"
+    yield "|---|---|---|---|---|"
+    for starts in pair.starts:
+        mine, theirs = starts.seconds["llmd"], starts.seconds["llama.cpp"]
+        ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
+        yield (
+            f"| {starts.title} | {statistics.median(mine):.2f} | {statistics.median(theirs):.2f}"
+            f" | **{statistics.median(ratios):.2f}** ({min(ratios):.2f}–{max(ratios):.2f})"
+            f" | {thrown_out(starts.tally)} |"
+        )
+
+
+def heading(pair: PairStarts) -> str:
+    """What each side starts from."""
+    if pair.bits is None:
+        return f"The same GGUF file in {pair.kind}"
+    mine, theirs = pair.bits.values()
+    return f"{pair.ours} ({mine:.2f} bits a weight) from a checkpoint, beside a GGUF file in {pair.kind} ({theirs:.2f})"
+
+
+def own_lines(found: OwnStart) -> Iterator[str]:
+    """The section of the daemon alone."""
+    yield "## The daemon's own start"
+    yield ""
+    yield (
+        f"`llmd serve` without a model listens after {statistics.median(found.seconds):.2f} s"
+        f" ({min(found.seconds):.2f}–{max(found.seconds):.2f}); rounds thrown out: {thrown_out(found.tally)}."
+    )
+
+
+def thrown_out(tally: Tally) -> str:
+    """How many rounds did not count, of all."""
+    return f"{len(tally.thrown_out)} of {len(tally.thrown_out) + len(tally.counted)}"
