@@ -24,12 +24,13 @@ from bench.cpu_quality import (
 )
 from bench.cpu_quality_report import Quality
 from bench.cpu_report import BesideWork, Comparison
-from bench.cpu_rounds import Cases
+from bench.cpu_rounds import Cases, Rounds
 from bench.cpu_sides import (
     Room,
     Start,
     busy_process,
     drop_cached,
+    drop_packed,
     open_llmd,
     open_peer,
     open_probe,
@@ -67,17 +68,23 @@ class Pair:
 
     def best(self) -> tuple[Comparison, dict[str, Divergence]]:
         """Each side at its best: speed, starts and memory, and how far both are from what was not quantised."""
-        starts, texts = self._first_starts(), random_texts(self._shape.vocab)
-        with self._opened(self._profile.builds, None) as sides:
-            found = self._compared(sides, self._profile, None, starts)
+        quiet, builds, texts = QuietRounds(), self._profile.builds, random_texts(self._shape.vocab)
+        first = self._starts("first", builds[:1], None, quiet)
+        with self._opened(builds, None) as sides:
+            rounds, peaks = self._measured(sides, self._profile, quiet)
             logits = {f"llmd {self._quant}": sides[0], f"llama.cpp {self._kind}": sides[1]}
             scored = {name: scored_logits(side, texts) for name, side in logits.items()}
+        starts = first | self._starts("again", builds, None, quiet)
+        found = Comparison(None, rounds, peaks, self._bytes, starts, quiet.tally)
         return found, self._divergences(self._directory, texts, scored)
 
     def alone(self, isa: str) -> Comparison:
         """Both sides with one instruction set, without depth."""
+        quiet = QuietRounds()
         with self._opened([isa], isa) as sides:
-            return self._compared(sides, self._profile.without_depth(), isa, {})
+            rounds, peaks = self._measured(sides, self._profile.without_depth(), quiet)
+        starts = self._starts("again", [isa], isa, quiet)
+        return Comparison(isa, rounds, peaks, self._bytes, starts, quiet.tally)
 
     def beside_work(self) -> BesideWork:
         """One sequence while another process keeps a processor busy; the peer's threads wait in both of their ways."""
@@ -117,15 +124,32 @@ class Pair:
             wanted = scored_logits(plain, texts)
         return {name: compare(wanted, logits) for name, logits in scored.items()}
 
-    def _compared(
-        self, sides: Sequence[Side], profile: Profile, isa: str | None, starts: Mapping[str, Start]
-    ) -> Comparison:
-        again = {f"{side.name}, again": started(side) for side in sides}
+    def _measured(
+        self, sides: Sequence[Side], profile: Profile, quiet: QuietRounds
+    ) -> tuple[list[Rounds], dict[str, float]]:
+        """Every case, and the processors' peaks."""
         with open_probe(self._bytes["llmd"], self._profile.threads) as probe:
-            quiet = QuietRounds()
             rounds = Cases(sides, probe, profile, self._shape.vocab, quiet).all()
-            peaks = probe.call("integers")
-        return Comparison(isa, rounds, peaks, self._bytes, {**starts, **again}, quiet.tally)
+            return rounds, probe.call("integers")
+
+    def _starts(
+        self, which: str, builds: Sequence[str], isa: str | None, quiet: QuietRounds
+    ) -> dict[str, Start]:
+        """What loading takes, in one quiet round: ``first``, with nothing in the caches of llmd and of the system, or ``again``."""
+
+        def measure(_: int) -> dict[str, Start]:
+            if which == "first":
+                drop_packed(self._cache)
+                drop_cached(self._directory, self._file)
+            with self._open_llmd(isa) as ours:
+                found = {f"{ours.name}, {which}": started(ours)}
+            for build in builds:
+                with self._open_peer(build) as peer:
+                    found[f"{peer.name}, {which}"] = started(peer)
+            return found
+
+        (found,) = quiet.take(f"start, {which}", measure, 1, warm_up=False)
+        return found
 
     @contextmanager
     def _opened(self, builds: Sequence[str], isa: str | None) -> Iterator[list[Side]]:
@@ -133,14 +157,6 @@ class Pair:
         with ExitStack() as stack:
             ours = stack.enter_context(self._open_llmd(isa))
             yield [ours, *(stack.enter_context(self._open_peer(build)) for build in builds)]
-
-    def _first_starts(self) -> dict[str, Start]:
-        """What loading takes while llmd has nothing in its cache, and the system none of the files in its own."""
-        drop_cached(self._directory, self._file)
-        with self._open_llmd(None) as ours:
-            starts = {f"{ours.name}, first": started(ours)}
-        with self._open_peer(self._profile.builds[0]) as peer:
-            return starts | {f"{peer.name}, first": started(peer)}
 
     def _open_llmd(self, isa: str | None) -> Side:
         room = Room.for_profile(self._profile, self._shape)

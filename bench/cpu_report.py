@@ -99,7 +99,7 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
     reads = statistics.median(rate for rounds in found.rounds for rate in rounds.reads)
     peaks = ", ".join(f"{name} {rate / 1e12:.2f}" for name, rate in found.peaks.items())
     yield f"Matrices that each token reads: {matrices}. Memory read: {reads / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
-    yield f"Of all cases together, {found.tally}"
+    yield f"Of all cases and starts together, {found.tally}"
     yield ""
     yield "| start | load, s | first token, s | resident, MB | file pages, MB | KV pool, MB |"
     yield "|---|---|---|---|---|---|"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,11 @@ def started(side: Side) -> Start:
     side.call("close")
     facts: dict[str, Any] = side.facts
     return Start(facts["load_s"], facts["load_s"] + first, side.call("resident_bytes"), facts.get("kv_bytes"))
+
+
+def drop_packed(cache: Path) -> None:
+    """Remove the weights that llmd keeps in its cache folder as devices lay them out."""
+    shutil.rmtree(cache / "packed", ignore_errors=True)
 
 
 def drop_cached(*paths: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from bench.cpu_sides import drop_cached, open_peer, started
+from bench.cpu_sides import drop_cached, drop_packed, open_peer, started
 from bench.first_token import MODEL, Launched, launched
 from bench.peer import PEER_SERVER
 from bench.servers import free_port, llama_command, llmd_command
@@ -65,7 +64,7 @@ class Llmd:
         return self._launch(options=[])
 
     def forget(self) -> None:
-        shutil.rmtree(self._folder / "cache" / "llmd" / "packed", ignore_errors=True)
+        drop_packed(self._folder / "cache" / "llmd")
         drop_cached(self._model)
 
     @contextmanager

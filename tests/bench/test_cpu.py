@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from bench.cpu_sides import Room, open_llmd
 from bench.quiet import DisturbedError, QuietRounds
 from bench.worker import Side
 from tests.bench.families import LLAMA
-from tests.bench.watches import Watch
+from tests.bench.watches import Watch, scripted
 
 SHAPE = LLAMA
 PROFILE = replace(
@@ -89,7 +90,25 @@ def test_one_instruction_set_is_compared_with_its_own_build(tmp_path: Path) -> N
     found = pair.alone("generic")
     assert list(found.starts) == ["llmd, again", "llama.cpp generic, again"]
     assert [rounds.case for rounds in found.rounds] == [Case("prefill", 1, 70), Case("decode", 2, SHORT)]
-    assert (len(found.tally.counted), len(found.tally.thrown_out)) == (2, 0)
+    assert (len(found.tally.counted), len(found.tally.thrown_out)) == (3, 0)
+
+
+@pytest.mark.usefixtures("without_peer")
+def test_a_first_start_in_which_others_worked_is_repeated_with_empty_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed: list[bool] = []
+
+    def watched(*arguments: Any) -> Side:
+        packed.append(bool(list(tmp_path.glob("own-cache/packed/*/*.packed"))))
+        return open_llmd(*arguments)
+
+    monkeypatch.setattr(cpu_pair, "open_llmd", watched)
+    monkeypatch.setattr(cpu_pair, "QuietRounds", partial(QuietRounds, scripted(0.5, *[0.0] * 5)))
+    pair = cpu_pair.Pair(SHAPE, PROFILE, "q8", "Q8_0", tmp_path / "model", tmp_path / "own-cache")
+    found, _ = pair.best()
+    assert packed[:4] == [False, False, True, True]  # first, first repeated, the rounds, again
+    assert (len(found.tally.counted), len(found.tally.thrown_out)) == (4, 1)
 
 
 @pytest.mark.usefixtures("without_peer")

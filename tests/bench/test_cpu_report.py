@@ -92,7 +92,9 @@ def test_starts_sizes_and_quality_are_told() -> None:
 
 
 def test_the_rounds_that_were_thrown_out_are_told() -> None:
-    assert "Of all cases together, 1 of 3 rounds were thrown out because other processes" in shown()
+    assert (
+        "Of all cases and starts together, 1 of 3 rounds were thrown out because other processes" in shown()
+    )
 
 
 def test_robustness_stands_apart_with_the_ratio_to_the_best_way_of_waiting() -> None:
