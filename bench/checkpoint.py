@@ -117,9 +117,8 @@ def draw_bf16(
         return np.full(dims, to_bf16(np.array(gain, np.float32)))
     generator = np.random.default_rng(seed)
     values: NDArray[np.uint16] = kind.values()[generator.integers(0, NUM_VALUES, dims, np.uint16)]
-    if kind.outlier != 1:
-        channels = generator.choice(dims[1], num_outliers(dims[1]), replace=False)
-        values[:, channels] = to_bf16(to_float32(values[:, channels]) * np.float32(kind.outlier))
+    channels = generator.choice(dims[1], num_outliers(dims[1]), replace=False)
+    values[:, channels] = to_bf16(to_float32(values[:, channels]) * np.float32(kind.outlier))
     return values
 
 
