@@ -105,10 +105,10 @@ class Outliers(msgspec.Struct, frozen=True):
 
 
 class WeightData(msgspec.Struct, frozen=True):
-    """The contents of a weight, read-only, valid until the `TensorSource` is closed.
+    """The contents of a weight, read-only, valid until the `TensorSource` is closed. All arrays are C-contiguous.
 
-    Plain formats: ``data`` is ``[...]`` float32, float16, or uint16 holding bf16 bits; C-contiguous, usually
-    mapped from the file without a copy and possibly unaligned to more than the element size.
+    Plain formats: ``data`` is ``[...]`` float32, float16, or uint16 holding bf16 bits; usually mapped from the file
+    without a copy and possibly unaligned to more than the element size.
 
     Integer formats: ``data`` is uint8 codes ``[out, in]``, one in a byte however few bits it has, and ``group_size`` inputs
     share a scale (the last group of a row may be short). Weight ``[o, i]`` of group ``g`` is

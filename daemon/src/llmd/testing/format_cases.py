@@ -22,6 +22,7 @@ from llmd.api import (
     Op,
     TensorRef,
 )
+from llmd.api.integer_formats import ROW_ACTIVATION_GROUP
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.testing.op_cases import embed_case, head_case, part_case
 from llmd.testing.plans import TinyModel
@@ -43,12 +44,39 @@ def format_cases() -> Iterator[Workload]:
         yield msgspec.structs.replace(exact, activations="f32")
         # What one matrix leaves a float32 rounding apart, the next may round to the neighbouring code.
         yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
+        if narrow != _block_len(name):
+            yield _narrow_case(name)
         yield part_case(f"zeros/{name}", _ops_of_zeros(512), name, max_nmse=1e-7, width=512)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)
         yield embed_case(f"embed/{name}", _embed(narrow), name, width=narrow)
     yield from _other_table_cases()
     yield from _program_cases()
+
+
+def _block_len(name: Format) -> int:
+    """The inputs of the shortest row without a short group."""
+    form = INTEGER_FORMATS[name]
+    return form.coarse_size or form.group_size or ROW_ACTIVATION_GROUP
+
+
+def _narrow_case(name: Format) -> Workload:
+    """Rows of one block, of three, and where rows may have any length, of one input and of one more or fewer than a block."""
+    block = _block_len(name)
+    widths = (1, block - 1, block + 1) if _has_short_groups(name) else (block, 3 * block)
+    ops: list[Op] = []
+    for width in widths:
+        there, back = TensorRef(f"there{width}", (width, block)), TensorRef(f"back{width}", (block, width))
+        ops += [
+            Linear(HIDDEN, (f"a{width}",), (there,), (None,)),
+            Linear(f"a{width}", (f"b{width}",), (back,), (None,)),
+        ]
+    total = f"b{widths[0]}"
+    for width in widths[1:]:
+        ops.append(Add(total, f"b{width}", f"sum{width}"))
+        total = f"sum{width}"
+    ops.append(Add(total, HIDDEN, HIDDEN))
+    return part_case(f"linear/{name}-narrow", tuple(ops), name, max_nmse=1e-7, width=block)
 
 
 def _has_short_groups(name: Format) -> bool:

@@ -24,15 +24,20 @@ def theirs(fmt: str, blocks: Bytes) -> NDArray[np.float32]:
     return found
 
 
-def quantised(fmt: str) -> Bytes:
-    values = np.random.default_rng(4).standard_t(5, (37, ROW_LEN)).astype(np.float32) * np.float32(0.02)
+def block_len(fmt: str) -> int:
+    """The length of the shortest row."""
+    return INTEGER_FORMATS[fmt].coarse_size or INTEGER_FORMATS[fmt].group_size
+
+
+def quantised(fmt: str, row_len: int) -> Bytes:
+    values = np.random.default_rng(4).standard_t(5, (37, row_len)).astype(np.float32) * np.float32(0.02)
     blocks: Bytes = quants.quantize(values, GGMLQuantizationType[fmt.upper()])
     return blocks
 
 
-def random_bytes(fmt: str) -> Bytes:
+def random_bytes(fmt: str, row_len: int = ROW_LEN) -> Bytes:
     draw = np.random.default_rng(7)
-    return draw.integers(0, 256, (500, block_bytes(fmt, ROW_LEN)), dtype=np.uint8)
+    return draw.integers(0, 256, (500, block_bytes(fmt, row_len)), dtype=np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +47,14 @@ def random_bytes(fmt: str) -> Bytes:
         *((fmt, quantised) for fmt in QUANTISED_BY_GGUF),
     ],
 )
-def test_blocks_mean_the_same_numbers_to_the_last_bit(fmt: str, make: Callable[[str], Bytes]) -> None:
-    blocks = make(fmt)
+@pytest.mark.parametrize("blocks_in_row", [1, 2, None])
+def test_blocks_mean_the_same_numbers_to_the_last_bit(
+    fmt: str, make: Callable[[str, int], Bytes], blocks_in_row: int | None
+) -> None:
+    row_len = blocks_in_row * block_len(fmt) if blocks_in_row else ROW_LEN
+    blocks = make(fmt, row_len)
     expected = theirs(fmt, blocks)
-    found = dequantize(decode(fmt, blocks, ROW_LEN))
+    found = dequantize(decode(fmt, blocks, row_len))
     assert found.shape == expected.shape
     same = (found.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(found) & np.isnan(expected))
     assert same.all()
@@ -70,6 +79,15 @@ def test_decoded_weights_are_as_the_table_of_formats_says(fmt: str) -> None:
         if scales.fine is not None:
             assert scales.fine.shape == (500, ROW_LEN // form.group_size)
             assert scales.fine.dtype in {np.dtype(np.int8), np.dtype(np.uint8)}
+
+
+@pytest.mark.parametrize("fmt", BLOCK_FORMATS)
+@pytest.mark.parametrize("blocks_in_row", [1, 2, 3])
+@pytest.mark.parametrize("num_rows", [1, 500])
+def test_decoded_arrays_are_contiguous(fmt: str, blocks_in_row: int, num_rows: int) -> None:
+    row_len = blocks_in_row * block_len(fmt)
+    weight = decode(fmt, random_bytes(fmt, row_len)[:num_rows], row_len)
+    assert [array.strides for array in weight.arrays if not array.flags.c_contiguous] == []
 
 
 @pytest.mark.parametrize("fmt", BLOCK_FORMATS)

@@ -215,6 +215,18 @@ def test_two_levels_need_whole_blocks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OWN_FORMATS)
+@pytest.mark.parametrize("num_rows", [1, 3])
+def test_narrow_rows_are_quantised_to_contiguous_arrays(name: str, num_rows: int) -> None:
+    block = INTEGER_FORMATS[name].coarse_size or INTEGER_FORMATS[name].group_size or 128
+    others = (1, 2, block - 1, block + 1) if name in ANY_ROW else ()
+    for row_len in (block, 3 * block, *others):
+        weight = random_weight(num_rows, row_len)
+        quantized = quantize(weight, name)
+        assert [array.strides for array in quantized.arrays if not array.flags.c_contiguous] == []
+        assert nmse(dequantize(quantized), weight) < 0.2
+
+
+@pytest.mark.parametrize("name", OWN_FORMATS)
 def test_a_weight_without_rows_is_quantised_to_nothing(name: str) -> None:
     assert quantize(np.empty((0, 256), np.float32), name).data.shape == (0, 256)
 
