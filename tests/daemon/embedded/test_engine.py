@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llmd.api import ACTIVATION_DTYPES, KV_DTYPES
 from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, RequestError
 from llmd.embedded.engine import Engine
 from llmd.embedded.generated import Generated
@@ -146,6 +147,15 @@ def test_the_processors_threads_are_the_callers_to_choose(directory: Path) -> No
     assert answers[0].token_ids == answers[1].token_ids
     with pytest.raises(ConfigError, match="--threads -1"):
         Engine.load(directory, "cpu", threads=-1)
+
+
+@pytest.mark.parametrize(
+    ("argument", "values"), [("kv_dtype", KV_DTYPES), ("activations", ACTIVATION_DTYPES)]
+)
+def test_the_docstring_of_load_names_every_value_of_a_choice(argument: str, values: tuple[str, ...]) -> None:
+    text = inspect.getdoc(Engine.load) or ""
+    described = text.partition(f"    {argument}: ")[2].partition("\n    threads:")[0]
+    assert [value for value in values if f"``{value}``" not in described] == []
 
 
 def test_a_stored_name_is_enough(user: Path) -> None:

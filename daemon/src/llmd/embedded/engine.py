@@ -84,7 +84,8 @@ class Engine:
             quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading; None keeps
                 the checkpoint's formats.
             activations: how rows are held that quantised weights multiply: rounded to ``int8``, or ``f32``.
-            kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``int8`` (half of their memory) or ``f32``.
+            kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of ``f16``) or
+                ``int4`` (a third of it, at a price in quality).
             threads: threads of the CPU that compute; None for as many as are found best.
 
         Raises:
