@@ -59,6 +59,12 @@ FILE_CASES = (
 )
 
 FIELD_CASES = (
+    field_case(
+        "with a truth value for its architectures", {"architectures": True}, CONFIG_FILE, "architectures"
+    ),
+    field_case("with architectures of numbers", {"architectures": [1]}, CONFIG_FILE, "architectures[0]"),
+    field_case("with a text for quantisation", {"quantization_config": "gptq"}, "quantization_config"),
+    field_case("with eos below 0", {"eos_token_id": -1}, CONFIG_FILE, "eos_token_id"),
     field_case("without a name", {"architectures": None, "model_type": None}, CONFIG_FILE, "names neither"),
     field_case(
         "of an unknown architecture",

@@ -23,7 +23,7 @@ def test_a_class_with_a_classifier_scores() -> None:
         ({"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, "identity"),
         ({"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}, "identity"),
         ({"sentence_transformers": {"version": "5.0"}}, "sigmoid"),
-        ({"sentence_transformers": 7, "sbert_ce_default_activation_function": []}, "sigmoid"),
+        ({"sentence_transformers": None, "sbert_ce_default_activation_function": None}, "sigmoid"),
     ],
 )
 def test_the_function_is_the_one_that_sentence_transformers_names(

@@ -9,13 +9,12 @@ import msgspec
 
 from llmd.api.errors import ModelError
 from llmd.chat.json_file import convert_json, read_json
+from llmd.models.config_form import TokenId
 from llmd.models.files import is_named
 from llmd.models.gguf.model_metadata import gguf_metadata
 
 _Positive = Annotated[float, msgspec.Meta(ge=0.0)]
 _Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-TokenId = Annotated[int, msgspec.Meta(ge=0)]
-
 
 GGUF_KEYS = {
     "temperature": "general.sampling.temp",

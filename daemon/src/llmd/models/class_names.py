@@ -10,14 +10,10 @@ def architecture_names(config: Config) -> tuple[str, ...]:
 
     A ``model_type`` counts only where no class is named: an unknown class may compute something else with it.
     """
-    stated = config.get("architectures")
-    if isinstance(stated, list) and stated:
-        return tuple(name for name in stated if isinstance(name, str))
     model_type = config.get("model_type")
-    return (model_type,) if isinstance(model_type, str) else ()
+    return tuple(config.get("architectures") or ([model_type] if model_type else ()))
 
 
 def named_class(config: Config) -> str:
     """The first class that a configuration names, empty where it names none."""
-    names = config.get("architectures")
-    return str(names[0]) if isinstance(names, list) and names else ""
+    return next(iter(config.get("architectures") or ()), "")

@@ -13,7 +13,7 @@ from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.plugins import Config
 from llmd.models.class_names import named_class
 from llmd.models.files import is_named
-from llmd.models.json_file import DAMAGED, read_object
+from llmd.models.json_file import DAMAGED, converted, read_object
 from llmd.models.modules_file import MODULES_FILE, SCORE, Module, read_modules
 
 POOLING_FILE = "config.json"
@@ -104,14 +104,9 @@ def default_embedding(config: Config, *, causal: bool) -> Embedding:
 
 
 def _with_nesting(embedding: Embedding, config: Config) -> Embedding:
-    dimensions = config.get("matryoshka_dimensions")
-    listed = dimensions if isinstance(dimensions, list) else []
+    dimensions = tuple(config.get("matryoshka_dimensions") or ())
     nested = config.get("is_matryoshka", config.get("model_type") in NESTED_FAMILIES)
-    return msgspec.structs.replace(
-        embedding,
-        nested=bool(nested or listed),
-        nested_dimensions=tuple(n for n in listed if isinstance(n, int)),
-    )
+    return msgspec.structs.replace(embedding, nested=bool(nested or dimensions), nested_dimensions=dimensions)
 
 
 def _embedding_modules(directory: Path) -> Sequence[Module] | None:
@@ -207,9 +202,4 @@ def _without_prompts(known: _Prompts, path: Path) -> _Prompts:
 def _read(path: Path, form: type[_Form]) -> _Form:
     """What a file says; where there is none, what its absence means."""
     values = read_object(path, max_bytes=MAX_BYTES) if is_named(path) else {}
-    try:
-        return msgspec.convert(values, form)
-    except msgspec.ValidationError as error:
-        raise CheckpointError(
-            f"does not have the expected form: {error}", file=str(path), hint=DAMAGED
-        ) from error
+    return converted(values, form, file=str(path))

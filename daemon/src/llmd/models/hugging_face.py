@@ -12,9 +12,10 @@ from llmd.api.embedding import Embedding
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
 from llmd.models.checkpoint import Checkpoint
+from llmd.models.config_form import ConfigForm
 from llmd.models.embedding_config import read_embedding
 from llmd.models.files import is_named
-from llmd.models.json_file import read_object
+from llmd.models.json_file import converted, read_object
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.shards import INDEX_FILE, SINGLE_FILE, find_shards
 from llmd.models.stored_names import with_stored_names
@@ -42,8 +43,10 @@ class HuggingFaceSource(msgspec.Struct, frozen=True):
         return any(is_named(self.directory / name) for name in (SINGLE_FILE, INDEX_FILE))
 
     def read_config(self) -> dict[str, Any]:
-        """The file as it is."""
-        return read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
+        """The file as it is, its fields of the types that `ConfigForm` names."""
+        config = read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
+        converted(config, ConfigForm, file=str(self.config_file))
+        return config
 
     def read_embedding(self, config: Config) -> Embedding | None:
         """What the files of sentence-transformers beside it say."""

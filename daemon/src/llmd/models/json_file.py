@@ -7,10 +7,14 @@ import math
 import reprlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
 
 from llmd.api.errors import CheckpointError
 from llmd.models.files import read_bytes
+
+T = TypeVar("T")
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DAMAGED = "the file is damaged; copy it again from where the model came from"
@@ -49,6 +53,18 @@ def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[s
             f"{what} holds a JSON {type(parsed).__name__}, not an object", file=file, hint=DAMAGED
         )
     return parsed
+
+
+def converted(values: Any, form: type[T], *, file: str) -> T:
+    """JSON values of ``file`` as ``form``.
+
+    Raises:
+        CheckpointError: one has another type, or is missing; the message names it.
+    """
+    try:
+        return msgspec.convert(values, form)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter of half a surrogate pair
+        raise CheckpointError(f"does not have the expected form: {error}", file=file, hint=DAMAGED) from error
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

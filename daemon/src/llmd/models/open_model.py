@@ -135,7 +135,7 @@ def _refuse_quantized(config: Config, path: Path) -> None:
     quantization = config.get("quantization_config")
     if quantization is None:
         return
-    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
+    method = quantization.get("quant_method")
     raise UnsupportedModelError(
         f"{path}: the weights are quantised ({method or 'unnamed method'}), which is not supported yet",
         hint="take the unquantised model; `--quant q8` quantises it while it loads",

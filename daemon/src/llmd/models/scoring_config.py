@@ -42,7 +42,5 @@ def read_scoring(config: Config, path: str) -> Embedding:
 
 def _function_name(config: Config) -> str | None:
     """The class of the function: where newer versions of sentence-transformers write it, or where older ones did."""
-    newer = config.get("sentence_transformers")
-    stated = newer.get("activation_fn") if isinstance(newer, Mapping) else None
-    found = stated or config.get("sbert_ce_default_activation_function")
-    return found if isinstance(found, str) else None
+    newer = (config.get("sentence_transformers") or {}).get("activation_fn")
+    return newer or config.get("sbert_ce_default_activation_function") or None

@@ -84,12 +84,8 @@ def _weights(directory: Path, _files: Stamps) -> dict[str, Any]:
 
 def _context_len(config: Config) -> int | None:
     """Models of text and images keep it in the part about text."""
-    nested = config.get("text_config")
-    for fields in (config, nested if isinstance(nested, dict) else {}):
-        stated = fields.get("max_position_embeddings")
-        if type(stated) is int:
-            return stated
-    return None
+    stated = (fields.get("max_position_embeddings") for fields in (config, config.get("text_config") or {}))
+    return next(filter(None, stated), None)
 
 
 def _modified(directory: Path) -> datetime:

@@ -9,6 +9,8 @@ import pytest
 
 from llmd.api import ModelError
 from llmd.builtin.architectures.plugin import llmd_architectures
+from llmd.models.config_form import ConfigForm
+from llmd.models.json_file import converted
 from tests.golden.models import encoders
 from tests.golden.models.catalog import CASES, tiny_model
 
@@ -97,6 +99,7 @@ def test_junk_in_any_field_gives_a_plan_or_a_typed_error(name: str) -> None:
     refusals: list[ModelError] = []
     for config in damaged(dict(right)):
         try:
+            converted(config, ConfigForm, file="config.json")  # as whoever reads the file does
             known[right["architectures"][0]].plan(config, None)
         except ModelError as error:
             refusals.append(error)

@@ -6,7 +6,7 @@ from struct import pack
 import pytest
 
 from llmd.api.errors import CheckpointError, UnsupportedModelError
-from llmd.models.gguf.fields import GgufFields, token_ids
+from llmd.models.gguf.fields import GgufFields, MetadataFields, token_ids
 from llmd.models.gguf.header_reader import HeaderReader
 from llmd.models.gguf.metadata import read_metadata
 from tests.corrupt.gguf_bytes import BOOL, STRING, U32, key, listed, text
@@ -51,11 +51,32 @@ def test_reads_the_keys_of_the_architecture(tmp_path: Path) -> None:
         ("real", key("llama.k", STRING, text("7"))),
         ("text", key("llama.k", U32, bytes(4))),
         ("flags", key("llama.k", STRING, text("x"))),
+        ("text", listed("llama.k", STRING, [text("x")])),
     ],
 )
 def test_a_value_of_another_type_is_named(tmp_path: Path, method: str, value: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"m.gguf: llama.k is .*, expected"):
         getattr(fields(tmp_path, ARCHITECTURE, value), method)("k")
+
+
+@pytest.mark.parametrize(
+    ("method", "value"),
+    [
+        ("integer", listed("general.k", U32, [bytes(4)])),
+        ("integer", listed("general.k", U32, [bytes(4), bytes(4)])),
+        ("real", listed("general.k", U32, [bytes(4)])),
+        ("text", listed("general.k", STRING, [text("x")])),
+    ],
+)
+def test_a_list_is_no_value_of_a_key_that_layers_do_not_share(
+    tmp_path: Path, method: str, value: bytes
+) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(value)
+    with path.open("rb") as file:
+        read = MetadataFields(read_metadata(HeaderReader(file, name="m.gguf"), 1), "general.")
+    with pytest.raises(CheckpointError, match=r"m.gguf: general.k is .*, expected"):
+        getattr(read, method)("k", None)
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
-from llmd.api.errors import ModelError, RequestError, TemplateError
-from llmd.chat.generation_defaults import TokenId, listed_ids, read_generation_defaults
-from llmd.chat.json_file import convert_json
+from llmd.api.errors import RequestError, TemplateError
+from llmd.chat.generation_defaults import listed_ids, read_generation_defaults
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.models.model_source import find_source
+from llmd.models.config_file import read_config
 
 _ANSWER = "llmd-answer"
-
-
-class _TextConfig(msgspec.Struct, frozen=True):
-    eos_token_id: TokenId | list[TokenId] | None = None
-
-
-class _ModelConfig(msgspec.Struct, frozen=True):
-    eos_token_id: TokenId | list[TokenId] | None = None
-    text_config: _TextConfig | None = None
 
 
 def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -33,10 +21,9 @@ def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
     Raises:
         ModelError: a file cannot be read, or ``eos_token_id`` is neither an id nor a list of ids.
     """
-    source = find_source(directory)
-    config = convert_json(source.config_file, source.read_config(), _ModelConfig, error=ModelError)
-    text = config.text_config or _TextConfig()
-    configured = listed_ids(config.eos_token_id) + listed_ids(text.eos_token_id)
+    config = read_config(directory)
+    text = config.get("text_config") or {}
+    configured = listed_ids(config.get("eos_token_id")) + listed_ids(text.get("eos_token_id"))
     ids = read_generation_defaults(directory).eos_ids + configured + tokenizer.eos_ids
     return tuple(sorted(set(ids)))
 

@@ -9,7 +9,7 @@ from typing import Any
 from llmd.api.embedding import Pooling
 from llmd.api.errors import UnsupportedModelError
 from llmd.models.gguf.families import FAMILIES, Family, head_dim
-from llmd.models.gguf.fields import GgufFields, token_ids
+from llmd.models.gguf.fields import GgufFields, MetadataFields, token_ids
 from llmd.models.gguf.gguf_model import GgufModel
 from llmd.models.gguf.metadata import Metadata
 from llmd.models.gguf.rope import rope_config
@@ -45,7 +45,7 @@ def pooling(metadata: Metadata) -> Pooling | None:
 
 
 def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
-    kind = model.metadata.get(TYPE, "model")
+    kind = MetadataFields(model.metadata).text(TYPE, "model")
     if kind != "model":
         raise UnsupportedModelError(
             f"{model.path}: holds no model by itself but {reprlib.repr(kind)}",

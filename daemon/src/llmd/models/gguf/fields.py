@@ -15,34 +15,26 @@ from llmd.models.json_file import DAMAGED
 
 _MISSING: Any = object()
 
-
 ARCHITECTURE = "general.architecture"
 MAX_NAME_LEN = 100
 
 
-class GgufFields:
-    """The keys of a model's architecture, which stands before each of them in the file; and which ``tensors`` there are.
+class MetadataFields:
+    """Typed values of the metadata, by their keys behind ``prefix``.
 
     ``default`` is what an absent key means; without one it is required. Every method raises `CheckpointError` for a value of
     the wrong type.
     """
 
-    def __init__(self, metadata: Metadata, tensors: Container[str]) -> None:
-        self.architecture = architecture_name(metadata)
+    def __init__(self, metadata: Metadata, prefix: str = "") -> None:
         self._metadata = metadata
-        self._tensors = tensors
-
-    def has_tensor(self, name: str) -> bool:
-        return name in self._tensors
+        self._prefix = prefix
 
     def full_key(self, key: str) -> str:
-        return f"{self.architecture}.{key}"
+        return f"{self._prefix}{key}"
 
     def integer(self, key: str, default: int | None = _MISSING) -> Any:
-        """An integer, or the one that a list has for every layer."""
         value = self._get(key, default)
-        if isinstance(value, np.ndarray):
-            value = self._of_all_layers(key, value)
         if value is not default and (isinstance(value, bool) or not isinstance(value, int)):
             raise self._wrong(key, value, "an integer")
         return value
@@ -69,15 +61,6 @@ class GgufFields:
             raise self._wrong(key, value, "a text")
         return value
 
-    def flags(self, key: str) -> list[bool] | int | None:
-        """A truth value for each layer, a number, or nothing where the key is absent."""
-        value = self._get(key, None)
-        if isinstance(value, np.ndarray):
-            return [bool(flag) for flag in value]
-        if value is not None and not isinstance(value, int):
-            raise self._wrong(key, value, "a list of truth values, or a number")
-        return value
-
     def refuse(self, key: str, value: object, known: str) -> UnsupportedModelError:
         """The error of a value that is well-formed, but that nothing here computes."""
         return UnsupportedModelError(
@@ -86,11 +69,9 @@ class GgufFields:
             hint="take another model",
         )
 
-    def _of_all_layers(self, key: str, values: np.ndarray[Any, Any]) -> object:
-        different = np.unique(values)
-        if len(different) > 1:
-            raise self.refuse(key, values.tolist(), "one number for all layers")
-        return different[0].item() if len(different) else None
+    def contradict(self, message: str, key: str) -> CheckpointError:
+        """The error of a key that cannot be true together with others."""
+        return CheckpointError(f"{self.full_key(key)} {message}", file=self._metadata.file, hint=DAMAGED)
 
     def _get(self, key: str, default: Any) -> Any:
         value = self._metadata.get(self.full_key(key), default)
@@ -100,12 +81,40 @@ class GgufFields:
             )
         return value
 
-    def contradict(self, message: str, key: str) -> CheckpointError:
-        """The error of a key that cannot be true together with others."""
-        return CheckpointError(f"{self.full_key(key)} {message}", file=self._metadata.file, hint=DAMAGED)
-
     def _wrong(self, key: str, value: object, expected: str) -> CheckpointError:
         return self.contradict(f"is {reprlib.repr(value)}, expected {expected}", key)
+
+
+class GgufFields(MetadataFields):
+    """The keys of a model's architecture, which stands before each of them in the file; and which ``tensors`` there are."""
+
+    def __init__(self, metadata: Metadata, tensors: Container[str]) -> None:
+        self.architecture = architecture_name(metadata)
+        super().__init__(metadata, f"{self.architecture}.")
+        self._tensors = tensors
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._tensors
+
+    def flags(self, key: str) -> list[bool] | int | None:
+        """A truth value for each layer, a number, or nothing where the key is absent."""
+        value = super()._get(key, None)
+        if isinstance(value, np.ndarray):
+            return [bool(flag) for flag in value]
+        if value is not None and not isinstance(value, int):
+            raise self._wrong(key, value, "a list of truth values, or a number")
+        return value
+
+    def _get(self, key: str, default: Any) -> Any:
+        """The value, or the one that a list has for every layer."""
+        value = super()._get(key, default)
+        return self._of_all_layers(key, value) if isinstance(value, np.ndarray) else value
+
+    def _of_all_layers(self, key: str, values: np.ndarray[Any, Any]) -> object:
+        different = np.unique(values)
+        if len(different) > 1:
+            raise self.refuse(key, values.tolist(), "one number for all layers")
+        return different[0].item() if len(different) else None
 
 
 def architecture_name(metadata: Metadata) -> str:

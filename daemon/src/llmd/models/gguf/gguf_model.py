@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
+from llmd.models.gguf.fields import MetadataFields
 from llmd.models.gguf.gguf_file import GgufFile
 from llmd.models.gguf.header import GgufTensor
 from llmd.models.gguf.metadata import Metadata
@@ -88,7 +89,7 @@ def _owners(files: Sequence[GgufFile]) -> Mapping[str, GgufFile]:
                     hint=OF_ONE_MODEL,
                 )
             owners[name] = file
-    stated = files[0].metadata.get(TENSORS, len(owners))
+    stated = MetadataFields(files[0].metadata).integer(TENSORS, len(owners))
     if stated != len(owners):
         raise CheckpointError(
             f"states {stated} tensors, the parts hold {len(owners)}",
@@ -99,15 +100,12 @@ def _owners(files: Sequence[GgufFile]) -> Mapping[str, GgufFile]:
 
 
 def _check_part(file: GgufFile, number: int, count: int) -> None:
-    stated_number, stated_count = file.metadata.get(NUMBER, 0), file.metadata.get(COUNT, 0) or 1
+    fields = MetadataFields(file.metadata)
+    stated_number, stated_count = fields.integer(NUMBER, 0), fields.integer(COUNT, 0) or 1
     if (stated_number, stated_count) != (number, count):
         raise CheckpointError(
-            f"states that it is part {_following(stated_number)} of {stated_count}; by its name it is part {number + 1} of "
+            f"states that it is part {stated_number + 1} of {stated_count}; by its name it is part {number + 1} of "
             f"{count}",
             file=str(file.path),
             hint="name the parts as llama.cpp did, or copy all of them again from one place",
         )
-
-
-def _following(number: object) -> object:
-    return number + 1 if isinstance(number, int) else number

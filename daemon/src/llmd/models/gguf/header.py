@@ -18,6 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from llmd.api.errors import CheckpointError
+from llmd.models.gguf.fields import MetadataFields
 from llmd.models.gguf.header_reader import HeaderReader
 from llmd.models.gguf.metadata import Metadata, read_metadata
 from llmd.models.gguf.tensor_types import TENSOR_TYPES, TensorType
@@ -126,15 +127,10 @@ def _wrong_version(version: int, reader: HeaderReader) -> CheckpointError:
 
 
 def _alignment(metadata: Metadata) -> int:
-    alignment = metadata.get(ALIGNMENT, DEFAULT_ALIGNMENT)
-    is_power = isinstance(alignment, int) and 0 < alignment <= MAX_ALIGNMENT and alignment.bit_count() == 1
-    if not is_power:
-        raise CheckpointError(
-            f"{ALIGNMENT} is {reprlib.repr(alignment)}, expected a power of 2 up to {MAX_ALIGNMENT}",
-            file=metadata.file,
-            hint=DAMAGED,
-        )
-    assert isinstance(alignment, int)
+    fields = MetadataFields(metadata)
+    alignment: int = fields.integer(ALIGNMENT, DEFAULT_ALIGNMENT)
+    if not 0 < alignment <= MAX_ALIGNMENT or alignment.bit_count() != 1:
+        raise fields.contradict(f"is {alignment}, expected a power of 2 up to {MAX_ALIGNMENT}", ALIGNMENT)
     return alignment
 
 

@@ -57,10 +57,16 @@ def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
     text = {**config, **(config.get("text_config") or {})}
     new = text.get("rope_parameters") or {}
     local = text.get("rope_local_base_freq")
-    if "full_attention" in new:
-        local = new.get("sliding_attention", {}).get("rope_theta", local)
+    if new.get("full_attention"):
+        local = (new.get("sliding_attention") or {}).get("rope_theta") or local
         new = new["full_attention"]
-    return {**text, **new, **(text.get("rope_scaling") or {})}, local
+    stated = {**_present(text), **_present(new), **_present(text.get("rope_scaling") or {})}
+    return stated, local
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not null: null counts as absent."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _table(plan: ModelPlan) -> RopeTable:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from llmd.api.errors import CheckpointError, UnsupportedModelError
-from llmd.models.json_file import DAMAGED, read_object
+from llmd.models.json_file import converted, read_object
 
 PARAMS_FILE = "params.json"
 MAX_PARAMS_BYTES = 1_000_000
@@ -79,12 +79,7 @@ def read_params(path: Path) -> Params:
     """
     values = read_object(path, max_bytes=MAX_PARAMS_BYTES)
     _refuse_unknown(values, path)
-    try:
-        params = msgspec.convert(values, Params)
-    except msgspec.ValidationError as error:
-        raise CheckpointError(
-            f"does not have the expected form: {error}", file=str(path), hint=DAMAGED
-        ) from error
+    params = converted(values, Params, file=str(path))
     if params.n_heads % params.kv_heads:
         raise _contradiction(f"n_kv_heads {params.kv_heads} does not divide n_heads {params.n_heads}", path)
     if params.head_dim is None and params.dim % params.n_heads:

@@ -76,8 +76,7 @@ def describe_model(stored: StoredModel) -> Description:
         config = read_config(stored.directory)
     except LlmdError:
         config = {}
-    nested = config.get("text_config")
-    return Description(stored, {**config, **nested} if isinstance(nested, dict) else config)
+    return Description(stored, {**config, **(config.get("text_config") or {})})
 
 
 def digest(directory: Path, record: DerivedModel | None = None) -> str:

@@ -1,0 +1,42 @@
+"""The types of the fields of ``config.json`` that are read before or beside its architecture.
+
+What an architecture reads, it checks itself. These fields are read in many places, which may trust their types.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+TokenId = Annotated[int, Meta(ge=0)]
+
+
+class TextConfigForm(Struct, frozen=True):
+    """``text_config`` of a model of text and images."""
+
+    eos_token_id: TokenId | list[TokenId] | None = None
+    max_position_embeddings: int | None = None
+    rope_parameters: dict[str, Any] | None = None
+    rope_scaling: dict[str, Any] | None = None
+
+
+class FunctionForm(Struct, frozen=True):
+    """``sentence_transformers`` of a cross-encoder."""
+
+    activation_fn: str | None = None
+
+
+class ConfigForm(TextConfigForm, frozen=True):
+    """A configuration. A field that is null counts as absent, and fields that are not named here have any type."""
+
+    architectures: list[str] | None = None
+    model_type: str | None = None
+    quantization_config: dict[str, Any] | None = None
+    text_config: TextConfigForm | None = None
+    is_causal: bool | None = None
+    use_bidirectional_attention: bool | None = None
+    is_matryoshka: bool | None = None
+    matryoshka_dimensions: list[int] | None = None
+    sentence_transformers: FunctionForm | None = None
+    sbert_ce_default_activation_function: str | None = None
