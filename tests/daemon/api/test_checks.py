@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Program, Refusal, Selection, StageLimits, Step, Ticket, Weight
+from llmd.api import HostHidden, Program, Refusal, Selection, StageLimits, Step, Ticket, Weight
 from llmd.api.checks import (
     check_hidden,
     check_selection,
     check_step,
+    check_submit,
     misplaced_integers,
     missing_activations,
     missing_ops,
@@ -59,6 +60,23 @@ def test_hidden_states_have_a_row_for_each_row_of_the_step(program: Program) -> 
     check_hidden(program, make_step(), np.zeros((3, program.hidden_size), np.float32))
     with pytest.raises(ValueError, match="hidden rows is float32"):
         check_hidden(program, make_step(), np.zeros((2, program.hidden_size), np.float32))
+
+
+def test_what_is_submitted_fits_the_ends_of_the_program_and_each_other(program: Program) -> None:
+    hidden = HostHidden(np.zeros((3, program.hidden_size), np.float32))
+    middle = msgspec.structs.replace(program, hidden_in=0, hidden_out=0)
+    check_submit(program, BLOCKS, LIMITS, make_step(), None, make_selection())
+    check_submit(middle, BLOCKS, LIMITS, make_step(), hidden, None)
+    with pytest.raises(ValueError, match="hidden states are given exactly"):
+        check_submit(program, BLOCKS, LIMITS, make_step(), hidden, make_selection())
+    with pytest.raises(ValueError, match="a selection is given exactly"):
+        check_submit(program, BLOCKS, LIMITS, make_step(), None, None)
+    with pytest.raises(ValueError, match="positions reach"):
+        check_submit(program, BLOCKS, LIMITS, make_step(positions=i32(-1, 0, 3)), None, make_selection())
+    with pytest.raises(ValueError, match="rows reach"):
+        check_submit(program, BLOCKS, LIMITS, make_step(), None, make_selection(rows=i32(1, 3)))
+    with pytest.raises(ValueError, match="hidden rows is float32"):
+        check_submit(middle, BLOCKS, LIMITS, make_step(), HostHidden(hidden.array[:2]), None)
 
 
 def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.device import Device, DeviceInfo, Refusal, StageLimits
+from llmd.api.device import Device, DeviceInfo, HiddenRef, Refusal, StageLimits
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
@@ -50,6 +50,41 @@ def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
                 what = f"format {weight.format} of {weight.ref.name}"
                 refused.append(Refusal(what, f"{slotted.op.kind} reads it as plain numbers"))
     return refused
+
+
+def check_submit(
+    program: Program,
+    blocks: Mapping[int, int],
+    limits: StageLimits,
+    step: Step,
+    hidden: HiddenRef | None,
+    selection: Selection | None,
+) -> None:
+    """Check everything that `Stage.submit` is given; ``blocks`` are the pool sizes that the stage was made with.
+
+    Raises:
+        ValueError: what is wrong, with the values.
+    """
+    check_ends(program, hidden, selection)
+    check_step(program, blocks, limits, step)
+    if hidden is not None:
+        check_hidden(program, step, hidden.host())
+    if selection is not None:
+        check_selection(program, limits, step, selection)
+
+
+def check_ends(program: Program, hidden: HiddenRef | None, selection: Selection | None) -> None:
+    """Check that hidden states and a selection are there where the program needs them, and nowhere else.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if (hidden is None) != (program.hidden_in is None):
+        raise ValueError(
+            "hidden states are given exactly where the program does not begin with the embedding"
+        )
+    if (selection is None) == program.has_head:
+        raise ValueError("a selection is given exactly where the program ends with the head")
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from llmd.api import INTEGER_FORMATS, Device, DeviceInfo
+from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases

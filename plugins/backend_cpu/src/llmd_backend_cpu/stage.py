@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import HiddenRef, HostHidden, Program, Selection, StageLimits, Step, StepResult, Ticket
-from llmd.api.checks import check_selection, check_step
+from llmd.api.checks import check_ends, check_selection, check_step
 from llmd.api.errors import DeviceError
 from llmd.api.step import Float32, Int32
 from llmd_backend_cpu import _ext
@@ -53,7 +53,8 @@ class CpuStage:
         self._next = 0
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
-        self._check_ends(hidden, selection)
+        self._opened()
+        check_ends(self._program, hidden, selection)
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         feed = -1 if step.feed is None else self._finished(step.feed).place
@@ -134,15 +135,6 @@ class CpuStage:
             None if selection is None else _native_selection(selection),
             step.token_types,
         )
-
-    def _check_ends(self, hidden: HiddenRef | None, selection: Selection | None) -> None:
-        self._opened()
-        if (hidden is None) != (self._program.hidden_in is None):
-            raise ValueError(
-                "hidden states are given exactly where the program does not begin with the embedding"
-            )
-        if (selection is None) == self._program.has_head:
-            raise ValueError("a selection is given exactly where the program ends with the head")
 
     def _host_rows(self, step: Step, hidden: HiddenRef) -> Float32:
         rows = hidden.host()

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.checks import check_hidden, check_selection, check_step
+from llmd.api.candidates import OutputRows
+from llmd.api.checks import check_submit
 from llmd.api.device import HiddenRef, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.program import Program
 from llmd.api.step import Float32, Int32, Selection, Step, StepResult, Ticket
-from llmd.builtin.reference.candidates import OutputRows
 from llmd.builtin.reference.executor import Execution, Weights
 from llmd.builtin.reference.kv import KVPool
 
@@ -87,17 +87,7 @@ class ReferenceStage:
         self._pools.clear()
 
     def _check(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> None:
-        if (hidden is None) != (self._program.hidden_in is None):
-            raise ValueError(
-                "hidden states are given exactly where the program does not begin with the embedding"
-            )
-        if (selection is None) == self._program.has_head:
-            raise ValueError("a selection is given exactly where the program ends with the head")
-        check_step(self._program, self._blocks, self._limits, step)
-        if hidden is not None:
-            check_hidden(self._program, step, hidden.host())
-        if selection is not None:
-            check_selection(self._program, self._limits, step, selection)
+        check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
         if len(self._done) >= self._limits.tickets:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
 

@@ -1,4 +1,7 @@
-"""From the logits of output rows to candidates."""
+"""From the logits of output rows to candidates, in NumPy: what a `Stage` does after the head, for devices without kernels for it.
+
+A device that copies its logits to the host needs nothing else; the conformance suite compares others with this.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from llmd.api.step import Float32, Int32, Selection, StepResult
 class OutputRows:
     """Logits of the selected rows of one ticket, and the candidates made of them.
 
-    ``raw`` is float32 ``[N, vocab]``. Rows marked as masked are empty until `apply_masks`.
+    ``raw`` and ``edited`` are float32 ``[N, vocab]``, as `Stage.raw_rows` and `Stage.rows` return them. Rows that are marked as
+    masked have no candidates before `apply_masks`.
     """
 
     def __init__(self, raw: Float32, selection: Selection, num_candidates: int) -> None:
@@ -37,6 +41,11 @@ class OutputRows:
         self._reduce(np.flatnonzero(~selection.masked))
 
     def apply_masks(self, masks: NDArray[np.uint32]) -> None:
+        """Take the masks of `Stage.apply_masks`.
+
+        Raises:
+            ValueError: they have another shape or dtype.
+        """
         rows = np.flatnonzero(self._selection.masked)
         vocab = self.raw.shape[1]
         if masks.shape != (rows.size, -(-vocab // 32)) or masks.dtype != np.uint32:
@@ -49,12 +58,17 @@ class OutputRows:
         self._reduce(rows)
 
     def result(self) -> StepResult:
+        """Return the candidates.
+
+        Raises:
+            ValueError: rows still wait for their masks.
+        """
         if self._waiting:
             raise ValueError("masked rows have no candidates before apply_masks")
         return self._result
 
     def token(self, output: int) -> int:
-        """The best edited candidate of an output row."""
+        """Return the best edited candidate of an output row, which the next step is fed with."""
         return int(self._result.ids[output, 0])
 
     def _reduce(self, rows: NDArray[np.intp]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llmd.api import Selection
-from llmd.builtin.reference.candidates import OutputRows
+from llmd.api.candidates import OutputRows
 from llmd.engine.batch import select_rows
 
 RAW = np.array([[1.0, 4.0, 4.0, -2.0, 0.0], [0.5, 0.25, 3.0, 2.0, 1.0]], np.float32)
