@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from llmd.api import INTEGER_FORMATS
 from llmd.api.device import DeviceOptions
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli import check
-from llmd.cli.check import CheckedCase, line_of
+from llmd.cli.check import CheckedCase, Suite, line_of
+from llmd.cli.check_progress import CheckProgress
+from tests.serving.home import LLMD, Home
+from tests.serving.terminal import terminal
 
 Llmd = Callable[..., Any]
 
@@ -24,20 +30,22 @@ def test_the_reference_passes_its_own_suite(monkeypatch: pytest.MonkeyPatch) -> 
 
     few = tuple(case for case in conformance.all_cases() if case.name in trial._NAMES)
     monkeypatch.setattr(conformance, "all_cases", lambda: few)
-    cases = list(check.run_suite("reference", DeviceOptions()))
+    suite = check.run_suite("reference", DeviceOptions(), CheckProgress(io.StringIO()))
+    cases = list(suite.cases)
+    assert suite.unclaimed == {}
     assert {case.name for case in few} <= {case.name for case in cases}
     assert all(case.ok for case in cases)
 
 
 def test_prints_each_case_and_how_many_passed(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "run_suite", lambda *_: [GOOD, GOOD])
+    monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD, GOOD]))
     done = llmd("check", "cpu")
     assert done.code == 0
     assert done.out.splitlines()[-1] == "cpu: 2 of 2 passed"
 
 
 def test_a_failed_case_ends_with_eight(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "run_suite", lambda *_: [GOOD, BAD])
+    monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD, BAD]))
     assert llmd("check", "cpu").code == check.EXIT_CHECK_FAILED
     done = llmd("check", "cpu", "--json")
     document = json.loads(done.out)
@@ -50,6 +58,27 @@ def test_a_failed_case_ends_with_eight(llmd: Llmd, monkeypatch: pytest.MonkeyPat
     }
 
 
+def test_what_a_device_does_not_claim_is_named(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = {"ops": ("activate",), "kv_dtypes": ("int8", "int4")}
+    monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD], left_out))
+    assert llmd("check", "cpu").out.splitlines()[-1] == (
+        "cpu: 1 of 1 passed. Not tried, as it does not claim them: ops activate; KV as int8, int4"
+    )
+    no_integers = check.not_tried(Suite([], {**left_out, "formats": tuple(INTEGER_FORMATS)}))
+    assert no_integers.endswith("KV as int8, int4; all integer formats")
+    document = json.loads(llmd("check", "cpu", "--json").out)
+    assert document["unclaimed"] == {"ops": ["activate"], "kv_dtypes": ["int8", "int4"]}
+
+
+def test_a_terminal_shows_count_and_time_left_below_the_results(home: Home) -> None:
+    with terminal((*LLMD, "check", "reference"), home.environment) as screen:
+        screen.wait_for(" cases, about ")
+        screen.wait_for(" left", after=screen.shown.index(" cases, about "))
+        screen.wait_for("✓ embed/f16")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.end() == 130
+
+
 def test_an_unknown_device_ends_with_three(llmd: Llmd) -> None:
     assert llmd("check", "abacus").code == NotFoundError.exit_code
 
@@ -59,9 +88,9 @@ def test_the_device_computes_on_as_many_threads_as_were_typed(
 ) -> None:
     asked: list[tuple[str, DeviceOptions]] = []
 
-    def suite(device: str, options: DeviceOptions) -> list[CheckedCase]:
+    def suite(device: str, options: DeviceOptions, _progress: CheckProgress) -> Suite:
         asked.append((device, options))
-        return [GOOD]
+        return Suite([GOOD])
 
     monkeypatch.setattr(check, "run_suite", suite)
     assert llmd("check", "cpu", "--threads", "3").code == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,13 +10,35 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, GroupScales, Refusal, StepResult, Ticket, Weight, WeightData
+from llmd.api import (
+    INTEGER_FORMATS,
+    OP_KINDS,
+    GroupScales,
+    Program,
+    Progress,
+    Refusal,
+    StageLimits,
+    StepResult,
+    TensorSource,
+    Ticket,
+    Weight,
+    WeightData,
+)
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.testing import conformance
-from llmd.testing.conformance import all_cases, cases_for, check_accuracy, check_device, check_exactness, nmse
+from llmd.testing.conformance import (
+    all_cases,
+    cases_for,
+    check_accuracy,
+    check_device,
+    check_exactness,
+    nmse,
+    unclaimed,
+)
+from llmd.testing.null_device import NullDevice, NullParts, NullStage
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import Workload, ragged, run
 
@@ -123,16 +145,23 @@ def _without_sign(scales: GroupScales) -> GroupScales:
     return GroupScales(scales.coarse, scales.fine.view(np.uint8))
 
 
-def test_a_device_that_depends_on_the_batch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most", "found_by"),
+    [(1, ["alone"]), (16, ["alone", "in ragged steps"]), (59, ["alone", "in ragged steps"])],
+)
+def test_a_device_that_depends_on_the_batch_is_found(
+    monkeypatch: pytest.MonkeyPatch, most: int, found_by: list[str]
+) -> None:
     right = numerics.rms_norm
 
     def batch_dependent(x: NDArray[np.float32], gain: NDArray[np.float64], eps: float) -> NDArray[np.float32]:
         out = right(x, gain, eps)
-        return np.nextafter(out, np.float32(np.inf)) if len(x) > 1 else out
+        return np.nextafter(out, np.float32(np.inf)) if len(x) > most else out
 
     monkeypatch.setattr(numerics, "rms_norm", batch_dependent)
-    results = list(check_exactness(ReferenceDevice(), cases()["norm/rms"]))
-    assert all("rows differ" in result.problem for result in results)
+    problems = {r.name: r.problem for r in check_exactness(ReferenceDevice(), cases()["norm/rms"])}
+    for label in found_by:
+        assert "rows differ" in problems[f"norm/rms exact {label}"]
 
 
 def test_a_format_that_a_device_lacks_is_named() -> None:
@@ -154,6 +183,65 @@ def test_a_device_must_pass_the_integer_formats_and_activations_that_it_claims_a
     chosen = {(case.format, case.activations) for case in cases_for(info)}
     assert chosen == {("f32", "int8"), ("f16", "int8"), ("bf16", "int8"), ("q4", "int8")}
     assert len(cases_for(ReferenceDevice().info)) == len(all_cases())
+
+
+def test_a_device_is_not_tried_with_ops_and_kv_dtypes_that_it_does_not_claim() -> None:
+    info = msgspec.structs.replace(
+        ReferenceDevice().info,
+        ops=tuple(op for op in OP_KINDS if op not in {"encoder_attention", "activate"}),
+        kv_dtypes=("f16", "bf16"),
+    )
+    chosen = cases_for(info)
+    assert {op.kind for case in chosen for op in case.ops} == set(info.ops)
+    assert {case.kv_dtype for case in chosen} == {"f32", "f16", "bf16"}, "f32 and f16 are for every device"
+    assert unclaimed(info) == {"ops": ("encoder_attention", "activate"), "kv_dtypes": ("int8", "int4")}
+    assert unclaimed(msgspec.structs.replace(info, formats=("f32",)))["formats"] == tuple(INTEGER_FORMATS)
+    assert unclaimed(ReferenceDevice().info) == {}
+
+
+def test_a_kv_dtype_that_every_device_must_have_is_named() -> None:
+    device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, kv_dtypes=("f32",))
+    case = cases()["attention/gqa-f16"]
+    assert case in cases_for(device.info)
+    (result,) = check_device(device, (case,))
+    assert result.problem == "the device keeps no KV as f16"
+
+
+class Counting(NullDevice):
+    """Counts what the suite asks of it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 0.0)
+        self.loaded: list[CountedParts] = []
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullParts:
+        self.loaded.append(CountedParts(self, program))
+        return self.loaded[-1]
+
+
+class CountedParts(NullParts):
+    def __init__(self, device: NullDevice, program: Program) -> None:
+        super().__init__(device, program)
+        self.stages: list[NullStage] = []
+        self.is_closed = False
+
+    def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> NullStage:
+        self.stages.append(super().stage(blocks, limits))
+        return self.stages[-1]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_device_that_takes_5_ms_for_a_step_ends_the_suite_within_a_minute() -> None:
+    device, share = Counting(), 10
+    chosen = cases_for(device.info)[::share]
+    assert len(list(check_device(device, chosen))) > 2 * len(chosen)
+    num_steps = sum(len(stage.submitted) for parts in device.loaded for stage in parts.stages)
+    assert num_steps * share * 0.005 < 60
+    assert len(device.loaded) < 3 * len(chosen)
+    assert all(parts.is_closed for parts in device.loaded)
 
 
 def test_a_device_that_reads_tables_as_plain_numbers_need_not_look_up_integers() -> None:

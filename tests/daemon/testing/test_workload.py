@@ -5,7 +5,7 @@ import msgspec
 from llmd.api import HIDDEN, EncoderAttention, Part
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.plans import TinyModel
-from llmd.testing.workload import Workload, all_at_once, one_by_one, ragged, run
+from llmd.testing.workload import Workload, all_at_once, edge_rows, edges_alone, one_by_one, ragged, run
 
 PLAN = TinyModel().plan()
 TOKENS = ((1, 2, 3, 4, 5) * 8, (6,), (7, 8))
@@ -13,13 +13,23 @@ WORKLOAD = Workload("w", PLAN, 0, len(PLAN.parts), TOKENS)
 
 
 def test_schedules_run_every_row_once() -> None:
-    for schedule in (one_by_one(WORKLOAD), all_at_once(WORKLOAD), ragged(WORKLOAD)):
+    for schedule in (one_by_one(WORKLOAD), edges_alone(WORKLOAD), all_at_once(WORKLOAD), ragged(WORKLOAD)):
         rows = [0, 0, 0]
         for step in schedule.steps:
             assert len({s for s, _ in step}) == len(step)
             for s, count in step:
                 rows[s] += count
         assert rows == [40, 1, 2]
+
+
+def test_rows_at_the_edges_of_blocks_run_alone() -> None:
+    done, alone = [0, 0, 0], set()
+    for step in edges_alone(WORKLOAD).steps:
+        ((s, count),) = step
+        alone |= {(s, done[s])} if count == 1 else set()
+        done[s] += count
+    assert alone == {*((0, p) for p in (0, 15, 16, 31, 32, 39)), (1, 0), (2, 0), (2, 1)}
+    assert edge_rows(18) == [0, 15, 16, 17]
 
 
 def test_a_ragged_schedule_mixes_prefill_and_decode() -> None:

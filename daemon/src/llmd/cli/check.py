@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from llmd.api import INTEGER_FORMATS
 from llmd.api.device import DeviceOptions
+from llmd.cli.check_progress import CheckProgress
 from llmd.cli.composition import build_host
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, THREADS, read_settings
+
+if TYPE_CHECKING:
+    from llmd.api import Device
 
 EXIT_CHECK_FAILED = 8
 
@@ -25,6 +32,13 @@ class CheckedCase(msgspec.Struct, frozen=True):
     problem: str
 
 
+class Suite(msgspec.Struct, frozen=True):
+    """``cases`` are run as they are asked for. ``unclaimed`` is what the device is not tried with."""
+
+    cases: Iterable[CheckedCase]
+    unclaimed: Mapping[str, Sequence[str]] = {}
+
+
 @click.command(epilog=examples("llmd check cpu", "llmd check reference --json"))
 @click.argument("device")
 @THREADS
@@ -33,38 +47,59 @@ class CheckedCase(msgspec.Struct, frozen=True):
 def command(ctx: click.Context, /, *, device: str, threads: int | None, as_json: bool) -> None:
     """Run the conformance suite on a device: every op, every part, whole models, and row exactness.
 
-    DEVICE is a name that `llmd devices` shows. Ends with 8 where a case failed.
+    DEVICE is a name that `llmd devices` shows. It is tried with the ops, KV dtypes and integer formats that it claims; the
+    last line names those that it does not. On a terminal, a line shows how many cases are done and how long the rest takes.
+    Ends with 8 where a case failed.
     """
     cases = []
     options = DeviceOptions(read_settings(None, threads=threads).config.engine.threads)
-    for case in run_suite(device, options):
+    progress = CheckProgress(sys.stderr)
+    suite = run_suite(device, options, progress)
+    for case in suite.cases:
         cases.append(case)
         if not as_json:
+            progress.clear()
             click.echo(line_of(case))
     failed = sum(not case.ok for case in cases)
     if as_json:
-        show_json({"device": device, "failed": failed, "cases": cases})
+        show_json({"device": device, "failed": failed, "cases": cases, "unclaimed": suite.unclaimed})
     else:
-        click.echo(f"{device}: {len(cases) - failed} of {len(cases)} passed")
+        click.echo(f"{device}: {len(cases) - failed} of {len(cases)} passed{not_tried(suite)}")
     ctx.exit(EXIT_CHECK_FAILED if failed else 0)
 
 
-def run_suite(device: str, options: DeviceOptions) -> Iterable[CheckedCase]:
-    """Open the device and yield each case when it has been run.
+def run_suite(device: str, options: DeviceOptions, progress: CheckProgress) -> Suite:
+    """Open the device; its cases are run one by one, and the device is closed after the last.
 
     Raises:
         NotFoundError: there is no such device.
         PluginError: it cannot be used.
     """
-    from llmd.testing.conformance import check_device
+    from llmd.testing.conformance import unclaimed
 
     host = build_host()
     opened = host.open_device(host.find_device(device), options)
+    return Suite(_results(opened, progress), unclaimed(opened.info))
+
+
+def _results(device: Device, progress: CheckProgress) -> Iterator[CheckedCase]:
+    from llmd.testing.conformance import cases_for, check_case
+
     try:
-        for result in check_device(opened):
-            yield CheckedCase(result.name, not result.problem, result.nmse, result.problem)
+        for workload in progress.over(cases_for(device.info), lambda case: case.cost):
+            for result in check_case(device, workload):
+                yield CheckedCase(result.name, not result.problem, result.nmse, result.problem)
     finally:
-        opened.close()
+        device.close()
+
+
+def not_tried(suite: Suite) -> str:
+    """What the device does not claim, for people."""
+    kinds = {"ops": "ops", "kv_dtypes": "KV as", "formats": "formats"}
+    named = [f"{kinds[field]} {', '.join(names)}" for field, names in suite.unclaimed.items()]
+    if set(suite.unclaimed.get("formats", ())) == set(INTEGER_FORMATS):
+        named[-1] = "all integer formats"
+    return f". Not tried, as it does not claim them: {'; '.join(named)}" if named else ""
 
 
 def line_of(case: CheckedCase) -> str:

@@ -5,12 +5,12 @@ A backend, ours or an outsider's, is done when this passes; nothing else defines
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from llmd.api import INTEGER_FORMATS, Device, DeviceInfo
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.builtin.reference.device import ReferenceDevice
@@ -18,17 +18,22 @@ from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
 from llmd.testing.workload import (
+    LoadedWorkload,
     Outcome,
-    Schedule,
+    Place,
     Workload,
     all_at_once,
+    edge_rows,
+    edges_alone,
     lower_range,
     make_masks,
     make_selection,
-    one_by_one,
     ragged,
     run,
 )
+
+PLAIN_KV: tuple[KVDtype, ...] = ("f32", "f16")
+"""How every device can keep keys and values."""
 
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
 """What a device sums up over a row, in an order of its own."""
@@ -48,13 +53,32 @@ def all_cases() -> tuple[Workload, ...]:
 
 
 def cases_for(info: DeviceInfo) -> tuple[Workload, ...]:
-    """Return the workloads that a device must pass: all but those of integer formats that it does not claim to have."""
+    """Return the workloads that a device must pass: all but those of what it need not have and does not claim.
 
-    def is_claimed(case: Workload) -> bool:
-        multiplies = case.format in info.formats and case.activations in info.activations
-        return multiplies and set(case.integer_ops) <= set(info.integer_ops)
+    Every device has plain formats, and keeps keys and values in `PLAIN_KV`.
+    """
+    return tuple(case for case in all_cases() if _is_claimed(info, case))
 
-    return tuple(case for case in all_cases() if case.format not in INTEGER_FORMATS or is_claimed(case))
+
+def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
+    if not {op.kind for op in case.ops} <= set(info.ops):
+        return False
+    if case.kv_dtype not in {*PLAIN_KV, *info.kv_dtypes}:
+        return False
+    if case.format not in INTEGER_FORMATS:
+        return True
+    multiplies = case.format in info.formats and case.activations in info.activations
+    return multiplies and set(case.integer_ops) <= set(info.integer_ops)
+
+
+def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
+    """Return what a device need not have, does not claim and is not tried with, by the fields of `DeviceInfo`."""
+    left_out = {
+        "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
+        "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
+        "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
+    }
+    return {field: names for field, names in left_out.items() if names}
 
 
 def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> Iterator[CaseResult]:
@@ -91,14 +115,35 @@ def check_accuracy(device: Device, workload: Workload, expected: Outcome | None 
 
 
 def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
-    """Compare other batches, chunks, placements and splits with one row at a time, bit by bit."""
-    expected = run(device, workload, one_by_one(workload))
-    for label, schedule in _other_schedules(workload):
-        different = _different_rows(run(device, workload, schedule), expected)
-        problem = (
-            f"{len(different)} rows differ from one at a time, first {different[0]}" if different else ""
+    """Compare rows bit by bit, however they are batched, chunked, placed and split over stages.
+
+    All rows in one step are what others are compared with: rows at the edges of blocks alone, all rows in ragged steps.
+    """
+    with LoadedWorkload(device, workload) as loaded:
+        expected = loaded.run(all_at_once(workload))
+        alone = loaded.run(edges_alone(workload))
+        edges = [(s, p) for s, ids in enumerate(workload.tokens) for p in edge_rows(len(ids))]
+        yield _compared(f"{workload.name} exact alone", alone, expected, edges)
+        yield _compared(
+            f"{workload.name} exact in ragged steps", loaded.run(ragged(workload, seed=4)), expected
         )
-        yield CaseResult(f"{workload.name} exact {label}", None, problem)
+    count = workload.last_part - workload.first_part
+    if count > 1:
+        cuts = (workload.first_part + count // 3, workload.first_part + 2 * count // 3)
+        with LoadedWorkload(device, workload, cuts) as loaded:
+            split = loaded.run(ragged(workload, seed=5, cuts=cuts))
+        yield _compared(f"{workload.name} exact in three stages", split, expected)
+
+
+def _compared(
+    name: str, mine: Outcome, expected: Outcome, places: Sequence[Place] | None = None
+) -> CaseResult:
+    """The result of comparing some places, by default all."""
+    different = _different_rows(mine, expected, sorted(expected.rows) if places is None else places)
+    problem = (
+        f"{len(different)} rows differ from those of one step, first {different[0]}" if different else ""
+    )
+    return CaseResult(name, None, problem)
 
 
 def nmse(mine: Outcome, expected: Outcome) -> float:
@@ -109,23 +154,14 @@ def nmse(mine: Outcome, expected: Outcome) -> float:
     return float(np.sum((a - b) ** 2) / max(float(np.sum(b**2)), 1e-300))
 
 
-def _other_schedules(workload: Workload) -> Iterator[tuple[str, Schedule]]:
-    yield "in one step", all_at_once(workload)
-    yield "in ragged steps", ragged(workload, seed=4)
-    count = workload.last_part - workload.first_part
-    if count > 1:
-        cuts = (workload.first_part + count // 3, workload.first_part + 2 * count // 3)
-        yield "in three stages", ragged(workload, seed=5, cuts=cuts)
-
-
-def _different_rows(mine: Outcome, expected: Outcome) -> list[tuple[int, int]]:
+def _different_rows(mine: Outcome, expected: Outcome, places: Sequence[Place]) -> list[Place]:
     def same(place: tuple[int, int]) -> bool:
         if not np.array_equal(mine.rows[place], expected.rows[place], equal_nan=True):
             return False
         pairs = zip(mine.picked.get(place, ()), expected.picked.get(place, ()), strict=True)
         return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
 
-    return [place for place in sorted(expected.rows) if not same(place)]
+    return [place for place in places if not same(place)]
 
 
 def _unsupported(device: Device, workload: Workload) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -23,7 +24,9 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
+    LoadedParts,
     ModelPlan,
+    Op,
     Program,
     Selection,
     Stage,
@@ -65,14 +68,23 @@ class Workload(msgspec.Struct, frozen=True):
     max_nmse: float = 1e-10
 
     @property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops of its parts in order."""
+        return tuple(op for part in self.plan.parts[self.first_part : self.last_part] for op in part.ops)
+
+    @property
+    def cost(self) -> int:
+        """Rows times ops: what the time of a case is about proportional to, on most devices."""
+        return sum(map(len, self.tokens)) * (1 + len(self.ops))
+
+    @property
     def has_head(self) -> bool:
         return self.last_part == len(self.plan.parts) and self.plan.has_head
 
     @property
     def runs_whole_sequences(self) -> bool:
         """Whether a sequence is never cut into chunks: its rows look at rows that come after them."""
-        parts = self.plan.parts[self.first_part : self.last_part]
-        return any(isinstance(op, EncoderAttention) for part in parts for op in part.ops)
+        return any(isinstance(op, EncoderAttention) for op in self.ops)
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Quantised and 16-bit formats are for matrices; vectors stay f32."""
@@ -100,6 +112,23 @@ def one_by_one(workload: Workload) -> Schedule:
     """Return the schedule that runs every row alone."""
     steps = [[(s, 1)] for s, ids in enumerate(workload.tokens) for _ in ids]
     return _schedule(workload, steps)
+
+
+def edges_alone(workload: Workload) -> Schedule:
+    """Return the schedule that runs `edge_rows` alone, each after those before it in one chunk."""
+    steps = []
+    for s, ids in enumerate(workload.tokens):
+        done = 0
+        for p in edge_rows(len(ids)):
+            steps += [[(s, p - done)], [(s, 1)]] if p > done else [[(s, 1)]]
+            done = p + 1
+        steps += [[(s, len(ids) - done)]] if done < len(ids) else []
+    return _schedule(workload, steps)
+
+
+def edge_rows(length: int) -> list[int]:
+    """Return the first and the last position of a sequence and of each of its blocks, where kernels go wrong."""
+    return [p for p in range(length) if p == length - 1 or p % BLOCK_LEN in (0, BLOCK_LEN - 1)]
 
 
 def all_at_once(workload: Workload, *, seed: int = 1) -> Schedule:
@@ -145,23 +174,63 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
     )
 
 
+class LoadedWorkload:
+    """A workload's weights on a device, for any number of schedules that cut it into the same stages. A context manager.
+
+    One device holds all stages.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        workload: Workload,
+        cuts: tuple[int, ...] = (),
+        source: RandomSource | None = None,
+    ) -> None:
+        self._workload = workload
+        bounds = (workload.first_part, *cuts, workload.last_part)
+        self._cuts = cuts
+        self._programs = [
+            lower_range(device, workload, first, last) for first, last in itertools.pairwise(bounds)
+        ]
+        self._loaded: list[LoadedParts] = []
+        for program in self._programs:
+            self._loaded.append(device.load(program, source or RandomSource(), lambda _done, _total: None))
+
+    def run(self, schedule: Schedule) -> Outcome:
+        """Run a schedule of these cuts on stages of its own."""
+        assert schedule.cuts == self._cuts
+        workload = self._workload
+        most = max(sum(count for _, count in step) for step in schedule.steps)
+        blocks = sum(-(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
+        limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype)
+        stages: list[Stage] = []
+        try:
+            for program, parts in zip(self._programs, self._loaded, strict=True):
+                stages.append(parts.stage({g.id: blocks for g in program.groups if g.layers}, limits))
+            return _Run(workload, schedule, stages, blocks).outcome()
+        finally:
+            for stage in stages:
+                stage.close()
+
+    def close(self) -> None:
+        """Free the weights."""
+        for parts in self._loaded:
+            parts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+
 def run(
     device: Device, workload: Workload, schedule: Schedule, source: RandomSource | None = None
 ) -> Outcome:
-    """Run the workload; one device holds all stages."""
-    most = max(sum(count for _, count in step) for step in schedule.steps)
-    blocks = sum(-(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
-    limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype)
-    bounds = (workload.first_part, *schedule.cuts, workload.last_part)
-    stages: list[Stage] = []
-    for first, last in itertools.pairwise(bounds):
-        program = lower_range(device, workload, first, last)
-        parts = device.load(program, source or RandomSource(), lambda _done, _total: None)
-        stages.append(parts.stage({g.id: blocks for g in program.groups if g.layers}, limits))
-    outcome = _Run(workload, schedule, stages, blocks).outcome()
-    for stage in stages:
-        stage.close()
-    return outcome
+    """Load the workload, run one schedule, and free it."""
+    with LoadedWorkload(device, workload, schedule.cuts, source) as loaded:
+        return loaded.run(schedule)
 
 
 class _Run:

@@ -86,7 +86,8 @@ class IntegerMatrix:
     def _grouped(matrix: Float32, size: int) -> Float32:
         """``[out, in]`` → ``[out, groups, size]``, a short last group filled with zeros."""
         missing = -matrix.shape[1] % size
-        return np.pad(matrix, ((0, 0), (0, missing))).reshape(matrix.shape[0], -1, size)
+        whole = np.pad(matrix, ((0, 0), (0, missing))) if missing else matrix
+        return whole.reshape(matrix.shape[0], -1, size)
 
 
 def quantize_row(groups: Float32, most: int = 127) -> tuple[Float32, Float32]:
