@@ -37,7 +37,7 @@ class Site:
         sources = project / "src" if (project / "src").is_dir() else project
         for path in sources.rglob("*.py"):
             target = self.folder / path.relative_to(sources)
-            target.parent.mkdir(exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(path.read_text())
         return self._announce(settings["name"], settings["version"], settings["entry-points"]["llmd"])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.plugin_sites import EXAMPLE, TRIALS
 pytestmark = pytest.mark.packaging
 
 TOOLS = Path(__file__).parents[2] / ".tools" / "bin"
+PAGE = Path(__file__).parents[2] / "docs" / "adding-a-backend.md"
 NEEDS_ANOTHER_CORE = """
 [build-system]
 requires = ["hatchling>=1.27"]
@@ -40,13 +43,28 @@ class User:
     path: str = ""
 
     def llmd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.environment.prefix / "bin" / "llmd"), *arguments]
+        return subprocess.run(command, check=False, capture_output=True, text=True, env=self.variables())
+
+    def shell(self, script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run commands in a folder, the environment active."""
+        return subprocess.run(
+            ["bash", "-c", script],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=self.variables(),
+        )
+
+    def variables(self) -> dict[str, str]:
+        """Those of the environment, with the wheelhouse for pip and uv."""
         variables = self.environment.variables()
         links = self.wheelhouse.as_uri()  # pip would cut a path with a space in two
         wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": links}
         wheels |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": links}
         variables["PATH"] = f"{self.path}:{variables['PATH']}"
-        command = [str(self.environment.prefix / "bin" / "llmd"), *arguments]
-        return subprocess.run(command, check=False, capture_output=True, text=True, env=variables | wheels)
+        return variables | wheels
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         done = self.llmd(*arguments, "--json")
@@ -137,6 +155,21 @@ def test_installs_a_plugin_from_its_folder_and_finds_its_device(
     assert (plugin["name"], device["info"]["name"], device["ok"]) == ("example", "example", True)
     states = {plugin["name"]: plugin["state"] for plugin in user.json("plugins", "list")["plugins"]}
     assert states["example"] == "ok"
+
+
+def test_a_newcomer_follows_the_page_on_backends_from_its_first_line(
+    new_environment: EnvironmentFactory, wheelhouse: Path, tmp_path: Path
+) -> None:
+    user = User(new_environment("llmd-daemon"), wheelhouse)
+    (tmp_path / "llmd" / "examples").mkdir(parents=True)
+    shutil.copytree(EXAMPLE, tmp_path / "llmd" / "examples" / EXAMPLE.name)
+    commands = re.findall(r"^\$ (.*)$", PAGE.read_text(), re.MULTILINE)
+    assert len(commands) >= 5
+    script = "\n".join(("set -e", f"export LLMD_ADDR=unix:{tmp_path}/socket", *commands))
+    done = user.shell(script, tmp_path / "llmd")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    ((passed, of_all),) = re.findall(r"^example: (\d+) of (\d+) passed", done.stdout, re.MULTILINE)
+    assert passed == of_all
 
 
 @pytest.mark.parametrize("who", ["user", "uv_user"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ from llmd.host.kinds import KINDS, Kind
 from llmd.host.time_limits import PROBE_LIMIT
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "backend_example"
 PAGE = (ROOT / "docs" / "adding-a-backend.md").read_text()
 QUOTES = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = sorted(
@@ -32,6 +35,44 @@ def test_quotes_several_files_of_the_example() -> None:
 @pytest.mark.parametrize(("path", "text"), QUOTES)
 def test_each_quotation_stands_in_its_file(path: str, text: str) -> None:
     assert text.strip() in (ROOT / path).read_text()
+
+
+def test_the_tree_of_the_page_is_the_tree_of_the_example() -> None:
+    (tree,) = re.findall(r"^```\n(examples/.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    top, *lines = tree.splitlines()
+    listed, folder = set[str](), ""
+    for line in lines:
+        name = line.split()[0]
+        folder = name if name.endswith("/") else folder
+        if not name.endswith("/"):
+            listed.add(name if line.startswith("  p") else folder + name)
+    sources = ROOT / top / "src"
+    assert "pyproject.toml" in listed
+    package = "src/llmd_backend_example/"
+    assert listed - {"pyproject.toml"} | {f"{package}__init__.py"} == {
+        f"src/{path.relative_to(sources)}" for path in sources.rglob("*.py")
+    }
+
+
+def test_each_path_that_the_page_names_exists() -> None:
+    links = re.findall(r"\]\(((?:\.\./|[\w-]+\.md)[^)#]*)", PAGE)
+    copied = re.findall(r"^\$ cp -r (\S+)", PAGE, re.MULTILINE)
+    assert links
+    assert copied
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLE.rglob("*.py")), ids=lambda path: path.name)
+def test_the_example_imports_nothing_of_llmd_but_its_contracts(path: Path) -> None:
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    others = {name for name in names if name.split(".")[0] not in {*sys.stdlib_module_names, "numpy"}}
+    assert {name for name in others if not re.match(r"(llmd\.api|llmd_backend_example)(\.|$)", name)} == set()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

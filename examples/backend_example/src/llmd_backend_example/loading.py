@@ -1,0 +1,56 @@
+"""Weights on the device: read once, in the layout that their kernels want."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from llmd.api import KVDtype, MemoryBudgetError, Program, Progress, StageLimits, TensorSource, kv_block_bytes
+from llmd.api.machine import available_bytes
+from llmd_backend_example.kernels import KERNELS
+from llmd_backend_example.kernels.kernel import Kernel
+from llmd_backend_example.stage import ExampleStage
+
+
+def load_parts(program: Program, tensors: TensorSource, progress: Progress) -> ExampleParts:
+    """Read every weight of the program, and make a kernel of each op."""
+    weights = []
+    for done, weight in enumerate(program.weights, start=1):
+        weights.append(tensors.read(weight))
+        progress(done, len(program.weights))
+    ops = [slotted for instruction in program.instructions for slotted in instruction.ops]
+    kernels = []
+    for slotted in ops:
+        of_op = [None if index is None else weights[index] for index in slotted.weights]
+        load_kernel = KERNELS[slotted.op.kind]
+        kernels.append(load_kernel(slotted, of_op, program))
+    return ExampleParts(program, kernels)
+
+
+class ExampleParts:
+    """See `llmd.api.LoadedParts`."""
+
+    def __init__(self, program: Program, kernels: Sequence[Kernel]) -> None:
+        self._program = program
+        self._kernels = kernels
+
+    def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
+        """Bytes of a block: this device pads nothing."""
+        return kv_block_bytes(self._program.groups[group], kv_dtype)
+
+    def free_bytes(self) -> int:
+        """Bytes that are left now that the weights are loaded."""
+        return available_bytes()
+
+    def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ExampleStage:
+        """Allocate pools of keys and values. Two stages of the same weights share nothing else."""
+        needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
+        if needed > self.free_bytes():
+            raise MemoryBudgetError(
+                f"keys and values need {needed} bytes, {self.free_bytes()} are free",
+                hint="lower --kv-memory, --slots or --max-ctx",
+            )
+        return ExampleStage(self._program, self._kernels, blocks, limits)
+
+    def close(self) -> None:
+        """Free the weights: they go with the last reference to their kernels."""
+        self._kernels = ()

@@ -1,0 +1,139 @@
+"""A stage: keys and values, and the steps in flight. This device computes within `submit`, and keeps what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import (
+    DeviceError,
+    HiddenRef,
+    HostHidden,
+    Program,
+    Selection,
+    StageLimits,
+    Step,
+    StepResult,
+    Ticket,
+)
+from llmd.api.candidates import OutputRows
+from llmd.api.checks import check_submit
+from llmd.api.step import Float32, Int32
+from llmd_backend_example.kernels.kernel import Batch, Kernel
+from llmd_backend_example.kv import KVPool
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What a step left: hidden states for the next stage, or the logits of its output rows and their candidates."""
+
+    hidden: Float32 | None
+    outputs: OutputRows | None
+
+
+class ExampleStage:
+    """See `llmd.api.Stage`."""
+
+    def __init__(
+        self, program: Program, kernels: Sequence[Kernel], blocks: Mapping[int, int], limits: StageLimits
+    ) -> None:
+        self._program = program
+        self._kernels = kernels
+        self._blocks = blocks
+        self._limits = limits
+        self._pools = {g.id: KVPool(g, blocks[g.id], limits.kv_dtype) for g in program.groups if g.layers}
+        self._in_flight: dict[Ticket, _Computed] = {}
+        self._num_submitted = 0
+
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        """Run the whole step: block copies, the instructions in order, candidates."""
+        check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
+        if len(self._in_flight) == self._limits.tickets:
+            raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
+        for group, source, target in step.copies.tolist():
+            if group in self._pools:
+                self._pools[group].copy(source, target)
+        batch = Batch(step, self._tokens(step), self._pools, selection)
+        computed = self._run(batch, None if hidden is None else hidden.host())
+        ticket = Ticket(self._num_submitted)
+        self._num_submitted += 1
+        self._in_flight[ticket] = computed
+        return ticket
+
+    def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
+        """Finish the rows whose grammar says which tokens are allowed."""
+        self._outputs(ticket).apply_masks(masks)
+
+    def hidden(self, ticket: Ticket) -> HiddenRef:
+        """Hidden states for the next stage. On a GPU they would stay there until someone asks for `host`."""
+        hidden = self._find(ticket).hidden
+        if hidden is None:
+            raise ValueError("a stage that ends with the head has no hidden states")
+        return HostHidden(hidden)
+
+    def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        """Return the candidates. Here they are ready; a GPU would be waited for, ``timeout_s`` at most."""
+        return self._outputs(ticket).result()
+
+    def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        """Logits with edits and masks."""
+        return self._outputs(ticket).edited[outputs]
+
+    def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        """Logits as the head computed them."""
+        return self._outputs(ticket).raw[outputs]
+
+    def release(self, ticket: Ticket) -> None:
+        """Forget the step."""
+        self._find(ticket)
+        del self._in_flight[ticket]
+
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        """Never called: ``info.kv_layout`` is empty."""
+        raise NotImplementedError
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        """Never called, as above."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Free keys, values and steps; closing twice is allowed."""
+        self._pools.clear()
+        self._in_flight.clear()
+
+    def _run(self, batch: Batch, hidden: Float32 | None) -> _Computed:
+        """The instructions in order, on buffer slots ``[rows, width]``. The head's logits take no slot."""
+        program, slots = self._program, dict[int, Float32]()
+        if program.hidden_in is not None and hidden is not None:
+            slots[program.hidden_in] = hidden
+        results: Sequence[Float32] = ()
+        ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
+        for slotted, kernel in zip(ops, self._kernels, strict=True):
+            results = kernel.run(batch, [slots[slot] for slot in slotted.inputs])
+            slots.update(zip(slotted.outputs, results, strict=False))
+        if batch.selection is None:
+            assert program.hidden_out is not None, "a program without a head leaves hidden states"
+            return _Computed(np.ascontiguousarray(slots[program.hidden_out]), None)
+        outputs = OutputRows(results[0], batch.selection, self._limits.num_candidates)
+        return _Computed(None, outputs)
+
+    def _tokens(self, step: Step) -> Int32:
+        """The step's tokens, those that an earlier step has chosen filled in."""
+        if step.feed is None or self._program.hidden_in is not None:
+            return step.token_ids
+        fed = self._outputs(step.feed)
+        return np.array([t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()], np.int32)
+
+    def _outputs(self, ticket: Ticket) -> OutputRows:
+        outputs = self._find(ticket).outputs
+        if outputs is None:
+            raise ValueError("a stage without the head has no candidates")
+        return outputs
+
+    def _find(self, ticket: Ticket) -> _Computed:
+        if ticket not in self._in_flight:
+            raise ValueError(f"ticket {ticket} is not in flight")
+        return self._in_flight[ticket]
