@@ -13,7 +13,12 @@ from hypothesis import HealthCheck, settings
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
-pytest_plugins = ["tests.environments", "tests.plugin_sites", "tests.shapes_of_replies"]
+pytest_plugins = [
+    "tests.environments",
+    "tests.plugin_sites",
+    "tests.shapes_of_replies",
+    "tests.instruction_sets",
+]
 
 PACKAGING_TIMEOUT_S = 300
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gguf
@@ -23,6 +23,7 @@ from llmd.models.weight_source import CheckpointSource
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice
 from tests.golden.checkpoint import write_safetensors
+from tests.instruction_sets import TESTED
 from tests.plugins.backend_cpu.workbench import middle_program, one_sequence, quantized_rows, random_rows
 
 DEVICES = ("reference", *_ext.available_isas())
@@ -34,8 +35,14 @@ Array = NDArray[np.float32]
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    device = ReferenceDevice() if request.param == "reference" else CpuDevice(isa=request.param, threads=2)
+def device(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Iterator[Device]:
+    if request.param == "reference":
+        yield ReferenceDevice()
+        return
+    record_property(TESTED, request.param)
+    device = CpuDevice(isa=request.param, threads=2)
     yield device
     device.close()
 

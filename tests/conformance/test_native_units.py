@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,9 @@ from llmd.testing.conformance import cases_for
 from llmd_backend_cpu._ext import available_isas
 from llmd_backend_cpu.device import describe
 from tests.conformance.native_build import build_runner, compile_unit
+from tests.instruction_sets import TESTED
+
+RecordProperty = Callable[[str, object], None]
 
 pytestmark = pytest.mark.timeout(1200)  # compiles the kernels anew, once for each state of their sources
 
@@ -96,14 +99,20 @@ def test_all_units_of_x86_pass_under_sanitizers(sanitizers: Sequence[str], cases
 
 
 @EMULATED
-def test_the_widest_neon_unit_passes_on_an_emulated_machine(cases: list[Path]) -> None:
+def test_the_widest_neon_unit_passes_on_an_emulated_machine(
+    cases: list[Path], record_property: RecordProperty
+) -> None:
+    record_property(TESTED, "neon_i8mm (emulated)")
     assert replay_emulated("max", ["neon_i8mm", "generic"], cases[::4]) == ["neon_i8mm", "generic"]
     assert replay_emulated("cortex-a72", ["neon_i8mm", "generic"], cases[:1]) == ["generic"]
 
 
 @EMULATED
 @pytest.mark.exhaustive
-def test_all_neon_units_pass_on_an_emulated_machine(cases: list[Path]) -> None:
+def test_all_neon_units_pass_on_an_emulated_machine(
+    cases: list[Path], record_property: RecordProperty
+) -> None:
+    record_property(TESTED, "neon (emulated)")
     assert replay_emulated("max", UNITS_OF_AARCH64, cases) == list(UNITS_OF_AARCH64)
 
 
