@@ -112,7 +112,7 @@ def test_errors_of_the_daemon_keep_their_meaning(client: Client) -> None:
     assert caught.value.param == "temperature"
     with pytest.raises(NotFoundError, match="not loaded"):
         client.stop("nobody")
-    with pytest.raises(LlmdError, match="no model nobody"):
+    with pytest.raises(LlmdError, match="nobody"):
         client.show("nobody")
 
 

@@ -84,8 +84,10 @@ def terminal(
     """Run a program with all three streams on a terminal of that kind and width."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (ROWS, columns))
+    # readline sets these for the processes that pytest starts, and they would hide the size of this terminal.
+    inherited = {name: value for name, value in environment.items() if name not in {"LINES", "COLUMNS"}}
     process = subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env={**environment, "TERM": term}
+        command, stdin=slave, stdout=slave, stderr=slave, env={**inherited, "TERM": term}
     )
     os.close(slave)
     try:
