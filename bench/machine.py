@@ -9,6 +9,8 @@ from pathlib import Path
 
 from bench.servers import family_cpu_s
 
+KERNEL_THREADS = 2
+"""The process that has started all threads of the kernel."""
 INTERESTING = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
 
@@ -51,14 +53,18 @@ def _look() -> tuple[float, float, float]:
 
 
 def busy_s() -> float:
-    """Seconds that the processors have not been idle since the system started."""
-    return busy_ticks(Path("/proc/stat").read_text().splitlines()[0]) / os.sysconf("SC_CLK_TCK")
+    """Seconds that processes have used the processors since the system started, and that other virtual machines had them.
+
+    Without interrupts and threads of the kernel: a side that reads a file from the disk makes both work.
+    """
+    ticks = busy_ticks(Path("/proc/stat").read_text().splitlines()[0])
+    return ticks / os.sysconf("SC_CLK_TCK") - family_cpu_s(KERNEL_THREADS)
 
 
 def busy_ticks(line: str) -> int:
-    """The first line of /proc/stat, proc(5), without idle and iowait, and without guests, which are in user's."""
-    fields = [int(field) for field in line.split()[1:9]]
-    return sum(fields) - fields[3] - fields[4]
+    """User, nice, system and steal in the first line of /proc/stat, proc(5); guests are in user's."""
+    user, nice, system, _idle, _iowait, _irq, _softirq, steal = (int(field) for field in line.split()[1:9])
+    return user + nice + system + steal
 
 
 def own_s() -> float:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bench.machine import Occupation, busy_s, busy_ticks, describe, own_s
+from bench.machine import KERNEL_THREADS, Occupation, busy_s, busy_ticks, describe, own_s
 
 
 def test_the_machine_is_described() -> None:
@@ -35,8 +35,14 @@ def test_own_work_is_not_that_of_others(busy_s: float, own_s: float, share: floa
     assert Occupation(lambda: next(looks)).of_others() == pytest.approx(share)
 
 
-def test_idle_processors_and_those_that_wait_for_a_disk_are_not_busy() -> None:
-    assert busy_ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9") == 87600321
+def test_idle_processors_and_the_interrupts_of_a_disk_are_not_work_of_processes() -> None:
+    assert busy_ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9") == 80000321
+
+
+def test_threads_of_the_kernel_are_not_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = busy_s()
+    monkeypatch.setattr("bench.machine.family_cpu_s", lambda pid: 1e6 if pid == KERNEL_THREADS else 0.0)
+    assert busy_s() < before - 9e5
 
 
 def test_processor_time_of_this_process_is_in_its_own_and_in_that_of_all() -> None:
