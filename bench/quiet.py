@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from bench.machine import Occupation
+from bench.machine import Occupation, adopt_orphans
 
 SHARE_OF_OTHERS = 0.05
 """Share of the processors' time that other processes may have in a round that counts."""
@@ -54,6 +54,7 @@ class QuietRounds:
     """Takes rounds until enough of them were quiet, and counts the others."""
 
     def __init__(self, watch: Callable[[], Watch] = Occupation) -> None:
+        adopt_orphans()
         self.tally = Tally()
         self._watch = watch
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bench.machine import KERNEL_THREADS, Occupation, busy_s, busy_ticks, describe, own_s
+from bench.machine import KERNEL_THREADS, Occupation, adopt_orphans, busy_s, busy_ticks, describe, own_s
 
 
 def test_the_machine_is_described() -> None:
@@ -51,6 +51,16 @@ def test_processor_time_of_this_process_is_in_its_own_and_in_that_of_all() -> No
         sum(range(100_000))
     assert own_s() - own > 0.15
     assert busy_s() - busy > 0.15
+
+
+def test_time_of_a_process_whose_parent_has_ended_stays_our_own() -> None:
+    adopt_orphans()
+    own = own_s()
+    loop = "import time\nwhile time.process_time() < 0.3: pass"
+    parent = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {loop!r}]).pid)"
+    started = subprocess.run([sys.executable, "-c", parent], check=True, stdout=subprocess.PIPE)
+    os.waitpid(int(started.stdout), 0)
+    assert own_s() - own > 0.25
 
 
 def test_what_this_process_has_started_is_its_own() -> None:

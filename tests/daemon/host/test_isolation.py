@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import re
 import select
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from llmd.api.errors import PluginError
@@ -156,6 +160,34 @@ def test_processes_that_a_plugin_started_end_with_the_child(site: Site) -> None:
         run_isolated(Probe(plugin, ""), LIMIT)
     process = int(caught.value.message.rsplit(" ", 1)[1])
     assert ends(process)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_a_child_ends_with_the_process_that_wants_its_answers(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    plugin = site.write(
+        "made",
+        HEAD + "def probe():\n    import os, pathlib, time\n"
+        f"    file = pathlib.Path({str(path)!r}); file.with_suffix('.new').write_text(str(os.getpid()))\n"
+        "    file.with_suffix('.new').rename(file)\n    time.sleep(1000)\n",
+    )
+    task = msgspec.json.encode(Probe(plugin, ""))
+    code = (
+        "import msgspec, sys\n"
+        "from llmd.host.isolation import run_isolated\n"
+        "from llmd.host.jobs import Probe\n"
+        "from llmd.host.time_limits import TimeLimit\n"
+        f"run_isolated(msgspec.json.decode({task!r}, type=Probe), TimeLimit(1000.0, 1000.0))\n"
+    )
+    search_path = os.pathsep.join(sys.path)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": search_path}
+    ) as parent:
+        while not path.exists():
+            assert parent.poll() is None
+            time.sleep(0.01)
+        parent.kill()
+    assert ends(int(path.read_text()))
 
 
 def ends(process: int) -> bool:

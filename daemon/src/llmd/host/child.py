@@ -6,6 +6,7 @@ plugin and its toolkit print goes to standard error instead.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pkgutil
 import resource
@@ -36,12 +37,14 @@ from llmd.host.jobs import (
     Probe,
 )
 
+PR_SET_PDEATHSIG = 1
 Trial = Callable[[Device], list[str]]
 
 
 def main() -> None:
     """Do the job of standard input. Never returns: a driver's clean-up at exit must not undo the result."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    end_with_parent()
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # its default action ends a hanging driver too
     with claim_stdout() as output:
@@ -50,6 +53,15 @@ def main() -> None:
             output.write(msgspec.json.encode(answer) + b"\n")
             output.flush()
     os._exit(0)
+
+
+def end_with_parent() -> None:
+    """Let the system kill this process when its parent has ended: nobody wants its answers then.
+
+    Linux alone; elsewhere the alarm of the job ends it. See prctl(2), PR_SET_PDEATHSIG.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def claim_stdout() -> BinaryIO:

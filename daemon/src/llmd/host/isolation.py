@@ -18,7 +18,7 @@ from llmd.host.jobs import IMPORTED, Answer, Began, Failed, Finished, Job, Measu
 from llmd.host.time_limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
-# How long after its time limit a child ends by itself, where this process was killed and nobody else ends it.
+# How long after its time limit a child ends by itself, where this process was killed and the system does not end it.
 ORPHAN_S = 5.0
 
 

@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 class DeviceCheck:
     """A thread that measures one device after the other.
 
-    It is a daemon thread because it waits for child processes: a shutdown must not wait with it, and a child that is
-    left over ends within its budget.
+    It is a daemon thread because it waits for child processes: a shutdown must not wait with it. The child ends with this
+    process.
     """
 
     def __init__(self, benchmarks: Benchmarks, devices: Sequence[DeviceState]) -> None:
