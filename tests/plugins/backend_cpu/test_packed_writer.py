@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,32 @@ def test_a_disk_that_does_not_take_it_is_only_logged(
     weight = keep(device, "q4", packed)
     assert "packed_weights_not_kept" in caplog.text
     assert load(device, "q4", weight, packed).writer is not None
+
+
+def test_the_writing_waits_for_the_first_answers(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_writer, "_DELAY_S", 1000.0)
+    loaded = load(device, "q4", random_integers("q4", WIDTH, WIDTH), tmp_path / "packed")
+    product(device, loaded)
+    assert not (tmp_path / "packed").exists()
+    loaded.close()
+    assert (tmp_path / "packed").exists()
+
+
+def test_weights_that_nobody_needs_any_more_are_not_kept_for_writing(
+    device: CpuDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_writer, "_DELAY_S", 1000.0)
+    loaded = load(device, "q4", random_integers("q4", WIDTH, WIDTH), tmp_path / "packed")
+    writer = loaded.writer
+    assert writer is not None
+    thread, wanted, known = writer._thread, writer._wanted, weakref.ref(writer)
+    del loaded, writer
+    assert known() is None
+    wanted.set()
+    thread.join()
+    assert not (tmp_path / "packed").exists()
 
 
 def test_the_writing_leaves_the_processors_to_the_steps(
