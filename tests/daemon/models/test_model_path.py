@@ -57,7 +57,7 @@ def test_why_there_is_no_model_at_a_path(tmp_path: Path, monkeypatch: pytest.Mon
         "notes.txt is not a model: a model is a directory, or a file that ends in .gguf",
         "mmproj-f16.gguf is the projector of a model",
         "./notes.txt/m cannot be read: Not a directory",
-        "./a\0b cannot be read: embedded null byte",
+        "./a\0b cannot be read: it has a null byte",
     ]
     assert path_error("absent") is None
     assert path_error("org/absent") is None

@@ -40,7 +40,7 @@ def path_error(name: str) -> NotFoundError | None:
     except FileNotFoundError:
         return NotFoundError(f"{name} does not exist", hint=hint) if _is_typed_path(name) else None
     except (OSError, ValueError) as error:  # not for this user to see, too long, or with a null byte
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else "it has a null byte"
         return NotFoundError(f"{name} cannot be read: {reason}", hint=hint) if _is_typed_path(name) else None
     if path.name.startswith(PROJECTOR) and path.suffix == SUFFIX:
         return NotFoundError(
