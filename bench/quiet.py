@@ -91,5 +91,5 @@ class QuietRounds:
 
 
 def is_quiet(share: float, available_s: float) -> bool:
-    """Whether a round counts in which others had a share of so many seconds of processor time."""
+    """Whether a round of ``available_s`` seconds of processor time counts in which others had this ``share``."""
     return share <= max(SHARE_OF_OTHERS, TICKS_OF_OTHERS / os.sysconf("SC_CLK_TCK") / available_s)

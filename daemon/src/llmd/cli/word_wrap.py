@@ -120,5 +120,5 @@ def may_break(before: str, after: str) -> bool:
 
 
 def _on_row(cells: int, width: int) -> int:
-    """How many cells the last row has when a terminal breaks so many cells into rows."""
+    """How many cells the last row has when a terminal breaks a text of ``cells`` cells into rows."""
     return (cells - 1) % width + 1 if cells > width else cells

@@ -121,8 +121,8 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
         return DeviceState(info, backend.name, task.plugin, ok=False, reason=info.reason or "its score is 0")
     wrong = try_device(backend, info, trial)
     outdated = " or ".join(filter(None, (backend.driver, task.plugin.distribution)))
-    mend = f"update {outdated}; `llmd check {info.name}` shows each case" if wrong else ""
-    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), mend=mend)
+    fix = f"update {outdated}; `llmd check {info.name}` shows each case" if wrong else ""
+    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), mend=fix)
 
 
 def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:

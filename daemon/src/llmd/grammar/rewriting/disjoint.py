@@ -99,7 +99,7 @@ def _values(schema: dict[str, Any]) -> set[str] | None:
 
 
 def _given(schema: dict[str, Any]) -> list[Any] | None:
-    """The values that fit, where there are only so many."""
+    """The values that fit, where they can be listed."""
     if "const" in schema:
         return [schema["const"]]
     values = schema.get("enum")

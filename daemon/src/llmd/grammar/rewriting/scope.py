@@ -12,7 +12,7 @@ from llmd.grammar.rewriting.combining import without
 from llmd.grammar.subschemas import Schema, resolved
 
 MAX_REFERENCES = 16
-"""So many references are followed one after the other."""
+"""How many references are followed one after the other, at most."""
 
 
 class Scope(Struct, frozen=True):
