@@ -16,6 +16,8 @@ from pathlib import Path
 
 from bench.peer import waiting_environment
 from bench.startup import environment_below
+from llmd.chat.helper_process import processor_s
+from llmd.host.time_limits import processor_seconds
 
 START_LIMIT_S = 120.0
 
@@ -124,26 +126,12 @@ def family(pid: int) -> list[int]:
 
 def family_cpu_s(pid: int) -> float:
     """Processor time of a process and of those that it started, until now, whether they still run or have ended."""
-    return sum(cpu_s(member) + reaped_cpu_s(member) for member in family(pid))
+    return sum(map(processor_seconds, family(pid)))
 
 
 def cpu_s(pid: int) -> float:
-    """In user and kernel mode: fields 14 and 15 of proc(5)."""
-    return _ticks_s(pid, 11)
-
-
-def reaped_cpu_s(pid: int) -> float:
-    """That of its children which have ended, and of theirs: fields 16 and 17."""
-    return _ticks_s(pid, 13)
-
-
-def _ticks_s(pid: int, first: int) -> float:
-    """Two neighbouring fields in seconds; nothing of a process that has just ended, since its parent has it."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return (int(fields[first]) + int(fields[first + 1])) / os.sysconf("SC_CLK_TCK")
+    """Processor time of a process alone; nothing of one that has just ended, since its parent has it."""
+    return processor_s(pid) or 0.0
 
 
 def _proportional_bytes(pid: int) -> int:
