@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace llmd {
 
@@ -29,52 +30,36 @@ constexpr BlockLayout kLayouts[] = {
     {"mxfp4", 32, 17, 4, 32, {{4, 16, 1}, kNoPlane}, -1, -1, 0},
 };
 
-// Puts a plane of a block of `len` codes on top of the bits below `place`.
-template <int kBits, int kPiece>
-void add_plane(const uint8_t* packed, int64_t len, int place, uint8_t* codes) {
+// Puts a plane of a block of `kLen` codes into `codes`: as their lowest bits, or on top of those below
+// `kPlace`.
+template <int kBits, int kPiece, int kLen, int kPlace>
+void put_plane(const uint8_t* packed, uint8_t* codes) {
     constexpr int kPerByte = 8 / kBits;
     constexpr auto kMask = static_cast<uint8_t>((1 << kBits) - 1);
-    for (int64_t first = 0; first < len; first += kPiece * kPerByte, packed += kPiece) {
+    for (int first = 0; first < kLen; first += kPiece * kPerByte, packed += kPiece) {
+        uint8_t piece[kPiece];  // a copy, which what is written cannot overlap
+        std::memcpy(piece, packed, sizeof piece);
         for (int n = 0; n < kPerByte; ++n) {
             uint8_t* to = codes + first + n * kPiece;
             for (int j = 0; j < kPiece; ++j) {
-                const int code = (packed[j] >> (n * kBits)) & kMask;
-                to[j] = static_cast<uint8_t>(to[j] | code << place);
+                const int code = (piece[j] >> (n * kBits)) & kMask;
+                to[j] = static_cast<uint8_t>(kPlace == 0 ? code : to[j] | code << kPlace);
             }
         }
     }
 }
 
-void add_plane(const CodePlane& plane, const uint8_t* block, int64_t len, int place, uint8_t* codes) {
-    const uint8_t* packed = block + plane.at;
-    switch (100 * plane.bits + plane.piece) {
-        case 101:
-            return add_plane<1, 1>(packed, len, place, codes);
-        case 132:
-            return add_plane<1, 32>(packed, len, place, codes);
-        case 232:
-            return add_plane<2, 32>(packed, len, place, codes);
-        case 416:
-            return add_plane<4, 16>(packed, len, place, codes);
-        case 432:
-            return add_plane<4, 32>(packed, len, place, codes);
-        case 464:
-            return add_plane<4, 64>(packed, len, place, codes);
-        case 832:
-            return add_plane<8, 32>(packed, len, place, codes);
-        default:
-            throw std::logic_error("a plane of a block that no layout has");
+template <size_t kLayout>
+void decode_codes(const uint8_t* block, uint8_t* codes) {
+    constexpr BlockLayout layout = kLayouts[kLayout];
+    constexpr CodePlane low = layout.planes[0];
+    constexpr CodePlane high = layout.planes[1];
+    put_plane<low.bits, low.piece, layout.len, 0>(block + low.at, codes);
+    if constexpr (high.bits != 0) {
+        put_plane<high.bits, high.piece, layout.len, low.bits>(block + high.at, codes);
     }
-}
-
-void decode_codes(const BlockLayout& layout, const uint8_t* block, uint8_t* codes) {
-    std::memset(codes, 0, static_cast<size_t>(layout.len));
-    add_plane(layout.planes[0], block, layout.len, 0, codes);
-    if (layout.planes[1].bits != 0) {
-        add_plane(layout.planes[1], block, layout.len, layout.planes[0].bits, codes);
-    }
-    if (layout.flip != 0) {
-        for (int64_t i = 0; i < layout.len; ++i) codes[i] ^= layout.flip;
+    if constexpr (layout.flip != 0) {
+        for (int i = 0; i < layout.len; ++i) codes[i] ^= layout.flip;
     }
 }
 
@@ -130,22 +115,16 @@ void split_signed(const uint8_t* low, const uint8_t* high, int8_t* scales) {
     }
 }
 
-void decode_fine(const BlockLayout& layout, const uint8_t* block, int8_t* scales, int8_t* minimums) {
+template <size_t kLayout>
+void decode_fine(const uint8_t* block, int8_t* scales, int8_t* minimums) {
+    constexpr BlockLayout layout = kLayouts[kLayout];
     const uint8_t* packed = block + layout.fine_scales;
-    switch (layout.fine) {
-        case FineScales::kNone:
-            return;
-        case FineScales::kFourBits:
-            return four_bits(packed, scales, minimums);
-        case FineScales::kSixBits:
-            return six_bits(packed, scales, minimums);
-        case FineScales::kSixBitsSigned:
-            return six_bits_signed(packed, scales);
-        case FineScales::kSplitSigned:
-            return split_signed(packed, block + layout.fine_high, scales);
-        case FineScales::kBytes:
-            std::memcpy(scales, packed, 16);
-    }
+    if constexpr (layout.fine == FineScales::kFourBits) four_bits(packed, scales, minimums);
+    if constexpr (layout.fine == FineScales::kSixBits) six_bits(packed, scales, minimums);
+    if constexpr (layout.fine == FineScales::kSixBitsSigned) six_bits_signed(packed, scales);
+    if constexpr (layout.fine == FineScales::kSplitSigned)
+        split_signed(packed, block + layout.fine_high, scales);
+    if constexpr (layout.fine == FineScales::kBytes) std::memcpy(scales, packed, 16);
 }
 
 }  // namespace
@@ -183,35 +162,53 @@ DecodedRows::DecodedRows(const BlockLayout& layout, const IntegerFormat& format,
 }
 
 bool DecodedRows::decode(const BlockMatrix& from, int64_t first_row) {
-    const int64_t blocks = from.cols / layout_.len;
     matrix_.rows = std::min(kPanelRows, from.rows - first_row);
     const uint8_t* block = from.blocks + first_row * layout_.row_bytes(from.cols);
+    const int64_t count = matrix_.rows * (from.cols / layout_.len);
+    const auto number = static_cast<size_t>(&layout_ - kLayouts);
     bool all_finite = true;
-    for (int64_t i = 0; i < matrix_.rows * blocks; ++i, block += layout_.bytes) {
-        decode_codes(layout_, block, codes_.data() + i * layout_.len);
-        all_finite &= decode_scales(block, i);
+    const auto decode_as = [&]<size_t... kLayout>(std::index_sequence<kLayout...>) {
+        ((kLayout == number ? void(all_finite = decode_blocks<kLayout>(block, count)) : void()), ...);
+    };
+    decode_as(std::make_index_sequence<std::size(kLayouts)>{});
+    return all_finite;
+}
+
+// For each layout a function of its own, in which the compiler knows where everything lies: three to ten
+// times as fast.
+template <size_t kLayout>
+bool DecodedRows::decode_blocks(const uint8_t* block, int64_t count) {
+    constexpr BlockLayout layout = kLayouts[kLayout];
+    bool all_finite = true;
+    for (int64_t i = 0; i < count; ++i, block += layout.bytes) {
+        decode_codes<kLayout>(block, codes_.data() + i * layout.len);
+        all_finite &= decode_scales<kLayout>(block, i);
     }
     return all_finite;
 }
 
 // Those of a block, as number `at`.
+template <size_t kLayout>
 bool DecodedRows::decode_scales(const uint8_t* block, int64_t at) {
+    constexpr BlockLayout layout = kLayouts[kLayout];
     const auto place = static_cast<size_t>(at);
-    if (layout_.exponent >= 0) {
-        powers_[place] = power_bits(block[layout_.exponent]);
+    if constexpr (layout.exponent >= 0) {
+        powers_[place] = power_bits(block[layout.exponent]);
         return true;
     }
-    const bool two_levels = layout_.fine != FineScales::kNone;
-    bool all_finite = finite(scales_[place] = half_at(block, layout_.scale));
-    if (layout_.minimum >= 0) {
+    constexpr bool two_levels = layout.fine != FineScales::kNone;
+    bool all_finite = finite(scales_[place] = half_at(block, layout.scale));
+    if constexpr (layout.minimum >= 0) {
         // Minimums of two levels are subtracted in files.
-        const uint16_t sign = two_levels ? 0x8000 : 0;
-        minimums_[place] = half_at(block, layout_.minimum) ^ sign;
+        constexpr uint16_t sign = two_levels ? 0x8000 : 0;
+        minimums_[place] = half_at(block, layout.minimum) ^ sign;
         all_finite &= finite(minimums_[place]);
     }
-    const size_t group = place * static_cast<size_t>(layout_.len / layout_.group_size);
-    int8_t* minimums = fine_minimums_.empty() ? nullptr : fine_minimums_.data() + group;
-    if (two_levels) decode_fine(layout_, block, fine_scales_.data() + group, minimums);
+    if constexpr (two_levels) {
+        const size_t group = place * static_cast<size_t>(layout.len / layout.group_size);
+        int8_t* minimums = layout.minimum < 0 ? nullptr : fine_minimums_.data() + group;
+        decode_fine<kLayout>(block, fine_scales_.data() + group, minimums);
+    }
     return all_finite;
 }
 

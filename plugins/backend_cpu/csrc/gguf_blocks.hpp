@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -64,6 +65,9 @@ class DecodedRows {
     const IntegerMatrix& matrix() const { return matrix_; }
 
   private:
+    template <size_t kLayout>
+    bool decode_blocks(const uint8_t* block, int64_t count);
+    template <size_t kLayout>
     bool decode_scales(const uint8_t* block, int64_t at);
 
     const BlockLayout& layout_;
