@@ -10,7 +10,8 @@ import argparse
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +37,9 @@ class RandomSource:
 
     def __init__(self, largest: int) -> None:
         self._values = np.random.default_rng(0).integers(-127, 128, largest, dtype=np.int8)
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> None:
         """None: there is no file."""

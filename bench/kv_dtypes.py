@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +52,9 @@ class RandomSource:
     """Small normal weights."""
 
     packed = None
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> None:
         """None: there is no file."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ class Dequantized:
 
     def __init__(self, inner: CheckpointSource) -> None:
         self._inner = inner
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> None:
         """None: `read` is asked."""

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from llmd.api.errors import CheckpointError
-from llmd.models.mapped_file import MappedFile, map_file, opening
+from llmd.models.mapped_file import PIECE_BYTES, MappedFile, map_file, opening
 
 
 @pytest.fixture
@@ -51,6 +52,32 @@ def test_what_was_read_can_be_given_back_and_read_again(tmp_path: Path) -> None:
     assert resident_kib(tmp_path / "weights") == 0
     assert int(array.sum(dtype=np.int64)) == total
     mapped.close()
+
+
+def test_a_part_is_fetched_whole_and_no_more_than_a_piece_beyond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights").write_bytes(bytes(4 * PIECE_BYTES))
+    reads: list[tuple[int, int]] = []
+    real = os.preadv
+
+    def preadv(number: int, buffers: list[bytearray], at: int) -> int:
+        reads.append((at, count := real(number, buffers, at)))
+        return count
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    with (tmp_path / "weights").open("rb") as file:
+        mapped = MappedFile(tmp_path / "weights", file, mapper=map_file)
+        mapped.fetch(7, 2 * PIECE_BYTES)
+        mapped.fetch(
+            3 * PIECE_BYTES + 7, PIECE_BYTES - 7
+        )  # the end of the file comes before that of the piece
+        mapped.close()
+    assert reads == [
+        (7, PIECE_BYTES),
+        (7 + PIECE_BYTES, PIECE_BYTES),
+        (7 + 3 * PIECE_BYTES, PIECE_BYTES - 7),
+    ]
 
 
 def resident_kib(path: Path) -> int:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import queue
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
 from llmd.models.gguf.gguf_file import GgufFile
 from llmd.models.model_source import find_source
+from llmd.models.read_ahead import ReadAhead
 from llmd.models.shards import find_shards
 from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import write_raw
@@ -159,6 +161,23 @@ def test_a_device_can_have_the_blocks_of_a_file_without_a_copy(tmp_path: Path) -
         assert not blocks.flags.owndata
         assert not blocks.flags.writeable
         np.testing.assert_array_equal(blocks, expected[8:24])
+
+
+def test_weights_are_read_from_the_disk_before_they_are_asked_for(
+    source: CheckpointSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(source._checkpoint, "fetch", fetched.put)
+    used: list[str] = []
+    monkeypatch.setattr(ReadAhead, "use", lambda _, name: used.append(name))
+    with source.reading_ahead([weight("w", "f32"), weight("b", "f32")]):
+        assert [fetched.get(timeout=20.0), fetched.get(timeout=20.0)] == ["w", "b"]
+        source.read(weight("w", "f32"))
+        assert used == ["w"]
+    source.read(weight("w", "f32"))
+    assert used == ["w"]
+    with pytest.raises(CheckpointError, match="missing"), source.reading_ahead([weight("absent", "f32")]):
+        pass
 
 
 def test_plain_weights_have_no_blocks(source: CheckpointSource) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +55,9 @@ class Weights:
         self._weights = weights
         self._blocks = blocks
         self.packed = packed
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
         return self._blocks.get(weight.ref.name)

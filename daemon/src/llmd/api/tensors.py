@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -159,6 +161,16 @@ class TensorSource(Protocol):
 
         What a device writes there, in whatever layout, it finds again when it loads the same weights, or it finds
         nothing; what it cannot use it replaces. None: nothing is kept.
+        """
+        ...
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        """Read weights from the disk while the block runs, some time before they are asked for in the order of ``weights``.
+
+        Without it, whoever reads a weight waits for the disk. What is read nowhere from a disk is not read ahead.
+
+        Raises:
+            CheckpointError: a tensor is missing or contradicts ``weight.ref``.
         """
         ...
 

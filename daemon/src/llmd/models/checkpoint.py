@@ -71,6 +71,8 @@ class WeightFile(Protocol):
 
     def view(self, name: str) -> NDArray[np.generic]: ...
 
+    def fetch(self, name: str) -> None: ...
+
     def release(self) -> None: ...
 
     def close(self) -> None: ...
@@ -124,6 +126,14 @@ class Checkpoint:
         if name not in self._owners:
             raise CheckpointError("there is no such tensor", file=str(self.file), tensor=name, hint=DAMAGED)
         return self._owners[name].view(name)
+
+    def fetch(self, name: str) -> None:
+        """Read a tensor from the disk, so that the system has it in memory when it is used.
+
+        Raises:
+            OSError: the disk does not give it.
+        """
+        self._owners[name].fetch(name)
 
     def release(self) -> None:
         """Give the memory back that what was read of its files takes; views stay what they are."""

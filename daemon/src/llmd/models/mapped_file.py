@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import mmap
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from llmd.api.errors import CheckpointError
 from llmd.models.files import file_size, open_file
 
+PIECE_BYTES = 1 << 20
 Mapper = Callable[[BinaryIO], mmap.mmap]
 """Maps a whole file, read-only. Tests pass one whose map cannot be read."""
 
@@ -45,6 +47,16 @@ class MappedFile:
         if not count:
             return np.empty(shape, dtype)
         return np.frombuffer(self._map, dtype, count=count, offset=begin).reshape(shape)
+
+    def fetch(self, begin: int, num_bytes: int) -> None:
+        """Read a part from the disk, so that the system has it in memory when it is used.
+
+        Raises:
+            OSError: the disk does not give it.
+        """
+        piece = bytearray(PIECE_BYTES)
+        for at in range(begin, begin + num_bytes, PIECE_BYTES):
+            os.preadv(self._file.fileno(), [piece], at)
 
     def release(self) -> None:
         """Give the memory back that its pages take in this process; whoever touches one again gets it from the file."""

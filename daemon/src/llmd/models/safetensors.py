@@ -53,6 +53,11 @@ class SafetensorsFile:
         dtype = np.dtype(NUMPY_DTYPES[entry.dtype])
         return self._mapped.array(dtype, entry.shape, self.header.data_start + entry.begin, tensor=name)
 
+    def fetch(self, name: str) -> None:
+        """See `MappedFile.fetch`."""
+        entry = self.header.entries[name]
+        self._mapped.fetch(self.header.data_start + entry.begin, entry.end - entry.begin)
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         self._mapped.release()

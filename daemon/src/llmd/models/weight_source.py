@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,11 @@ from llmd.models.formats.quantization import quantize
 from llmd.models.formats.row_chunks import for_row_chunks
 from llmd.models.plain_formats import STORED_DTYPES, convert
 from llmd.models.plan_check import find_tensor
+from llmd.models.read_ahead import ReadAhead
 
 
 class CheckpointSource:
-    """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing between calls."""
+    """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing of what it read."""
 
     def __init__(
         self, checkpoint: Checkpoint, packed: Path | None = None, quantizer: Quantizer | None = None
@@ -28,6 +31,18 @@ class CheckpointSource:
         self._checkpoint = checkpoint
         self._quantizer = quantizer
         self.packed = packed
+        self._ahead: ReadAhead | None = None
+
+    @contextmanager
+    def reading_ahead(self, weights: Sequence[Weight]) -> Iterator[None]:
+        """See `TensorSource.reading_ahead`."""
+        tensors = [find_tensor(weight.ref, self._checkpoint) for weight in weights]
+        with ReadAhead(self._checkpoint.fetch, ((one.name, one.size_bytes) for one in tensors)) as ahead:
+            self._ahead = ahead
+            try:
+                yield
+            finally:
+                self._ahead = None
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
         """See `TensorSource.stored_blocks`."""
@@ -65,6 +80,8 @@ class CheckpointSource:
 
     def _view(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
         """The rows of a tensor that are wanted, as they are stored."""
+        if self._ahead is not None:
+            self._ahead.use(tensor.name)
         data = self._checkpoint.view(tensor.name)
         return data if ref.rows is None else data[slice(*ref.rows)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,9 @@ class RandomSource:
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
         if weight.format not in BLOCK_FORMATS:

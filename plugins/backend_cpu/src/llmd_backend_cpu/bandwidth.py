@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -45,6 +47,9 @@ class _Source:
 
     def __init__(self, weights: Float32) -> None:
         self._weights = weights
+
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def stored_blocks(self, weight: Weight) -> None:
         """None: there is no file."""

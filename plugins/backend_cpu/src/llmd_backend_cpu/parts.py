@@ -93,9 +93,11 @@ class _Loading:
 
     def pack(self) -> None:
         """Read and pack what is quantised."""
-        for index in self._integers():
-            self._pack(index)
-            self._advance(self._sizes[index])
+        indices = list(self._integers())
+        with self._tensors.reading_ahead([self._weights[index] for index in indices]):
+            for index in indices:
+                self._pack(index)
+                self._advance(self._sizes[index])
 
     def _pack(self, index: int) -> None:
         """Pack a quantised weight: from the blocks of its file where it has such, else from its integers."""

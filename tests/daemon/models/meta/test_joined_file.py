@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from llmd.api.errors import CheckpointError
 from llmd.models.meta.joined_file import open_joined
 from llmd.models.meta.weight_files import find_weights
+from llmd.models.safetensors import SafetensorsFile
 from tests.corrupt.untouchable import map_untouchable
 from tests.golden.checkpoint import write_safetensors
 
@@ -49,6 +50,15 @@ def test_opening_reads_no_weight(tmp_path: Path) -> None:
     write(tmp_path)
     with open_joined(find_weights(tmp_path)[0], mapper=map_untouchable) as checkpoint:
         assert checkpoint.num_parameters == sum(array.size for array in WHOLE.values())
+
+
+def test_a_tensor_is_fetched_from_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path)
+    fetched: list[tuple[str, str]] = []
+    monkeypatch.setattr(SafetensorsFile, "fetch", lambda file, name: fetched.append((file.path.name, name)))
+    with open_joined(find_weights(tmp_path)[0]) as checkpoint:
+        checkpoint.fetch("norm.weight")
+    assert fetched == [(f"consolidated.{number:02}.safetensors", "norm.weight") for number in range(2)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.models.gguf.header import GgufTensor, Header, read_header
+from llmd.models.gguf.header import GgufTensor, Header
+from llmd.models.gguf.last_header import last_header
 from llmd.models.gguf.metadata import Metadata
 from llmd.models.mapped_file import MappedFile, Mapper, map_file, opening
 
@@ -38,7 +39,7 @@ class GgufFile:
             CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself or the file.
         """
         with opening(path) as file:
-            header = read_header(file, path)
+            header = last_header.read(file, path)
             return cls(MappedFile(path, file, mapper=mapper), header)
 
     @property
@@ -61,6 +62,11 @@ class GgufFile:
         dtype = np.dtype(NUMPY_DTYPES.get(tensor.type.name, "u1"))
         return self._mapped.array(dtype, tensor.stored_shape, tensor.begin, tensor=name)
 
+    def fetch(self, name: str) -> None:
+        """See `MappedFile.fetch`."""
+        tensor = self.tensors[name]
+        self._mapped.fetch(tensor.begin, tensor.end - tensor.begin)
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         self._mapped.release()
@@ -82,4 +88,4 @@ def read_gguf_metadata(path: Path) -> Metadata:
         CheckpointError: as `GgufFile.open`.
     """
     with opening(path) as file, file:
-        return read_header(file, path).metadata
+        return last_header.read(file, path).metadata

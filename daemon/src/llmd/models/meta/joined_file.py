@@ -48,6 +48,11 @@ class JoinedFile:
             return self._files[0].view(name)
         return np.concatenate([file.view(name) for file in self._files], axis)
 
+    def fetch(self, name: str) -> None:
+        """See `MappedFile.fetch`."""
+        for file in self._files:
+            file.fetch(name)
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         for file in self._files:
