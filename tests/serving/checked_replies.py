@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from llmd.server.http.app import Door
-from llmd.server.http.json_response import encode_json
+from llmd.server.http.json_line import encode_json
 from llmd.server.http.request_record import current_record
 from llmd.server.http.streamed_reply import StreamedReply
 from tests.serving.open_responses.shapes import events, responses

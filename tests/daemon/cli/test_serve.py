@@ -150,8 +150,28 @@ def test_who_may_ask_and_how_long_answers_may_go_on_are_flags(
         "2",
     )
     server = settings_of(llmd, monkeypatch, *flags).config.server
+    assert server.spare_engine
     assert (server.allow_host, server.allow_origin) == (("box",), ("http://a", "http://b"))
     assert server.drain_s == 2.0
+
+
+def test_a_spare_engine_is_kept_unless_the_flag_says_no(
+    llmd: Llmd, monkeypatch: pytest.MonkeyPatch, home: Home
+) -> None:
+    for flag, kept in (("--spare-engine", True), ("--no-spare-engine", False)):
+        assert settings_of(llmd, monkeypatch, flag).config.server.spare_engine is kept
+        monkeypatch.undo()
+        with home.serve(flag) as served:
+            assert len(engines_of(served.process.pid)) == int(kept)
+            assert served.end() == 0
+
+
+def engines_of(pid: int) -> list[str]:
+    """The children of a process that run engines."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [child for one in lists for child in one.read_text().split()]
+    commands = [Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children]
+    return [child for child, command in zip(children, commands, strict=True) if b"llmd.engine" in command]
 
 
 def test_a_file_of_settings_may_be_named(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,3 +31,17 @@ async def test_new_requests_are_refused_with_a_delay_once_it_drains() -> None:
         pass
     assert caught.value.retry_after_s is not None
     assert caught.value.code == "shutting_down"
+
+
+async def test_it_is_quiet_once_no_request_has_run_for_so_long() -> None:
+    activity = Activity()
+    with activity.request():
+        quiet = asyncio.Task(activity.quiet(0.05), name="quiet")
+        await asyncio.sleep(0.1)
+        assert not quiet.done()
+    await asyncio.sleep(0.02)
+    with activity.request():  # shorter than what it waits for, and noticed all the same
+        pass
+    began = asyncio.get_running_loop().time()
+    await quiet
+    assert asyncio.get_running_loop().time() - began > 0.04

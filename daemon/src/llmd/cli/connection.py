@@ -79,7 +79,7 @@ def _reached_or_started(client: Client, config_file: Path | None) -> Client:
         return reached(client)
     except DaemonUnreachableError:
         click.echo("starting a daemon; `llmd stop --daemon` ends it", err=True)
-    arguments = ["serve", "--engine-ahead", *(["--config", str(config_file)] if config_file else [])]
+    arguments = ["serve", *(["--config", str(config_file)] if config_file else [])]
     line = start_daemon(read_settings(config_file).directories, arguments)
     click.echo(line, err=True)
     return reached(client)

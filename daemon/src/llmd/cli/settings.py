@@ -173,6 +173,12 @@ SERVER = (
         metavar="SIZE",
         help="Memory for all models together, such as 24GiB.",
     ),
+    setting_option(
+        "--spare-engine/--no-spare-engine",
+        setting="spare_engine",
+        default=None,
+        help="Keep an engine started ahead: the next model begins to load at once.",
+    ),
 )
 
 

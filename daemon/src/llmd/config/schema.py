@@ -35,6 +35,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     ``idle_timeout_s``, which is longer than what proxies keep.
     ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
     weights, KV pools and steps of all models together; None is what the machine had available when the daemon started.
+    ``spare_engine`` keeps an engine process started ahead, so that the next model begins to load at once.
 
     ``tool_parser`` and ``reasoning_parser`` read calls and reasoning in answers: ``auto`` takes those that the model's
     template asks for, ``none`` leaves them text. ``otlp_endpoint`` is the URL of a collector of OpenTelemetry that gets a
@@ -63,6 +64,7 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     request_timeout_s: Annotated[float, Meta(gt=0)] | None = None
     keep_alive: Duration = 300.0
     max_memory: ByteSize | None = None
+    spare_engine: bool = True
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
     otlp_endpoint: str | None = None

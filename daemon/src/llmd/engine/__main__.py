@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ def main() -> int:
     # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _keep_blas_single_threaded()
+    gc.disable()  # until a model is loaded: imports leave no garbage
 
     from llmd.engine.channel import engine_end
     from llmd.engine.composition import loader_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections.abc import Callable
@@ -58,6 +59,8 @@ def _serve(channel: Channel[FromFront], loader: Loader) -> int:
         return 1
     with closing(model):
         channel.send(model.loaded)
+        gc.freeze()  # collections need not look at what stays
+        gc.enable()
         end = _run(channel, model.runner)
         if end.spool and model.spool is not None:
             deadline = time.monotonic() + SPOOL_LIMIT_S

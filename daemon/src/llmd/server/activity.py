@@ -17,6 +17,7 @@ class Activity:
     def __init__(self) -> None:
         self.draining = False
         self.running = 0
+        self._begun = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -30,6 +31,7 @@ class Activity:
         if self.draining:
             raise shutting_down()
         self.running += 1
+        self._begun += 1
         self._idle.clear()
         try:
             yield
@@ -37,6 +39,14 @@ class Activity:
             self.running -= 1
             if not self.running:
                 self._idle.set()
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait until no request has run for so long."""
+        begun = -1
+        while begun != self._begun:
+            await self._idle.wait()
+            begun = self._begun
+            await asyncio.sleep(seconds)
 
     async def drain(self, limit_s: float) -> bool:
         """Refuse new requests and wait for the running ones; whether they all ended within the limit."""

@@ -8,14 +8,12 @@ import importlib.metadata
 import logging
 import os
 import signal
-import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
@@ -31,21 +29,15 @@ from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
 from llmd.server.device_check import DeviceCheck
-from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.engines.waiting_room import QueueLimits
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
-from llmd.server.http.app import build_app
 from llmd.server.http.certificate import certificate_for
-from llmd.server.http.connections import ConnectionLimits, raise_descriptor_limit
-from llmd.server.http.error_shapes import ErrorShapes
-from llmd.server.http.guards import Guards
-from llmd.server.http.http_server import http_server
 from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.http.origins import allowed_origins
-from llmd.server.http.routing import RouteTable
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.load_message import load_message
 from llmd.server.models.memory import Memory
@@ -65,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
+QUIET_S = 3.0
+"""What is not urgent after a start is done once no request has run for so long."""
+HttpFront = Callable[..., AbstractAsyncContextManager[None]]
 KEEP_ALIVE_FLAG = "--keep-alive"
 """Models that are named on the command line stay for ever, unless this flag stands beside them or their own table has it."""
 
@@ -128,11 +123,6 @@ class Daemon:
         self._origins = allowed_origins(server.allow_origin, settings.origins["server.allow_origin"].source)
         self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
 
-    @property
-    def max_connections(self) -> int:
-        """How many clients may be connected."""
-        return self._settings.config.server.max_connections
-
     def shut_down(self) -> None:
         """Refuse new requests and let the running ones finish; said a second time, end now."""
         if self._draining.is_set():
@@ -191,18 +181,31 @@ class Daemon:
                 self.reload,
                 self._ledger,
             )
-            limits = self._connection_limits()
-            async with http_server(self._app(service), listeners, self._certificate, limits):
+            async with AsyncExitStack() as http:
+                work = unless(self._draining, self._load_models(table), "loading models")
+                loading = asyncio.Task(work, name="start")
                 try:
-                    await self._serve(service, listeners, announce)
+                    http_front = await asyncio.get_running_loop().run_in_executor(threads, _import_front)
+                    dialects = self._host.dialects().values()
+                    front = http_front(
+                        service, dialects, listeners, self._certificate, self._access, self._origins
+                    )
+                    await http.enter_async_context(front)
+                    await self._serve(service, listeners, loading, announce)
                 finally:
+                    loading.cancel()
+                    await asyncio.gather(loading, return_exceptions=True)
                     await pulls.close(shutting_down())
                     await residents.close(shutting_down())
 
     async def _serve(
-        self, service: Service, listeners: Sequence[Listener], announce: Callable[[Serving], None]
+        self,
+        service: Service,
+        listeners: Sequence[Listener],
+        loading: Awaitable[None],
+        announce: Callable[[Serving], None],
     ) -> None:
-        await unless(self._draining, self._load_models(service.models), "loading models")
+        await loading
         if not self._draining.is_set():
             service.is_serving = True
             addresses = tuple(listener.address for listener in listeners)
@@ -236,8 +239,10 @@ class Daemon:
         return by_flag or key in self._settings.models.get(name, {})
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
+        """Measure devices once nobody waits for them: beside a request both would be slower."""
         if self._benchmarks is None:
             return None
+        await unless(self._draining, service.activity.quiet(QUIET_S), "the first quiet moment")
         devices = await unless(self._draining, service.ask_host(PluginHost.devices), "probing devices")
         return DeviceCheck(self._benchmarks, devices) if devices else None
 
@@ -287,39 +292,39 @@ class Daemon:
 
         return measure
 
-    def _app(self, service: Service) -> web.Application:
-        server = self._settings.config.server
-        dialects = self._host.dialects().values()
-        routes = RouteTable(route for dialect in dialects for route in dialect.routes())
-        shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
-        guards = Guards(socket.gethostname(), frozenset(server.allow_host), self._origins)
-        return build_app(service, routes, shapes, guards, self._access)
 
-    def _connection_limits(self) -> ConnectionLimits:
-        server = self._settings.config.server
-        return ConnectionLimits(
-            server.max_connections, server.headers_timeout_s, server.write_timeout_s, server.idle_timeout_s
-        )
+def _import_front() -> HttpFront:
+    """The HTTP stack is half of what the daemon imports, and a model that is asked for at the start loads meanwhile."""
+    from llmd.server.http.front import http_front
+
+    return http_front
 
 
 async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
     """Run a daemon in this process until SIGTERM or SIGINT; a second signal ends it without waiting."""
+    loop = asyncio.get_running_loop()
 
     def begin(serving: Serving) -> None:
         announce(serving)
         # Full collections look at what stays for ever, too, and come when a quarter of all is new: the garbage of requests
         # waited for them, and then everybody did (0.19 s; without it 3 ms).
-        gc.collect()
         gc.freeze()
+        loop.call_later(QUIET_S, _collect_the_start)
 
     map_large_blocks()
-    raise_descriptor_limit(2 * daemon.max_connections)
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.shut_down)
     loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
     await daemon.run(begin)
     logger.info("ended")
+
+
+def _collect_the_start() -> None:
+    """Find the garbage that the start has left, once: it takes as long as a first answer may not wait."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _reload(daemon: Daemon) -> None:

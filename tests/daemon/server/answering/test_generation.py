@@ -13,7 +13,7 @@ from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.generation import Generation, GenerationRequest
-from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Supervisor
 

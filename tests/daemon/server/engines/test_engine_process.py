@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.messages import Ask, Failed, Load, Loaded, Report, Shutdown
-from llmd.server.engines.engine_process import EngineProcess, engine_command
+from llmd.server.engines.engine_child import engine_command, start_child
+from llmd.server.engines.engine_process import EngineProcess
 
 GRACE_S = 20.0
 
@@ -16,7 +17,7 @@ GRACE_S = 20.0
 async def test_messages_go_both_ways_until_the_engine_is_told_to_end(
     model_directory: Path, probes: Path
 ) -> None:
-    process = await EngineProcess.start(engine_command(probes))
+    process = await EngineProcess.adopt(await start_child(engine_command(probes)))
     process.send(Load(str(model_directory), device="reference", kv_memory=64 << 20))
     kinds = []
     async for message in process.messages():
@@ -30,7 +31,7 @@ async def test_messages_go_both_ways_until_the_engine_is_told_to_end(
 
 
 async def test_failure_to_load_is_a_message(tmp_path: Path, probes: Path) -> None:
-    process = await EngineProcess.start(engine_command(probes))
+    process = await EngineProcess.adopt(await start_child(engine_command(probes)))
     process.send(Load(str(tmp_path)))
     (failed,) = [message async for message in process.messages()]
     assert isinstance(failed, Failed)
@@ -39,7 +40,7 @@ async def test_failure_to_load_is_a_message(tmp_path: Path, probes: Path) -> Non
 
 
 async def test_killed_engine_ends_its_messages_and_tells_the_signal(probes: Path) -> None:
-    process = await EngineProcess.start(engine_command(probes))
+    process = await EngineProcess.adopt(await start_child(engine_command(probes)))
     os.kill(process.pid, signal.SIGKILL)
     assert [message async for message in process.messages()] == []
     assert await process.end(GRACE_S) == "signal 9, SIGKILL"
@@ -47,19 +48,23 @@ async def test_killed_engine_ends_its_messages_and_tells_the_signal(probes: Path
 
 
 async def test_engine_that_does_not_end_is_killed() -> None:
-    process = await EngineProcess.start([sys.executable, "-c", "import time; time.sleep(99)"])
+    process = await EngineProcess.adopt(
+        await start_child([sys.executable, "-c", "import time; time.sleep(99)"])
+    )
     assert await process.end(0.0) == "signal 9, SIGKILL"
 
 
 async def test_engine_survives_an_interrupt_of_the_daemons_terminal() -> None:
-    process = await EngineProcess.start([sys.executable, "-c", "import time; time.sleep(99)"])
+    process = await EngineProcess.adopt(
+        await start_child([sys.executable, "-c", "import time; time.sleep(99)"])
+    )
     assert os.getsid(process.pid) != os.getsid(0)
     await process.end(0.0)
 
 
 async def test_frames_that_cannot_be_read_end_the_messages(caplog: pytest.LogCaptureFixture) -> None:
     code = "import socket, sys; socket.socket(fileno=int(sys.argv[2])).sendall(b'\\1\\0\\0\\0\\xc1')"
-    process = await EngineProcess.start([sys.executable, "-c", code])
+    process = await EngineProcess.adopt(await start_child([sys.executable, "-c", code]))
     assert [message async for message in process.messages()] == []
     await process.end(GRACE_S)
     assert "engine_frame_unreadable" in caplog.text
@@ -67,7 +72,9 @@ async def test_frames_that_cannot_be_read_end_the_messages(caplog: pytest.LogCap
 
 async def test_last_words_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    process = await EngineProcess.start([sys.executable, "-c", "import sys; sys.exit('no driver')"])
+    process = await EngineProcess.adopt(
+        await start_child([sys.executable, "-c", "import sys; sys.exit('no driver')"])
+    )
     await process.end(GRACE_S)
     assert [vars(record)["line"] for record in caplog.records if "engine_said" in record.message] == [
         "no driver"
@@ -82,7 +89,7 @@ from llmd.engine.log_lines import log_to_stderr
 log_to_stderr()
 logging.getLogger("made").warning("kv_spool_dropped", extra={"reason": "it is damaged", "blocks": 3})
 """
-    process = await EngineProcess.start([sys.executable, "-c", code])
+    process = await EngineProcess.adopt(await start_child([sys.executable, "-c", code]))
     process.model = "tiny"
     await process.end(GRACE_S)
     (record,) = (record for record in caplog.records if record.message == "kv_spool_dropped")
@@ -94,6 +101,6 @@ logging.getLogger("made").warning("kv_spool_dropped", extra={"reason": "it is da
 
 async def test_line_of_any_length_neither_blocks_the_engine_nor_hides_the_next() -> None:
     code = "import sys; sys.stderr.write('x' * 500_000 + chr(10)); sys.exit('no driver')"
-    process = await EngineProcess.start([sys.executable, "-c", code])
+    process = await EngineProcess.adopt(await start_child([sys.executable, "-c", code]))
     assert await process.end(GRACE_S) == "exit status 1"
     assert process.last_lines[-1] == "no driver"

@@ -1,7 +1,8 @@
-"""An engine that is started ahead is the next one that is asked for; one that nobody takes ends."""
+"""A spare engine is the next one that is asked for, another one follows, and one that nobody takes ends."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.messages import Failed, Load
-from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines import engine_starter
+from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 
 GRACE_S = 20.0
@@ -25,11 +27,14 @@ def is_running(pid: int) -> bool:
     return True
 
 
-async def test_the_engine_that_was_started_ahead_is_taken_once() -> None:
-    async with EngineStarter(SLEEPER) as engines:
-        await engines.start_ahead()
-        assert engines._ahead is not None
-        pid = engines._ahead.pid
+def spare_pid(engines: EngineStarter) -> int:
+    assert engines._spare is not None
+    return engines._spare.process.pid
+
+
+async def test_the_spare_engine_is_taken_once() -> None:
+    async with EngineStarter(SLEEPER, keeps_spare=True) as engines:
+        pid = spare_pid(engines)
         first, second = await engines.start("a"), await engines.start("b")
         assert first.pid == pid
         assert second.pid != pid
@@ -38,9 +43,30 @@ async def test_the_engine_that_was_started_ahead_is_taken_once() -> None:
         await second.end(0.0)
 
 
-async def test_an_engine_that_was_started_ahead_loads_what_it_is_told(probes: Path, tmp_path: Path) -> None:
-    async with EngineStarter(engine_command(probes)) as engines:
-        await engines.start_ahead()
+async def test_another_spare_engine_follows_the_one_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_starter, "RESTOCK_S", 0.0)
+    async with EngineStarter(SLEEPER, keeps_spare=True) as engines:
+        first = await engines.start("a")
+        assert engines._restocking is not None
+        assert await engines._restocking.join(GRACE_S)
+        pid = spare_pid(engines)
+        second = await engines.start("b")
+        assert second.pid == pid != first.pid
+        await first.end(0.0)
+        await second.end(0.0)
+
+
+async def test_no_spare_engine_is_kept_unless_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_starter, "RESTOCK_S", 0.0)
+    async with EngineStarter(SLEEPER) as engines:
+        assert engines._spare is None
+        engine = await engines.start("a")
+        assert engines._restocking is None
+        await engine.end(0.0)
+
+
+async def test_a_spare_engine_loads_what_it_is_told(probes: Path, tmp_path: Path) -> None:
+    async with EngineStarter(engine_command(probes), keeps_spare=True) as engines:
         engine = await engines.start("empty")
         engine.send(Load(str(tmp_path)))
         (failed,) = [message async for message in engine.messages()]
@@ -49,28 +75,29 @@ async def test_an_engine_that_was_started_ahead_loads_what_it_is_told(probes: Pa
 
 
 async def test_an_engine_that_nobody_took_ends_with_the_starter() -> None:
-    async with EngineStarter(SLEEPER) as engines:
-        await engines.start_ahead()
-        assert engines._ahead is not None
-        pid = engines._ahead.pid
+    async with EngineStarter(SLEEPER, keeps_spare=True) as engines:
+        pid = spare_pid(engines)
         assert is_running(pid)
     assert not is_running(pid)
 
 
 async def test_an_engine_that_died_before_it_was_taken_is_replaced() -> None:
-    async with EngineStarter(SLEEPER) as engines:
-        await engines.start_ahead()
-        assert engines._ahead is not None
-        pid = engines._ahead.pid
+    async with EngineStarter(SLEEPER, keeps_spare=True) as engines:
+        pid = spare_pid(engines)
         os.kill(pid, signal.SIGKILL)
-        await engines._ahead._process.wait()
+        assert engines._spare is not None
+        await engines._spare.process.wait()
         engine = await engines.start("a")
         assert engine.pid != pid
-        assert not engine.has_ended
+        assert is_running(engine.pid)
         await engine.end(0.0)
 
 
-async def test_a_command_that_cannot_be_started_says_so() -> None:
-    async with EngineStarter(["/nonexistent/engine"]) as engines:
-        with pytest.raises(FileNotFoundError):
-            await engines.start_ahead()
+async def test_a_command_that_cannot_be_started_is_told_to_whoever_asks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with EngineStarter(["/nonexistent/engine"], keeps_spare=True) as engines:
+            assert [record.message for record in caplog.records] == ["no_spare_engine"]
+            with pytest.raises(FileNotFoundError):
+                await engines.start("a")

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
 from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
-from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor

@@ -12,7 +12,7 @@ import pytest
 from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.api.messages import Load
 from llmd.chat.model_text import ModelText
-from llmd.server.engines.engine_process import engine_command
+from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.models.residence import Residence

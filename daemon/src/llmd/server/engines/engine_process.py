@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
-import sys
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import cast
 
 from llmd.api.messages import FromEngine, ToEngine
 from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
 from llmd.engine.log_lines import read_event
+from llmd.server.engines.engine_child import EngineChild
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -27,11 +25,6 @@ SPOOL_GRACE_S = 30.0
 
 READ_BYTES = 1 << 16
 LAST_LINES = 30
-
-
-def engine_command(cache: Path) -> tuple[str, ...]:
-    """What starts an engine, but for ``--fd N``; ``cache`` keeps what probes of devices found."""
-    return (sys.executable, "-m", "llmd.engine", "--cache", str(cache))
 
 
 class EngineProcess:
@@ -54,35 +47,18 @@ class EngineProcess:
         self._log = OwnedTask(self._log_stderr(), f"log of engine {process.pid}")
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> EngineProcess:
-        """Start ``command --fd N``.
-
-        It leads a session of its own: Ctrl-C in the daemon's terminal drains the daemon and must not end engines.
-
-        Raises:
-            OSError: the process cannot be started.
-        """
-        ours, theirs = socket.socketpair()
+    async def adopt(cls, child: EngineChild) -> EngineProcess:
+        """Talk to a process that was started; nobody else may."""
         try:
-            process = await _spawn(command, theirs)
+            reader, writer = await asyncio.open_connection(sock=child.socket)
         except BaseException:
-            ours.close()
+            await child.end()
             raise
-        try:
-            reader, writer = await asyncio.open_connection(sock=ours)
-        except BaseException:
-            process.kill()
-            raise
-        return cls(process, reader, writer)
+        return cls(child.process, reader, writer)
 
     @property
     def pid(self) -> int:
         return self._process.pid
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.returncode is not None
 
     def send(self, message: ToEngine) -> None:
         """Queue a message. One for an engine that has just died is lost: the supervisor sends it again."""
@@ -142,20 +118,6 @@ async def _next_line(reader: asyncio.StreamReader) -> bytes:
             return await reader.readline()
         except ValueError:
             continue
-
-
-async def _spawn(command: Sequence[str], inherited: socket.socket) -> asyncio.subprocess.Process:
-    with inherited:
-        fd = inherited.fileno()
-        return await asyncio.create_subprocess_exec(
-            *command,
-            "--fd",
-            str(fd),
-            pass_fds=(fd,),
-            stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
 
 
 def _ending(status: int) -> str:

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from llmd.server.engines.engine_process import GRACE_S, EngineProcess
+from llmd.server.engines.engine_child import EngineChild, start_child
+from llmd.server.tasks import OwnedTask
+
+if TYPE_CHECKING:
+    from llmd.server.engines.engine_process import EngineProcess
+
+logger = logging.getLogger(__name__)
+
+RESTOCK_S = 1.0
+"""How long after a start the next spare engine is started: its imports should not delay a small model."""
 
 
 class EngineStarter:
     """Starts engines with ``command``; an async context manager that ends the engine that nobody took.
 
-    A process takes a few tenths of a second until it can load a model, most of them for imports. One that is started
-    ahead does that while this process still imports what serving needs.
+    A process takes a few tenths of a second until it can load a model, most of them for imports. With ``keeps_spare``, one
+    is started before it is asked for, and another one some time after it was taken.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], *, keeps_spare: bool = False) -> None:
         self._command = tuple(command)
-        self._ahead: EngineProcess | None = None
-
-    async def start_ahead(self) -> None:
-        """Start the engine that the next `start` returns; called once at most.
-
-        Raises:
-            OSError: the process cannot be started.
-        """
-        self._ahead = await EngineProcess.start(self._command)
+        self._keeps_spare = keeps_spare
+        self._spare: EngineChild | None = None
+        self._restocking: OwnedTask | None = None
 
     async def start(self, model: str) -> EngineProcess:
         """Return an engine that waits for its `Load`; ``model`` is what the log calls it.
@@ -34,20 +39,43 @@ class EngineStarter:
         Raises:
             OSError: the process cannot be started.
         """
-        engine, self._ahead = self._ahead, None
-        if engine is not None and engine.has_ended:
-            await engine.end(GRACE_S)
-            engine = None
-        engine = engine or await EngineProcess.start(self._command)
+        # Imported here: with NumPy, which it needs, the first spare engine would start a tenth of a second later.
+        from llmd.server.engines.engine_process import EngineProcess
+
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.has_ended:
+            await spare.end()
+            spare = None
+        engine = await EngineProcess.adopt(spare or await start_child(self._command))
         engine.model = model
+        if self._keeps_spare:
+            await self._stop_restocking()
+            self._restocking = OwnedTask(self._restock(), "spare engine")
         return engine
 
+    async def _restock(self) -> None:
+        await asyncio.sleep(RESTOCK_S)
+        await self._start_spare()
+
+    async def _start_spare(self) -> None:
+        try:
+            self._spare = await start_child(self._command)
+        except OSError as error:  # where it lasts, the next load says it to whoever asked
+            logger.warning("no_spare_engine", extra={"reason": str(error)})
+
+    async def _stop_restocking(self) -> None:
+        if self._restocking is not None:
+            await self._restocking.close()
+
     async def __aenter__(self) -> Self:
+        if self._keeps_spare:
+            await self._start_spare()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ahead is not None:
-            await self._ahead.end(GRACE_S if self._ahead.has_ended else 0.0)
-            self._ahead = None
+        await self._stop_restocking()
+        if self._spare is not None:
+            await self._spare.end()
+            self._spare = None

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from llmd.api.problem import Problem
 from llmd.server.http.error_shapes import error_response, openai_error
-from llmd.server.http.json_response import encode_json
+from llmd.server.http.json_line import encode_json
 
 logger = logging.getLogger(__name__)
 

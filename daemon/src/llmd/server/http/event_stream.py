@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.problem import Problem
-from llmd.server.http.json_response import encode_json
+from llmd.server.http.json_line import encode_json
 from llmd.server.http.streamed_reply import StreamedReply
 
 PING = b": ping\n\n"

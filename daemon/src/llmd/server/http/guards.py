@@ -8,13 +8,16 @@ would only hide the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from aiohttp import web
 from msgspec import Struct
 
 from llmd.server.errors import ForbiddenError
 from llmd.server.http.host_names import host_name, is_ip, is_local_name, is_loopback
 from llmd.server.http.origins import OPAQUE, AllowedOrigins, parse_origin
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 EXPOSED_HEADERS = (
     "x-request-id, request-id, retry-after, retry-after-ms, openai-processing-ms, "

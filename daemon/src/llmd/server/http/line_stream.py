@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from llmd.server.http.json_response import encode_json
+from llmd.server.http.json_line import encode_json
 from llmd.server.http.streamed_reply import StreamedReply
 
 HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

@@ -11,7 +11,7 @@ from typing import Any, Self
 from msgspec import Struct
 
 from llmd.server.errors import BusyError
-from llmd.server.http.json_response import encode_json
+from llmd.server.http.json_line import encode_json
 
 KEPT = 1024
 MAX_WATCHERS = 64

@@ -15,7 +15,8 @@ from llmd.server.answering.vectors import LEAST_NORM, EmbeddingRequest, Vectors,
 from llmd.server.dialects.openai import embeddings as openai_embeddings
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.json_response import encode_json, json_response
+from llmd.server.http.json_line import encode_json
+from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service

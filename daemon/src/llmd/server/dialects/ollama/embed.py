@@ -16,7 +16,8 @@ from llmd.server.answering.vectors import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingR
 from llmd.server.dialects.ollama.names import read_name, resolve
 from llmd.server.dialects.ollama.options import MAX_TOKENS
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import encode_json, json_response
+from llmd.server.http.json_line import encode_json
+from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive

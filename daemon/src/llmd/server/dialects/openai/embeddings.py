@@ -16,7 +16,8 @@ from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS
 from llmd.server.dialects.openai.fields import REFUSED, refuse
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.json_response import encode_json, json_response
+from llmd.server.http.json_line import encode_json
+from llmd.server.http.json_response import json_response
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service

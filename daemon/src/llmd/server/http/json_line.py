@@ -1,0 +1,14 @@
+"""Values as JSON in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode_json(value: Any) -> bytes:
+    """One line of UTF-8. The line separators that end a line in JavaScript are escaped; NaN is null."""
+    return _encoder.encode(value).replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
