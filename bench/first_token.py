@@ -22,8 +22,8 @@ from bench.servers import family_cpu_s
 POLL_S = 0.01
 """Between attempts to connect, and between requests that are answered with 503."""
 LIMIT_S = 600.0
-IDLE_S = 2.0
-"""A server that took no processor time for this long has finished what it does in the background."""
+IDLE_S = 4.0
+"""A server that took no processor time for this long has finished what it does in the background: llmd waits 3 s with that."""
 MODEL = "model"
 """The name that both servers know their model by."""
 

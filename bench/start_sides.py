@@ -72,7 +72,6 @@ class Llmd:
         """A daemon that knows the model, has nothing of it in memory, and is at rest."""
         with self.launch() as daemon:
             daemon.first_token_s(Prompts().draw())
-            daemon.wait_until_idle()
             unload(daemon)
             yield daemon
 

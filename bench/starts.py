@@ -131,6 +131,7 @@ def loads(llmd: Llmd, daemon: Launched, peer: LlamaCpp) -> Callable[[int], Secon
     prompts = Prompts()
 
     def of_daemon() -> float:
+        daemon.wait_until_idle()
         began = time.perf_counter()
         daemon.ask(prompts.draw())
         seconds = time.perf_counter() - began

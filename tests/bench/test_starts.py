@@ -103,10 +103,10 @@ def test_a_daemon_unloads_the_model_before_the_peer_loads_it(sides: list[Any], l
     measure_round = loads(ours, ours, peer)
     unloads = "llmd is posted /llmd/stop {'model': 'model'}"
     assert measure_round(0)["llama.cpp"] == 3.0
-    assert log == ["llmd loads", unloads, "llama.cpp loads"]
+    assert log == ["llmd rests", "llmd loads", unloads, "llama.cpp loads"]
     log.clear()
     assert measure_round(1)["llmd"] >= 0
-    assert log == ["llama.cpp loads", "llmd loads", unloads]
+    assert log == ["llama.cpp loads", "llmd rests", "llmd loads", unloads]
 
 
 def test_every_pair_has_its_starts_and_the_daemon_its_own(
