@@ -5,7 +5,7 @@ import msgspec
 from llmd.api import HIDDEN, EncoderAttention, Part
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.plans import TinyModel
-from llmd.testing.workload import Workload, all_at_once, edge_rows, edges_alone, one_by_one, ragged, run
+from llmd.testing.workload import Workload, all_at_once, edge_places, edges_alone, one_by_one, ragged, run
 
 PLAN = TinyModel().plan()
 TOKENS = ((1, 2, 3, 4, 5) * 8, (6,), (7, 8))
@@ -29,7 +29,15 @@ def test_rows_at_the_edges_of_blocks_run_alone() -> None:
         alone |= {(s, done[s])} if count == 1 else set()
         done[s] += count
     assert alone == {*((0, p) for p in (0, 15, 16, 31, 32, 39)), (1, 0), (2, 0), (2, 1)}
-    assert edge_rows(18) == [0, 15, 16, 17]
+    assert sorted(alone) == edge_places(WORKLOAD)
+
+
+def test_rows_that_were_begun_take_one_step_and_the_others_are_run_as_ever() -> None:
+    begun = msgspec.structs.replace(WORKLOAD, begun=20)
+    for schedule in (one_by_one(begun), edges_alone(begun), ragged(begun)):
+        assert schedule.steps[0] == ((0, 20),)
+        assert sum(count for step in schedule.steps for s, count in step if s == 0) == 40
+    assert edge_places(begun) == [(0, 31), (0, 32), (0, 39), (1, 0), (2, 0), (2, 1)]
 
 
 def test_a_ragged_schedule_mixes_prefill_and_decode() -> None:

@@ -23,7 +23,7 @@ from llmd.testing.workload import (
     Place,
     Workload,
     all_at_once,
-    edge_rows,
+    edge_places,
     edges_alone,
     lower_range,
     make_masks,
@@ -122,8 +122,7 @@ def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
     with LoadedWorkload(device, workload) as loaded:
         expected = loaded.run(all_at_once(workload))
         alone = loaded.run(edges_alone(workload))
-        edges = [(s, p) for s, ids in enumerate(workload.tokens) for p in edge_rows(len(ids))]
-        yield _compared(f"{workload.name} exact alone", alone, expected, edges)
+        yield _compared(f"{workload.name} exact alone", alone, expected, edge_places(workload))
         yield _compared(
             f"{workload.name} exact in ragged steps", loaded.run(ragged(workload, seed=4)), expected
         )

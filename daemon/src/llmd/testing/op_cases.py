@@ -36,6 +36,9 @@ from llmd.testing.workload import Workload
 _WIDTH = 48
 _VOCAB = 131
 _CONTEXT = 256
+_LONG = 1056
+"""More than two of the pieces in which kernels go through keys and values, and which several threads share for a row."""
+_BEGUN = _LONG - 20
 # Keys that differ by a float32 rounding may be kept as neighbours.
 _KV_BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-8, "bf16": 1e-6, "int8": 1e-6, "int4": 1e-5}
 
@@ -138,6 +141,16 @@ def _attention() -> Iterator[Workload]:
                 f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=bound, width=width
             )
             yield msgspec.structs.replace(case, kv_dtype=kv_dtype)
+            if name == "gqa":
+                yield _long(
+                    msgspec.structs.replace(case, name=f"attention/long-{kv_dtype}", kv_dtype=kv_dtype)
+                )
+
+
+def _long(case: Workload) -> Workload:
+    """The case with a context of many blocks, all but the end of which is there when its steps begin."""
+    plan = msgspec.structs.replace(case.plan, context_len=_LONG, max_context_len=_LONG)
+    return msgspec.structs.replace(case, plan=plan, tokens=_tokens((_LONG, 5)), begun=_BEGUN)
 
 
 def _encoder_attention() -> Iterator[Workload]:
@@ -203,7 +216,7 @@ def _vector(name: str) -> TensorRef:
     return TensorRef(name, (_WIDTH,))
 
 
-def _tokens() -> tuple[tuple[int, ...], ...]:
-    """Three sequences, one longer than two blocks, one of a single token."""
+def _tokens(lengths: tuple[int, ...] = (41, 1, 18)) -> tuple[tuple[int, ...], ...]:
+    """Sequences, by default three, one longer than two blocks, one of a single token."""
     draw = np.random.default_rng(5)
-    return tuple(tuple(draw.integers(0, _VOCAB, n).tolist()) for n in (41, 1, 18))
+    return tuple(tuple(draw.integers(0, _VOCAB, n).tolist()) for n in lengths)

@@ -50,6 +50,7 @@ class Workload(msgspec.Struct, frozen=True):
     ``tokens[s]`` are the token ids of sequence ``s``; where the parts do not begin with the embedding, hidden
     states drawn from (sequence, position) enter instead. ``edits`` gives every output row edits, a target and raw
     tops, ``masks`` a grammar mask, so that all of a selection is exercised. ``token_types`` makes every third row of type 1.
+    ``begun`` rows of the first sequence are run by a step of their own before any others, so that a long context takes few steps.
     ``integer_ops`` are the kinds of ops whose matrices have ``format`` where that is an integer format.
     """
 
@@ -64,6 +65,7 @@ class Workload(msgspec.Struct, frozen=True):
     edits: bool = False
     masks: bool = False
     token_types: bool = False
+    begun: int = 0
     integer_ops: tuple[str, ...] = FACTOR_OPS
     max_nmse: float = 1e-10
 
@@ -109,26 +111,31 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def one_by_one(workload: Workload) -> Schedule:
-    """Return the schedule that runs every row alone."""
+    """Return the schedule that runs every row alone, but for those begun."""
     steps = [[(s, 1)] for s, ids in enumerate(workload.tokens) for _ in ids]
-    return _schedule(workload, steps)
+    return _schedule(workload, _begin(workload) + steps[workload.begun :])
 
 
 def edges_alone(workload: Workload) -> Schedule:
-    """Return the schedule that runs `edge_rows` alone, each after those before it in one chunk."""
-    steps = []
+    """Return the schedule that runs the rows of `edge_places` alone, each after those before it in one chunk."""
+    steps = _begin(workload)
     for s, ids in enumerate(workload.tokens):
-        done = 0
-        for p in edge_rows(len(ids)):
+        done = workload.begun if s == 0 else 0
+        for p in (position for sequence, position in edge_places(workload) if sequence == s):
             steps += [[(s, p - done)], [(s, 1)]] if p > done else [[(s, 1)]]
             done = p + 1
         steps += [[(s, len(ids) - done)]] if done < len(ids) else []
     return _schedule(workload, steps)
 
 
-def edge_rows(length: int) -> list[int]:
-    """Return the first and the last position of a sequence and of each of its blocks, where kernels go wrong."""
-    return [p for p in range(length) if p == length - 1 or p % BLOCK_LEN in (0, BLOCK_LEN - 1)]
+def edge_places(workload: Workload) -> list[Place]:
+    """Return the first and the last place of each sequence and of its blocks, where kernels go wrong, but for those begun."""
+    return [
+        (s, p)
+        for s, ids in enumerate(workload.tokens)
+        for p in range(workload.begun if s == 0 else 0, len(ids))
+        if p == len(ids) - 1 or p % BLOCK_LEN in (0, BLOCK_LEN - 1)
+    ]
 
 
 def all_at_once(workload: Workload, *, seed: int = 1) -> Schedule:
@@ -140,13 +147,18 @@ def ragged(workload: Workload, *, seed: int = 2, cuts: tuple[int, ...] = ()) -> 
     """Return a schedule of uneven chunks, with prefill and decode mixed in most steps."""
     generator = np.random.default_rng(seed)
     left = [len(ids) for ids in workload.tokens]
-    steps = []
+    left[0] -= workload.begun
+    steps = _begin(workload)
     while any(left):
         step = [(s, int(min(n, generator.choice((1, 1, 3, 7, 17))))) for s, n in enumerate(left) if n]
         for s, count in step:
             left[s] -= count
         steps.append(step)
     return _schedule(workload, steps, seed, cuts)
+
+
+def _begin(workload: Workload) -> list[list[Place]]:
+    return [[(0, workload.begun)]] if workload.begun else []
 
 
 def _schedule(
