@@ -88,6 +88,10 @@ def checkpoint_directory(shape: Shape, kind: WeightKind = TIMED) -> Path:
     return MODELS / f"{shape.name}-{kind.name}"
 
 
+HEADER_MULTIPLE = 8
+"""As other writers have it: weights behind a header of another length cannot be used where they lie."""
+
+
 def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) -> Path:
     """Write the directory, unless it is there already."""
     if (directory / "model.safetensors").exists():
@@ -99,6 +103,7 @@ def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) ->
         first, end = end, end + 2 * math.prod(dims)
         header[name] = {"dtype": "BF16", "shape": dims, "data_offsets": [first, end]}
     text = json.dumps(header).encode()
+    text += b" " * (-len(text) % HEADER_MULTIPLE)
     part = directory / "model.safetensors.part"
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError
 from llmd.api.machine import available_bytes
 from llmd.chat.grammars.grammar_checker import GrammarChecker
-from llmd.chat.model_text import load_model_text
+from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
@@ -268,9 +268,15 @@ class Daemon:
                 admit=admit,
                 watch=self._ledger.watch(name),
             )
-            loop = asyncio.get_running_loop()
             choice = parser_choice(parsers, config)
-            text = loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
+
+            async def read_text() -> ModelText:
+                # A large vocabulary keeps the interpreter for tenths of a second, in which no engine is told anything.
+                await supervisor.told.wait()
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
+
+            text = asyncio.Task(read_text(), name=f"text of {name}")
             return ServedModel(name, directory, supervisor, text, residence, lease)
 
         return load

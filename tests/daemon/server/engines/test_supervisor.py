@@ -252,11 +252,32 @@ async def test_program_that_cannot_be_started_is_an_error(model_directory: Path)
     async with supervised(model_directory, ("/nonexistent/python",)) as supervisor:
         with pytest.raises(EngineCrashedError, match="could not run it"):
             await supervisor.loaded()
+        assert supervisor.told.is_set()
+
+
+async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: Path, probes: Path) -> None:
+    admitted = asyncio.Event()
+
+    async def admit() -> int | None:
+        await admitted.wait()
+        return None
+
+    async with supervised(model_directory, engine_command(probes), admit=admit) as supervisor:
+        await asyncio.sleep(0)
+        assert not supervisor.told.is_set()
+        admitted.set()
+        await supervisor.told.wait()
+        assert supervisor.pid is not None
+    never = supervised(model_directory, engine_command(probes), admit=asyncio.Event().wait)
+    async with never as closed:
+        await closed.close()
+        assert closed.told.is_set()
 
 
 async def test_closing_ends_the_process_and_what_waits_for_it(model_directory: Path, probes: Path) -> None:
     async with supervised(model_directory, engine_command(probes)) as supervisor:
         await supervisor.loaded()
+        assert supervisor.told.is_set()
         stream = supervisor.open([request(400)])
         await stream.next()
         pid = supervisor.pid

@@ -61,12 +61,10 @@ Admit = Callable[[], Awaitable[int | None]]
 """Waits until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice."""
 
 
-async def _at_once() -> int | None:
-    return None
-
-
 class Supervisor:
-    """Keeps the engine of one model alive. Used on the event loop alone; whoever makes it awaits `close`."""
+    """Keeps the engine of one model alive; ``told`` is set once one was told to load it, or none will be.
+    Used on the event loop alone; whoever makes it awaits `close`.
+    """
 
     def __init__(
         self,
@@ -79,11 +77,12 @@ class Supervisor:
         backoff_s: tuple[float, ...] = BACKOFF_S,
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
-        admit: Admit = _at_once,
+        admit: Admit | None = None,
         watch: ModelWatch | None = None,
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
+        self.told = asyncio.Event()
         self._load = load
         self._buffer_tokens = buffer_tokens
         self._engines = engines
@@ -174,8 +173,7 @@ class Supervisor:
         Raises:
             BusyError: too many wait already.
         """
-        record = record or RequestRecord()
-        last = len(requests) - 1
+        record, last = record or RequestRecord(), len(requests) - 1
         counts = [int(not together or index == last) for index in range(len(requests))]
         submits, sequences = self._enter(requests, counts, record)
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
@@ -272,6 +270,7 @@ class Supervisor:
         """End the engine; requests that still run end with ``error``. ``spool``: it keeps its cache on disk before."""
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
         self._perform(self._state.close(error, spool=spool))
+        self.told.set()
         self._settled.set()
         self._closing.set()
         if not await self._task.join(SPOOL_GRACE_S if spool else GRACE_S):
@@ -299,12 +298,13 @@ class Supervisor:
             if not self._closing.is_set():
                 self._watch.died(how, starts_again=self._next_start is not None)
             self._fail_reports(how)
+        self.told.set()
         self._settled.set()
 
     async def _admitted(self) -> None:
         """Wait until there is room; requests wait meanwhile, and fail where there will be none."""
         try:
-            granted = await self._admit()
+            granted = await self._admit() if self._admit else None
         except LlmdError as error:
             self._next_start = None
             self._perform(self._state.fail(error))
@@ -319,14 +319,15 @@ class Supervisor:
         try:
             if not self._closing.is_set():
                 process.send(self._load)
+                self.told.set()
                 async for message in process.messages():
                     self._receive(message)
         finally:
             self._process = None
             how = await process.end(GRACE_S)
         if self.phase in {Phase.LOADING, Phase.READY} and not self._closing.is_set():
-            fields = {"model": self.model, "how": how, "last_lines": process.last_lines}
-            logger.error("engine_died", extra=fields)
+            told = {"model": self.model, "how": how, "last_lines": process.last_lines}
+            logger.error("engine_died", extra=told)
         return how
 
     def _receive(self, message: FromEngine) -> None:
@@ -340,8 +341,7 @@ class Supervisor:
             self._reports.clear()
         else:
             if isinstance(message, Loaded):
-                fields = {"model": self.model, "load_s": round(message.load_s, 3)}
-                logger.info("model_loaded", extra=fields)
+                logger.info("model_loaded", extra={"model": self.model, "load_s": round(message.load_s, 3)})
                 self._watch.loaded(message)
                 for notice in message.notices:
                     logger.warning("load_notice", extra={"model": self.model, "notice": notice})
