@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 PEER_BUILDS = ROOT / ".bench-llama-cpp"
 PEER_SERVER = PEER_BUILDS / "native" / "llama-server"
+"""That of the build which most measurements use."""
 
 
 def peer_version() -> str:

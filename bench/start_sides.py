@@ -11,7 +11,7 @@ from typing import Protocol
 
 from bench.cpu_sides import drop_cached, drop_packed, open_peer, started
 from bench.first_token import MODEL, Launched, launched
-from bench.peer import PEER_SERVER
+from bench.peer import PEER_BUILDS
 from bench.servers import free_port, llama_command, llmd_command
 from bench.startup import environment_below
 
@@ -19,7 +19,9 @@ CONTEXT_LEN = 1024
 FIRST_ID = 256
 """Of the tokens of `bench.vocabulary` that are pairs of letters."""
 PROMPT_LEN = 8
-PEER_BUILD = "native"
+BUILDS = {None: "native", "avx2": "avx2"}
+"""The peer's build for each instruction set that a comparison may be limited to; None for all that the machine has."""
+ISA_VARIABLE = "LLMD_TEST_CPU_ISA"
 
 
 class StartSide(Protocol):
@@ -48,12 +50,14 @@ class Prompts:
 
 
 class Llmd:
-    """The daemon on a checkpoint directory or a GGUF file. ``folder`` has its caches."""
+    """The daemon on a checkpoint directory or a GGUF file. ``folder`` has its caches; ``isa`` limits its instruction set."""
 
     name = "llmd"
 
-    def __init__(self, model: Path, quant: str | None, folder: Path, threads: int) -> None:
-        self._model, self._folder = model, folder
+    def __init__(
+        self, model: Path, quant: str | None, folder: Path, threads: int, isa: str | None = None
+    ) -> None:
+        self._model, self._folder, self._isa = model, folder, isa
         self._options = ["--threads", str(threads), *(["--quant", quant] if quant else [])]
 
     def launch(self) -> AbstractContextManager[Launched]:
@@ -78,7 +82,7 @@ class Llmd:
     def _launch(self, *models: Path, options: list[str]) -> AbstractContextManager[Launched]:
         port = free_port()
         command = llmd_command(port, *models, slots=1, context_len=CONTEXT_LEN)
-        environment = environment_below(self._folder) | {"LLMD_ADDR": ""}
+        environment = environment_below(self._folder) | {"LLMD_ADDR": "", ISA_VARIABLE: self._isa or ""}
         return launched([*command, *self._options, *options], port, environment)
 
 
@@ -87,13 +91,14 @@ class LlamaCpp:
 
     name = "llama.cpp"
 
-    def __init__(self, file: Path, threads: int) -> None:
-        self._file, self._threads = file, threads
+    def __init__(self, file: Path, threads: int, isa: str | None = None) -> None:
+        self._file, self._threads, self._build = file, threads, BUILDS[isa]
 
     def launch(self) -> AbstractContextManager[Launched]:
         port = free_port()
+        server = PEER_BUILDS / self._build / "llama-server"
         command = llama_command(
-            PEER_SERVER, port, self._file, slots=1, context_len=CONTEXT_LEN, threads=self._threads
+            server, port, self._file, slots=1, context_len=CONTEXT_LEN, threads=self._threads
         )
         return launched([*command, "--alias", MODEL, "--no-warmup"], port, {})
 
@@ -102,7 +107,7 @@ class LlamaCpp:
 
     def load_s(self) -> float:
         """Seconds until the library, in a process that has imported it, has loaded the model and computed a token."""
-        with open_peer(self._file, PEER_BUILD, self._threads) as side:
+        with open_peer(self._file, self._build, self._threads) as side:
             return started(side).first_token_s
 
 

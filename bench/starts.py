@@ -21,7 +21,7 @@ from bench.peer import peer_version
 from bench.publication import publish
 from bench.quiet import DisturbedError, QuietRounds
 from bench.shapes import SHAPES, Shape
-from bench.start_sides import LlamaCpp, Llmd, Prompts, StartSide, unload, write_back
+from bench.start_sides import BUILDS, LlamaCpp, Llmd, Prompts, StartSide, unload, write_back
 from bench.starts_report import OwnStart, PairStarts, Starts, page
 from bench.vocabulary import write_tokenizer
 from bench.weight_errors import compare_errors, gguf_of
@@ -39,18 +39,22 @@ def main() -> None:
         "--pairs", type=read_pairs, default=PAIRS, help=f"FORMAT:TYPE or {FILE}:TYPE (default {PAIRS})"
     )
     parser.add_argument("--rounds", type=int, default=5)
+    isas = [isa for isa in BUILDS if isa]
+    parser.add_argument("--isa", choices=isas, help="limit both sides to an instruction set")
     arguments = parser.parse_args()
     shape, threads = SHAPES[arguments.shape], len(os.sched_getaffinity(0))
+    name = f"{shape.name} with {arguments.isa} alone" if arguments.isa else shape.name
     machine = f"{datetime.now(UTC):%Y-%m-%d}, {describe()}; {threads} threads each, {arguments.rounds} interleaved rounds."
     found: list[PairStarts | OwnStart] = []
     disturbed: DisturbedError | None = None
     try:
         found.extend(
-            measure(shape, arguments.pairs, arguments.rounds, threads)
+            measure(shape, arguments.pairs, arguments.rounds, threads, arguments.isa)
         )  # what came before an error stays
     except DisturbedError as error:
         disturbed = error
-    publish(f"starts-{shape.name}", page(shape.name, machine, peer_version(), found), disturbed)
+    file = f"starts-{shape.name}-{arguments.isa}" if arguments.isa else f"starts-{shape.name}"
+    publish(file, page(name, machine, peer_version(), found), disturbed)
 
 
 def read_pairs(text: str) -> list[tuple[str, str]]:
@@ -62,7 +66,7 @@ def read_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def measure(
-    shape: Shape, pairs: Sequence[tuple[str, str]], rounds: int, threads: int
+    shape: Shape, pairs: Sequence[tuple[str, str]], rounds: int, threads: int, isa: str | None = None
 ) -> Iterator[PairStarts | OwnStart]:
     """The starts of each pair, then those of the daemon alone."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
@@ -72,7 +76,7 @@ def measure(
         model, quant = (file, None) if ours == FILE else (directory, ours)
         bits = None if quant is None else compare_errors(ours, directory, quant, kind).bits
         with tempfile.TemporaryDirectory(prefix="starts-", dir=MODELS) as folder:
-            llmd, peer = Llmd(model, quant, Path(folder), threads), LlamaCpp(file, threads)
+            llmd, peer = Llmd(model, quant, Path(folder), threads, isa), LlamaCpp(file, threads, isa)
             yield PairStarts(ours, kind, bits, list(pair_starts(llmd, peer, rounds)))
             if number == len(pairs) - 1:
                 yield own_start(llmd, rounds)

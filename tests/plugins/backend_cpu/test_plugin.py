@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from llmd.api import DeviceOptions, NotFoundError
-from llmd_backend_cpu.plugin import LLMD_API, llmd_backends
+from llmd.api.errors import DeviceError
+from llmd_backend_cpu.plugin import LLMD_API, TEST_ISA, llmd_backends
 
 
 def test_offers_one_backend_with_the_device_cpu() -> None:
@@ -23,6 +24,17 @@ def test_computes_on_as_many_threads_as_it_is_told() -> None:
     device = backend.open("cpu", DeviceOptions(threads=3))
     assert device.info.description.endswith(", 3 threads")
     device.close()
+
+
+def test_computes_as_an_older_processor_for_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    (backend,) = llmd_backends()
+    monkeypatch.setenv(TEST_ISA, "generic")
+    device = backend.open("cpu", DeviceOptions(threads=1))
+    assert ", generic, " in device.info.description
+    device.close()
+    monkeypatch.setenv(TEST_ISA, "i486")
+    with pytest.raises(DeviceError, match="'i486'"):
+        backend.open("cpu", DeviceOptions())
 
 
 def test_refuses_a_device_that_it_does_not_have() -> None:

@@ -110,7 +110,7 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
 
     command = engine_command(settings.directories.cache)
     async with EngineStarter(command, keeps_spare=settings.config.server.spare_engine) as engines:
-        # Half a second of imports, while the engine has its own.
+        # The other imports, while the engine has its own.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal
 

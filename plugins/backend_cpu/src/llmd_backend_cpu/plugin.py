@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from llmd.api import Device, DeviceInfo, DeviceOptions
 
 LLMD_API = 1
+TEST_ISA = "LLMD_TEST_CPU_ISA"
+"""A variable for tests and measurements: computes with this instruction set, as an older processor does."""
 
 
 @hookimpl
@@ -29,4 +32,4 @@ def _open(name: str, options: DeviceOptions) -> Device:
 
     if name != "cpu":
         raise NotFoundError(f"the CPU backend has no device {name!r}", hint="its device is `cpu`")
-    return CpuDevice(threads=options.threads)
+    return CpuDevice(os.environ.get(TEST_ISA) or None, options.threads)
