@@ -44,7 +44,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
     write_model(home.folder / "data" / "llmd" / "models" / MODEL, context_len=CONTEXT_LEN)
     home.environment["LLMD_BUFFER_TOKENS"] = BUFFER_TOKENS
     home.environment["LLMD_DRAIN_S"] = "0.5"
-    home.environment["LLMD_SPARE_ENGINE"] = "false"  # it would start between two looks at the daemon's descriptors
+    # It would start between two looks at the daemon's descriptors.
+    home.environment["LLMD_SPARE_ENGINE"] = "false"
     return home
 
 
