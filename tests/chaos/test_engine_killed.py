@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.serving.running import MODEL, RunningDaemon
 
 NUM_STREAMS = 8
 MAX_TOKENS = 60
+POLL_S = 0.01
 OnPiece = Callable[[], None]
 
 
@@ -70,13 +72,18 @@ class KillAt:
             self._pieces += 1
             if self._pieces in self._counts:
                 pid = self._victim(self._daemon)
+                while pid in self.killed:  # its end has not been noticed yet: these pieces came before
+                    time.sleep(POLL_S)
+                    pid = self._victim(self._daemon)
                 self.killed.append(pid)
                 os.kill(pid, signal.SIGKILL)
 
 
 def engine_pid(daemon: RunningDaemon) -> int:
-    (row,) = daemon.client().ps()
-    return int(row["engine_pid"])
+    """The engine, once there is one: after a kill the next takes a moment."""
+    while (pid := daemon.client().ps()[0]["engine_pid"]) is None:
+        time.sleep(POLL_S)
+    return int(pid)
 
 
 def grammar_pid(daemon: RunningDaemon) -> int:
