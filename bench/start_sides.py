@@ -14,14 +14,14 @@ from bench.first_token import MODEL, Launched, launched
 from bench.peer import PEER_BUILDS
 from bench.servers import free_port, llama_command, llmd_command
 from bench.startup import environment_below
+from llmd_backend_cpu.plugin import TEST_ISA
 
 CONTEXT_LEN = 1024
 FIRST_ID = 256
 """Of the tokens of `bench.vocabulary` that are pairs of letters."""
 PROMPT_LEN = 8
-BUILDS = {None: "native", "avx2": "avx2"}
-"""The peer's build for each instruction set that a comparison may be limited to; None for all that the machine has."""
-ISA_VARIABLE = "LLMD_TEST_CPU_ISA"
+ISAS = ("avx2",)
+"""Instruction sets that a comparison may be limited to; the peer has a build of the same name for each."""
 
 
 class StartSide(Protocol):
@@ -82,7 +82,7 @@ class Llmd:
     def _launch(self, *models: Path, options: list[str]) -> AbstractContextManager[Launched]:
         port = free_port()
         command = llmd_command(port, *models, slots=1, context_len=CONTEXT_LEN)
-        environment = environment_below(self._folder) | {"LLMD_ADDR": "", ISA_VARIABLE: self._isa or ""}
+        environment = environment_below(self._folder) | {"LLMD_ADDR": "", TEST_ISA: self._isa or ""}
         return launched([*command, *self._options, *options], port, environment)
 
 
@@ -92,7 +92,7 @@ class LlamaCpp:
     name = "llama.cpp"
 
     def __init__(self, file: Path, threads: int, isa: str | None = None) -> None:
-        self._file, self._threads, self._build = file, threads, BUILDS[isa]
+        self._file, self._threads, self._build = file, threads, isa or "native"
 
     def launch(self) -> AbstractContextManager[Launched]:
         port = free_port()

@@ -21,7 +21,7 @@ from bench.peer import peer_version
 from bench.publication import publish
 from bench.quiet import DisturbedError, QuietRounds
 from bench.shapes import SHAPES, Shape
-from bench.start_sides import BUILDS, LlamaCpp, Llmd, Prompts, StartSide, unload, write_back
+from bench.start_sides import ISAS, LlamaCpp, Llmd, Prompts, StartSide, unload, write_back
 from bench.starts_report import OwnStart, PairStarts, Starts, page
 from bench.vocabulary import write_tokenizer
 from bench.weight_errors import compare_errors, gguf_of
@@ -39,18 +39,16 @@ def main() -> None:
         "--pairs", type=read_pairs, default=PAIRS, help=f"FORMAT:TYPE or {FILE}:TYPE (default {PAIRS})"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    isas = [isa for isa in BUILDS if isa]
-    parser.add_argument("--isa", choices=isas, help="limit both sides to an instruction set")
+    parser.add_argument("--isa", choices=ISAS, help="limit both sides to an instruction set")
     arguments = parser.parse_args()
     shape, threads = SHAPES[arguments.shape], len(os.sched_getaffinity(0))
     name = f"{shape.name} with {arguments.isa} alone" if arguments.isa else shape.name
     machine = f"{datetime.now(UTC):%Y-%m-%d}, {describe()}; {threads} threads each, {arguments.rounds} interleaved rounds."
     found: list[PairStarts | OwnStart] = []
     disturbed: DisturbedError | None = None
+    measured = measure(shape, arguments.pairs, arguments.rounds, threads, arguments.isa)
     try:
-        found.extend(
-            measure(shape, arguments.pairs, arguments.rounds, threads, arguments.isa)
-        )  # what came before an error stays
+        found.extend(measured)  # what came before an error stays
     except DisturbedError as error:
         disturbed = error
     file = f"starts-{shape.name}-{arguments.isa}" if arguments.isa else f"starts-{shape.name}"

@@ -8,12 +8,21 @@ import pytest
 
 from llmd.api import HIDDEN, Architecture, Embed, Head, Linear, ModelPlan, Norm, Part, TensorRef
 from llmd.api.plugins import Config
+from llmd.models.mapped_file import MappedFile
 from tests.corrupt import small_model
 
 
 @pytest.fixture
 def model_directory(tmp_path: Path) -> Path:
     return small_model.write_small_model(tmp_path / "small")
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The first byte and the length of each part that files are asked to fetch; none is."""
+    parts: list[tuple[int, int]] = []
+    monkeypatch.setattr(MappedFile, "fetch", lambda _, *part: parts.append(part))
+    return parts
 
 
 def plan_of(config: Config, context_len: int | None) -> ModelPlan:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from llmd.api.errors import CheckpointError
-from llmd.models.mapped_file import MappedFile
 from llmd.models.safetensors import SafetensorsFile
 from tests.corrupt.small_model import write_raw
 from tests.corrupt.untouchable import map_untouchable
@@ -108,10 +107,8 @@ def test_views_outlive_the_file(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bf16", "f32", "f16"])
 def test_what_is_fetched_are_the_bytes_of_the_tensor(
-    path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    path: Path, name: str, fetched: list[tuple[int, int]]
 ) -> None:
-    fetched: list[tuple[int, int]] = []
-    monkeypatch.setattr(MappedFile, "fetch", lambda _, *part: fetched.append(part))
     with SafetensorsFile.open(path) as file:
         file.fetch(name)
         stored = file.view(name).tobytes()

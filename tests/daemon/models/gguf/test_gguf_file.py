@@ -9,7 +9,6 @@ import pytest
 
 from llmd.api.errors import CheckpointError
 from llmd.models.gguf.gguf_file import GgufFile, read_gguf_metadata
-from llmd.models.mapped_file import MappedFile
 from tests.corrupt.untouchable import map_untouchable
 
 MATRIX = np.arange(128, dtype=np.float32).reshape(2, 64)
@@ -78,10 +77,8 @@ def test_a_file_that_shrinks_while_it_is_in_use_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["f32", "bf16", "q8_0"])
 def test_what_is_fetched_are_the_bytes_of_the_tensor(
-    path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    path: Path, name: str, fetched: list[tuple[int, int]]
 ) -> None:
-    fetched: list[tuple[int, int]] = []
-    monkeypatch.setattr(MappedFile, "fetch", lambda _, *part: fetched.append(part))
     with GgufFile.open(path) as file:
         file.fetch(name)
         stored = file.view(name).tobytes()
