@@ -36,7 +36,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 def loading(port: int, refusals: int, status: int = 200) -> list[str]:
-    """A server that answers so many requests with 503 before it answers with a status."""
+    """A server that answers the first ``refusals`` requests with 503, and later ones with ``status``."""
     return [sys.executable, "-c", LOADING, str(port), str(refusals), str(status)]
 
 

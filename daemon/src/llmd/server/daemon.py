@@ -239,7 +239,7 @@ class Daemon:
         return by_flag or key in self._settings.models.get(name, {})
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
-        """Measure devices once nobody waits for them: beside a request both would be slower."""
+        """Measure devices once no request runs: at the same time, both would be slower."""
         if self._benchmarks is None:
             return None
         await unless(self._draining, service.activity.quiet(QUIET_S), "the first quiet moment")

@@ -1,4 +1,4 @@
-"""A header that was read is not read again while its file is the same, and read anew where that cannot be told."""
+"""A header that was read is not read again while its file is the same, and read again where that cannot be told."""
 
 from __future__ import annotations
 
