@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from llmd.api import CheckpointError, TensorRef, Weight
+from llmd.models import weight_source
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
@@ -178,6 +179,31 @@ def test_weights_are_read_from_the_disk_before_they_are_asked_for(
     assert used == ["w"]
     with pytest.raises(CheckpointError, match="missing"), source.reading_ahead([weight("absent", "f32")]):
         pass
+
+
+def test_small_weights_are_read_from_the_disk_without_their_surroundings(
+    source: CheckpointSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(Checkpoint, "fetch", lambda _self, name: fetched.append(name))
+    source.read(weight("w", "f32"))
+    assert fetched == ["w"]
+    monkeypatch.setattr(weight_source, "SMALL_BYTES", VALUES.nbytes - 1)
+    source.read(weight("w", "f32"))
+    source.read(weight("b", "bf16"))
+    assert fetched == ["w", "b"]
+
+
+def test_a_small_weight_that_the_disk_does_not_give_is_an_error(
+    source: CheckpointSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_checkpoint: Checkpoint, _name: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Checkpoint, "fetch", fail)
+    with pytest.raises(CheckpointError, match="cannot be read: Input/output error") as raised:
+        source.read(weight("w", "f32"))
+    assert raised.value.tensor == "w"
 
 
 def test_plain_weights_have_no_blocks(source: CheckpointSource) -> None:

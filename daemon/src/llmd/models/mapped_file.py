@@ -54,9 +54,10 @@ class MappedFile:
         Raises:
             OSError: the disk does not give it.
         """
-        piece = bytearray(PIECE_BYTES)
-        for at in range(begin, begin + num_bytes, PIECE_BYTES):
-            os.preadv(self._file.fileno(), [piece], at)
+        end = begin + num_bytes
+        piece = memoryview(bytearray(min(num_bytes, PIECE_BYTES)))
+        for at in range(begin, end, PIECE_BYTES):
+            os.preadv(self._file.fileno(), [piece[: end - at]], at)
 
     def release(self) -> None:
         """Give the memory back that its pages take in this process; whoever touches one again gets it from the file."""
