@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from llmd.api.errors import ConfigError, NotFoundError, RequestError
 from llmd.cli import serve as module
 from llmd.cli.serve import named_models, read_aliases, typed_arguments
 from llmd.config import Settings
+from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
 from tests.serving.home import Home
@@ -50,6 +53,23 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
         assert served.process.stdout is not None
         assert served.process.stdout.read() == ""
     assert not (home.folder / "mine.sock").exists()
+
+
+def test_numpy_has_one_thread_in_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is imported after that was said: the daemon's own modules wait until the engine is on its way."""
+    code = f"""
+import asyncio, os, sys
+from llmd.cli import serve
+def run(coroutine):
+    coroutine.close()
+    print([os.environ[name] for name in {VARIABLES}], "numpy" in sys.modules)
+asyncio.run = run
+serve.serve(None, (), ())
+"""
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "8")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['1', '1', '1'] False\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

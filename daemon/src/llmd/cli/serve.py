@@ -18,6 +18,7 @@ from llmd.cli.model_flag import ModelCommand
 from llmd.cli.serving_flags import listen_options, typed_addresses
 from llmd.cli.setting_option import setting_option
 from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
+from llmd.host.blas_threads import keep_blas_single_threaded
 
 if TYPE_CHECKING:
     from llmd.config import Settings
@@ -96,6 +97,7 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
     import asyncio
 
     check_address_space(MIN_ADDRESS_SPACE)
+    keep_blas_single_threaded()
     # What a start makes stays: looking for garbage in it takes an eighth of the time. Once it serves, it is looked for.
     gc.disable()
     try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
 from pathlib import Path
 
 from llmd.engine.log_lines import log_to_stderr
+from llmd.host.blas_threads import keep_blas_single_threaded
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     logging.getLogger("llmd.host.cache").setLevel(logging.ERROR)
     # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _keep_blas_single_threaded()
+    keep_blas_single_threaded()
     gc.disable()  # until a model is loaded: imports leave no garbage
 
     from llmd.engine.channel import engine_end
@@ -34,12 +34,6 @@ def main() -> int:
 
     with socket.socket(fileno=arguments.fd) as sock:
         return serve(engine_end(sock), loader_for(arguments.cache))
-
-
-def _keep_blas_single_threaded() -> None:
-    """Before NumPy is imported: results must not depend on idle cores, and no second pool may spin."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 if __name__ == "__main__":
