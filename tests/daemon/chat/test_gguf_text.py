@@ -1,4 +1,4 @@
-"""Templates and abilities are read from the metadata of a GGUF file, and anew where the file has changed."""
+"""Templates and abilities are read from the metadata of a GGUF file, and again where the file has changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import CheckpointError, TemplateError
-from llmd.chat.gguf_text import read_gguf_text
+from llmd.chat.gguf_text import gguf_fills_in, gguf_templates
 from tests.corrupt.gguf_bytes import STRING, U32, gguf, key, listed, text
 
 
@@ -24,45 +24,39 @@ def template(name: str, content: str) -> bytes:
 def test_templates_have_the_names_of_their_keys(tmp_path: Path) -> None:
     keys = [template("tokenizer.chat_template", "a"), template("tokenizer.chat_template.tool_use", "b")]
     names = listed("tokenizer.chat_templates", STRING, [text("tool_use")])
-    found = read_gguf_text(write(tmp_path / "m.gguf", *keys, names))
-    assert found is not None
-    assert found.templates == {"default": "a", "tool_use": "b"}
+    found = gguf_templates(write(tmp_path / "m.gguf", *keys, names))
+    assert found == {"default": "a", "tool_use": "b"}
 
 
 def test_a_file_without_text_has_nothing_of_it(tmp_path: Path) -> None:
-    found = read_gguf_text(write(tmp_path / "m.gguf"))
-    assert found is not None
-    assert (found.templates, found.fills_in) == ({}, False)
+    path = write(tmp_path / "m.gguf")
+    assert (gguf_templates(path), gguf_fills_in(path)) == ({}, False)
 
 
 def test_filling_in_is_told_by_the_tokens(tmp_path: Path) -> None:
     tokens = [text(token) for token in ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")]
-    found = read_gguf_text(write(tmp_path / "m.gguf", listed("tokenizer.ggml.tokens", STRING, tokens)))
-    assert found is not None
-    assert found.fills_in
+    assert gguf_fills_in(write(tmp_path / "m.gguf", listed("tokenizer.ggml.tokens", STRING, tokens)))
 
 
 def test_a_model_of_another_form_has_no_such_text(tmp_path: Path) -> None:
-    assert read_gguf_text(tmp_path) is None
+    assert (gguf_templates(tmp_path), gguf_fills_in(tmp_path)) == (None, None)
 
 
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path / "m.gguf", template("tokenizer.chat_template", "a"))
-    read_gguf_text(path)
+    gguf_templates(path)
     write(path, template("tokenizer.chat_template", "b"))
     os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
-    found = read_gguf_text(path)
-    assert found is not None
-    assert found.templates == {"default": "b"}
+    assert gguf_templates(path) == {"default": "b"}
 
 
 def test_a_template_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m.gguf", key("tokenizer.chat_template", U32, bytes(4)))
     with pytest.raises(TemplateError, match="'default' is a int"):
-        read_gguf_text(path)
+        gguf_templates(path)
 
 
 def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").symlink_to("absent")
     with pytest.raises(CheckpointError, match="cannot be read"):
-        read_gguf_text(tmp_path)
+        gguf_templates(tmp_path)

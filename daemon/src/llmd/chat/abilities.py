@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ModelError, NotFoundError
 from llmd.chat.fill_in_middle import form_of
-from llmd.chat.gguf_text import read_gguf_text
+from llmd.chat.gguf_text import gguf_fills_in
 from llmd.chat.rerankers.reranker_files import ranks
 from llmd.chat.templates.template_files import template_sources
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
@@ -54,9 +54,9 @@ def read_abilities(directory: Path) -> Abilities:
 
 
 def _fills_in(directory: Path) -> bool:
-    text = read_gguf_text(directory)
-    if text is not None:
-        return text.fills_in
+    stated = gguf_fills_in(directory)
+    if stated is not None:
+        return stated
     added = {token.content for token in read_tokenizer_config(directory).added.values()}
     return form_of(added.__contains__) is not None
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
-from llmd.api.errors import CheckpointError, TemplateError
+from llmd.api.errors import TemplateError
 from llmd.chat.fill_in_middle import form_of
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX
+from llmd.models.files import Stamps, stamps
 from llmd.models.gguf.gguf_file import read_gguf_metadata
 from llmd.models.gguf.source import GgufSource
 from llmd.models.model_source import find_source
@@ -20,41 +19,47 @@ TEMPLATE = "tokenizer.chat_template"
 DEFAULT = "default"
 
 
-class GgufText(Struct, frozen=True):
-    """``templates`` are chat templates by name; ``fills_in``: the vocabulary has the marks of fill-in-the-middle."""
-
-    templates: Mapping[str, str]
-    fills_in: bool
-
-
-def read_gguf_text(path: Path) -> GgufText | None:
-    """The text side of the model of a path, None where it is in no GGUF file.
+def gguf_templates(path: Path) -> Mapping[str, str] | None:
+    """The chat templates of the model of a path by name; None where it is in no GGUF file.
 
     Raises:
         NotFoundError: there is no such directory or file.
         CheckpointError: the file is damaged, or one of several has to be chosen.
         TemplateError: a template is no text.
     """
+    file = _find(path)
+    return None if file is None else _read_templates(file)
+
+
+def gguf_fills_in(path: Path) -> bool | None:
+    """Whether the vocabulary of the model of a path has the marks of fill-in-the-middle; None where it is in no GGUF file.
+
+    Raises:
+        NotFoundError, CheckpointError: as `gguf_templates`.
+    """
+    file = _find(path)
+    return None if file is None else _read_fills_in(file)
+
+
+def _find(path: Path) -> Stamps | None:
     source = find_source(path)
-    if not isinstance(source, GgufSource):
-        return None
-    file = source.config_file
-    try:
-        stat = file.stat()
-    except OSError as exc:
-        raise CheckpointError(
-            f"cannot be read: {exc.strerror}", file=str(file), hint="check the path and its permissions"
-        ) from exc
-    return _read(file, stat.st_size, stat.st_mtime_ns)
+    return stamps([source.config_file]) if isinstance(source, GgufSource) else None
+
+
+# Listings ask again and again, and a header holds the whole vocabulary.
 
 
 @functools.lru_cache(maxsize=64)
-def _read(file: Path, size: int, mtime_ns: int) -> GgufText:  # noqa: ARG001 — both tell whether the file is still the same
-    """A header holds the whole vocabulary, and listings ask for templates again and again."""
-    metadata = read_gguf_metadata(file)
-    tokens = metadata.get(f"{PREFIX}tokens", [])
+def _read_templates(stated: Stamps) -> Mapping[str, str]:
+    file = stated[0][0]
+    return _templates(read_gguf_metadata(file), file)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_fills_in(stated: Stamps) -> bool:
+    tokens = read_gguf_metadata(stated[0][0]).get(f"{PREFIX}tokens", [])
     known = frozenset(tokens) if isinstance(tokens, list) else frozenset[str]()
-    return GgufText(_templates(metadata, file), form_of(known.__contains__) is not None)
+    return form_of(known.__contains__) is not None
 
 
 def _templates(metadata: Mapping[str, Any], file: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llmd.chat.generation_defaults import GGUF_KEYS
-from llmd.chat.gguf_text import DEFAULT, read_gguf_text
+from llmd.chat.gguf_text import DEFAULT, gguf_templates
 from llmd.chat.tokenizers.gguf.tokenizer_files import tokenizer_files
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX
 from llmd.models.files import is_named
@@ -46,8 +46,7 @@ def _tokenizer(path: Path, metadata: Mapping[str, Any]) -> dict[str, bytes]:
     if not has_tokenizer(path):
         return {}
     files = tokenizer_files(metadata, str(path))
-    text = read_gguf_text(path)
-    templates = dict(text.templates) if text is not None else {}
+    templates = gguf_templates(path)
     if not templates:
         return files
     listed = [{"name": name, "template": template} for name, template in templates.items()]

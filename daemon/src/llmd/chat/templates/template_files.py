@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import CheckpointError, TemplateError
-from llmd.chat.gguf_text import read_gguf_text
+from llmd.chat.gguf_text import gguf_templates
 from llmd.chat.json_file import read_file, read_json
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_config import read_tokenizer_config
@@ -92,10 +92,9 @@ def template_sources(directory: Path) -> dict[str, str]:
 
 def _in_gguf(directory: Path) -> Mapping[str, str]:
     try:
-        text = read_gguf_text(directory)
+        return gguf_templates(directory) or {}
     except CheckpointError as exc:
         raise TemplateError(exc.message, hint=exc.hint) from exc
-    return text.templates if text is not None else {}
 
 
 def _jinja_files(directory: Path) -> dict[str, str]:
