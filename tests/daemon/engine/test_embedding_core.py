@@ -11,7 +11,8 @@ from llmd.api.messages import EmbedText
 from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.chain import Chain, Flight
-from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
+from llmd.engine.embedding_core import EmbeddingCore
+from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
@@ -189,16 +190,6 @@ def test_a_text_larger_than_the_pool_is_refused() -> None:
     core, _ = make_core(chunk_len=64, budget_bytes=1 << 15)
     with pytest.raises(MemoryBudgetError, match="the KV pool holds"):
         core.submit(EmbedText(1, prompt(1, 250)))
-
-
-def test_limits_follow_the_plan() -> None:
-    plan = without_head(TinyModel().plan())
-    assert EmbeddingLimits.of(plan, 32).max_rows == 32
-    bare = type(plan)("e", 8, 9, 100, 100, (), plan.parts)
-    limits = EmbeddingLimits.of(bare, 32)
-    assert (limits.whole_texts, limits.max_rows) == (True, 100)
-    assert limits.num_token_types == 1
-    assert EmbeddingLimits.of(TinyEncoder().plan(), 32).num_token_types == 2
 
 
 def test_tokens_of_a_second_text_are_of_another_type() -> None:

@@ -23,10 +23,12 @@ from llmd.api.quantizer import Quantizes
 from llmd.engine.admission import Limits
 from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
-from llmd.engine.embedding_core import MAX_TEXTS, EmbeddingCore, EmbeddingLimits
+from llmd.engine.embedding_core import EmbeddingCore
+from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.kv_spool import KVSpool
+from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
@@ -37,8 +39,6 @@ from llmd.registry.spools import SpoolHeader, Spools
 SCORED_ROWS = 16
 """Rows of a step that may return logits beside those that draw: prompts that are scored, and `EngineCore.forward`. Each
 takes two rows of logits of every step on its way."""
-
-FLOAT_BYTES = 4
 
 OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
@@ -180,33 +180,6 @@ def _check_context(plan: ModelPlan) -> None:
         )
 
 
-def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
-    """Check that the stages cover layers ``0 .. num_layers - 1`` in order.
-
-    Raises:
-        ConfigError: they overlap, leave a gap, or go beyond the model.
-    """
-    reached = 0
-    for spec in stages:
-        if spec.first != reached or spec.last <= spec.first:
-            raise ConfigError(
-                f"--split: layers {spec.first}-{spec.last - 1} on {spec.device} do not follow layer {reached - 1}",
-                hint=f"name the layers 0-{num_layers - 1} in order, each once",
-            )
-        reached = spec.last
-    if reached != num_layers:
-        raise ConfigError(
-            f"--split ends with layer {reached - 1}, the model has layers 0-{num_layers - 1}",
-            hint="give every layer a device",
-        )
-
-
-def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
-    """Parts of a stage: the first stage also embeds, the last also has the head."""
-    start, stop = plan.layer_parts(spec.first, spec.last)
-    return (0 if spec.first == 0 else start), (len(plan.parts) if spec.last == plan.num_layers else stop)
-
-
 def _place(
     load: Load,
     model: OpenModel,
@@ -340,18 +313,6 @@ def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
     if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
         return []
     return [f"--threads {load.threads}: on the {processors} processors there are for it, threads take turns"]
-
-
-def most_rows(load: Load, model: OpenModel) -> int:
-    """The most rows that a step has."""
-    if model.embedding is None:
-        return load.slots + load.chunk_len
-    return EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
-
-
-def step_bytes(program: Program, max_rows: int) -> int:
-    """Bytes of the rows of one step. What a device needs beside them, or for further steps on their way, it alone knows."""
-    return max_rows * sum(program.slot_widths) * FLOAT_BYTES
 
 
 def _report(load: Load, one: _Placed, budget: KVBudget, max_rows: int) -> StageReport:

@@ -14,9 +14,9 @@ from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
-from llmd.engine.embedding_core import EmbeddingLimits
+from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
-from llmd.engine.loading import check_stages, most_rows, part_range, step_bytes
+from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import format_policy, weight_bytes
