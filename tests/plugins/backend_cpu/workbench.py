@@ -56,8 +56,8 @@ class Weights:
         self._blocks = blocks
         self.packed = packed
 
-    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
-        return nullcontext()
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
+        return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
         return self._blocks.get(weight.ref.name)

@@ -164,10 +164,12 @@ class TensorSource(Protocol):
         """
         ...
 
-    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
-        """Read weights from the disk while the block runs, some time before they are asked for in the order of ``weights``.
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
+        """Read weights from the disk while the block runs, some time before they are asked for.
 
-        Without it, whoever reads a weight waits for the disk. What is read nowhere from a disk is not read ahead.
+        The block is given the places in ``weights`` in the order in which they lie on the disk, which is that in which to
+        ask for them. Without it, whoever reads a weight waits for the disk. What is read nowhere from a disk is not read
+        ahead.
 
         Raises:
             CheckpointError: a tensor is missing or contradicts ``weight.ref``.

@@ -27,12 +27,15 @@ STORED_FORMATS: Mapping[str, Format] = {
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
-    """A tensor as its header states it; ``dtype`` is the header's word, ``size_bytes`` its stored size."""
+    """A tensor as its header states it; ``dtype`` is the header's word, ``begin`` its place among the data of the file in
+    bytes, ``size_bytes`` its stored size.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     file: Path
+    begin: int
     size_bytes: int
 
     @property
@@ -157,7 +160,7 @@ def _close(files: Iterable[WeightFile]) -> None:
 
 def _info(name: str, file: WeightFile) -> TensorInfo:
     entry = file.header.entries[name]
-    return TensorInfo(name, entry.dtype, entry.shape, file.path, entry.end - entry.begin)
+    return TensorInfo(name, entry.dtype, entry.shape, file.path, entry.begin, entry.end - entry.begin)
 
 
 def _owners(shards: Shards, files: Mapping[str, WeightFile]) -> Mapping[str, WeightFile]:

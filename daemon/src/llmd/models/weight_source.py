@@ -38,13 +38,15 @@ class CheckpointSource:
         self._ahead: ReadAhead | None = None
 
     @contextmanager
-    def reading_ahead(self, weights: Sequence[Weight]) -> Iterator[None]:
+    def reading_ahead(self, weights: Sequence[Weight]) -> Iterator[Sequence[int]]:
         """See `TensorSource.reading_ahead`."""
         tensors = [find_tensor(weight.ref, self._checkpoint) for weight in weights]
-        with ReadAhead(self._checkpoint.fetch, ((one.name, one.size_bytes) for one in tensors)) as ahead:
+        order = sorted(range(len(tensors)), key=lambda place: (tensors[place].file, tensors[place].begin))
+        sizes = ((tensors[place].name, tensors[place].size_bytes) for place in order)
+        with ReadAhead(self._checkpoint.fetch, sizes) as ahead:
             self._ahead = ahead
             try:
-                yield
+                yield order
             finally:
                 self._ahead = None
 

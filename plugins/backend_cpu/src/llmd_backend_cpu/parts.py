@@ -94,10 +94,10 @@ class _Loading:
     def pack(self) -> None:
         """Read and pack what is quantised."""
         indices = list(self._integers())
-        with self._tensors.reading_ahead([self._weights[index] for index in indices]):
-            for index in indices:
-                self._pack(index)
-                self._advance(self._sizes[index])
+        with self._tensors.reading_ahead([self._weights[index] for index in indices]) as order:
+            for place in order:
+                self._pack(indices[place])
+                self._advance(self._sizes[indices[place]])
 
     def _pack(self, index: int) -> None:
         """Pack a quantised weight: from the blocks of its file where it has such, else from its integers."""

@@ -34,8 +34,8 @@ VALUES = np.array([[1, 0], [0, 2], [3, 3]], np.float32)
 class OneTensor:
     packed = None
 
-    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[None]:
-        return nullcontext()
+    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
+        return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> None:
         """None: there is no file."""

@@ -69,7 +69,7 @@ class JoinedFile:
         shape = list(entry.shape)
         shape[axis] *= len(self._files)
         size = (entry.end - entry.begin) * len(self._files)
-        return msgspec.structs.replace(entry, shape=tuple(shape), begin=0, end=size)
+        return msgspec.structs.replace(entry, shape=tuple(shape), end=entry.begin + size)
 
     def __enter__(self) -> Self:
         return self
