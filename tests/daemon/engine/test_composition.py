@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from llmd.api import DeviceOptions, NotFoundError
-from llmd.engine.composition import device_opener, make_host
+from llmd.engine.composition import device_opener, loader_for, make_host
 from llmd.host.names import DEVICE_TRIAL
+from llmd.host.plugin_host import PluginHost
 from llmd.testing import trial
 
 
@@ -21,6 +22,15 @@ def test_devices_are_opened_by_name(tmp_path: Path) -> None:
     assert open_device("reference").info.name == "reference"
     with pytest.raises(NotFoundError, match="nowhere"):
         open_device("nowhere")
+
+
+def test_architectures_are_imported_before_a_model_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[PluginHost] = []
+    monkeypatch.setattr(PluginHost, "architectures", lambda host: asked.append(host) or {})
+    loader_for(tmp_path)
+    assert len(asked) == 1
 
 
 def test_the_trial_is_the_function_that_it_names() -> None:

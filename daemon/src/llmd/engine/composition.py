@@ -24,10 +24,12 @@ def make_host(cache: Path) -> PluginHost:
 def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
     """Return `load_model` with the installed plugins behind it."""
     host, spools, packings = make_host(cache), Spools(cache), Packings(cache)
+    # Imported now, not by `load`: an engine that waits for a model has the time.
+    architectures = host.architectures()
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
         open_device = device_opener(host, DeviceOptions(message.threads))
-        return load_model(message, host.architectures(), open_device, report, spools, packings)
+        return load_model(message, architectures, open_device, report, spools, packings)
 
     return load
 
