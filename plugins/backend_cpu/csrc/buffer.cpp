@@ -11,11 +11,11 @@
 
 namespace llmd {
 
-Buffer::Buffer(size_t bytes) {
+Buffer::Buffer(size_t bytes, Pages pages) {
     if (bytes == 0) return;
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
-    madvise(data, bytes, MADV_HUGEPAGE);  // advice: a kernel without huge pages may refuse it
+    if (pages == Pages::kHuge) madvise(data, bytes, MADV_HUGEPAGE);  // advice: a kernel may have none
     place_ = data_ = data;
     room_ = size_ = bytes;
 }

@@ -1,5 +1,4 @@
-// Zeroed memory straight from the operating system, in huge pages where it has them: weights read from huge
-// pages come a few percent faster, and pages that nothing touches cost nothing.
+// Zeroed memory straight from the operating system. Pages that nothing touches cost nothing.
 
 #pragma once
 
@@ -8,11 +7,14 @@
 
 namespace llmd {
 
+// Weights, of which each token reads all, come a few percent faster from huge pages, where the system has them.
+enum class Pages { kAny, kHuge };
+
 class Buffer {
   public:
     Buffer() = default;
     // Throws std::bad_alloc where the memory cannot be had.
-    explicit Buffer(size_t bytes);
+    explicit Buffer(size_t bytes, Pages pages = Pages::kHuge);
     // The first bytes of an open file, to be read alone; the system may drop their pages and read them again.
     // They begin at a multiple of a huge page, so that file systems with such can map them.
     Buffer(int file, size_t bytes);

@@ -25,8 +25,6 @@ struct Packing {
 // memory is then undefined.
 bool read_packed(const std::string& path, const Packing& packing, ThreadPool& pool);
 
-enum class Pages { kAny, kHuge };
-
 // As `read_packed`, where the memory is the file itself: sets `packing.data`, null where the file cannot be
 // used, or does not lie in such pages.
 Buffer map_packed(const std::string& path, Packing& packing, Pages pages, ThreadPool& pool);
