@@ -7,7 +7,8 @@
 
 namespace llmd {
 
-// Weights, of which each token reads all, come a few percent faster from huge pages, where the system has them.
+// Weights, of which each token reads all, come a few percent faster from huge pages, where the system has
+// such.
 enum class Pages { kAny, kHuge };
 
 class Buffer {
