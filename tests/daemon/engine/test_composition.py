@@ -28,7 +28,7 @@ def test_architectures_are_imported_before_a_model_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[PluginHost] = []
-    monkeypatch.setattr(PluginHost, "architectures", lambda host: asked.append(host) or {})
+    monkeypatch.setattr(PluginHost, "architectures", lambda host: asked.append(host))
     loader_for(tmp_path)
     assert len(asked) == 1
 
