@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -50,6 +52,8 @@ from tests.plugins.backend_cpu.workbench import (
 
 CASES = {case.name: case for case in cases_for(describe())}
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+ALWAYS_HUGE = HUGE_PAGES.exists() and "[always]" in HUGE_PAGES.read_text()
 
 
 def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
@@ -361,3 +365,20 @@ def test_a_long_row_is_described_as_in_double_precision(
         np.testing.assert_allclose(result.edited_logsumexp[row], lse, rtol=1e-6)
         np.testing.assert_allclose(result.edited_entropy[row], entropy, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(result.edited_deviation[row], z.std(), rtol=1e-5)
+
+
+@pytest.mark.skipif(ALWAYS_HUGE, reason="the system gives huge pages to whoever asks for none")
+def test_a_block_takes_no_more_memory_than_it_has(device: CpuDevice) -> None:
+    """The first token touches a block of each layer: a huge page for each would be cleared while somebody waits."""
+    program = middle_program(attention(2, 2, 64), 128, {}, KVGroup(0, None, 2, 64, (0,)))
+    weights = {name: plain(random_rows(128, 128, seed)) for seed, name in enumerate(("k", "v"))}
+    with closing(open_stage(device, program, weights, blocks=4096)) as stage:
+        contents = stage.read_blocks(0, np.arange(1, dtype=np.int32))
+        far_apart = np.arange(0, 4096, 256, dtype=np.int32)
+        before = resident_bytes()
+        stage.write_blocks(0, far_apart, np.repeat(contents, len(far_apart), axis=0))
+        assert resident_bytes() - before < 16 * len(far_apart) * contents.nbytes
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -44,9 +41,6 @@ from tests.plugins.backend_cpu.workbench import (
     run_rows,
     select,
 )
-
-_SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-HUGE_PAGES = _SETTING.read_text() if _SETTING.exists() else ""
 
 WIDTH, VOCAB = 24, 300
 
@@ -381,23 +375,6 @@ def test_a_sequence_goes_on_from_blocks_that_another_stage_held(cpu: CpuDevice, 
     assert contents.shape[1] * 4 == first.read_blocks(0, np.arange(4, dtype=np.int32)).size
     second.write_blocks(0, np.array([1, 2], np.int32), contents)
     np.testing.assert_array_equal(run_rows(second, x[32:], one_sequence(1, 32, [1, 2, 0])), expected[32:])
-
-
-@pytest.mark.skipif("[always]" in HUGE_PAGES, reason="the system gives huge pages to whoever asks for none")
-def test_a_block_takes_no_more_memory_than_it_has(cpu: CpuDevice) -> None:
-    """The first token touches a block of each layer: a huge page for each would be cleared while somebody waits."""
-    program = middle_program(attention(2, 2, 64), 128, {}, KVGroup(0, None, 2, 64, (0,)))
-    weights = {name: plain(random_rows(128, 128, seed)) for seed, name in enumerate(("k", "v"))}
-    with closing(open_stage(cpu, program, weights, blocks=4096)) as stage:
-        contents = stage.read_blocks(0, np.arange(1, dtype=np.int32))
-        far_apart = np.arange(0, 4096, 256, dtype=np.int32)
-        before = resident_bytes()
-        stage.write_blocks(0, far_apart, np.repeat(contents, len(far_apart), axis=0))
-        assert resident_bytes() - before < 16 * len(far_apart) * contents.nbytes
-
-
-def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def test_blocks_that_are_not_there_are_refused(layer: CpuStage) -> None:
