@@ -38,6 +38,14 @@ def test_filling_in_is_told_by_the_tokens(tmp_path: Path) -> None:
     assert gguf_fills_in(write(tmp_path / "m.gguf", listed("tokenizer.ggml.tokens", STRING, tokens)))
 
 
+def test_templates_are_read_without_the_vocabulary(tmp_path: Path) -> None:
+    no_text = listed("tokenizer.ggml.tokens", STRING, [(1).to_bytes(8, "little") + b"\xff"])
+    path = write(tmp_path / "m.gguf", template("tokenizer.chat_template", "a"), no_text)
+    assert gguf_templates(path) == {"default": "a"}
+    with pytest.raises(CheckpointError, match="not UTF-8"):
+        gguf_fills_in(path)
+
+
 def test_a_model_of_another_form_has_no_such_text(tmp_path: Path) -> None:
     assert (gguf_templates(tmp_path), gguf_fills_in(tmp_path)) == (None, None)
 

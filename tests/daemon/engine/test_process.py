@@ -39,6 +39,7 @@ from llmd.engine.channel import engine_end
 from llmd.engine.frames import FrameDecoder, encode_frame
 from llmd.engine.loading import LoadedModel
 from llmd.engine.process import serve
+from llmd.host.blas_threads import VARIABLES
 from llmd.registry.spools import Spools
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
@@ -108,7 +109,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
 @pytest.fixture
 def many_blas_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a user may have in the environment."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    for name in VARIABLES:
         monkeypatch.setenv(name, "8")
 
 

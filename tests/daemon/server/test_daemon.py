@@ -250,8 +250,8 @@ def test_sighup_reads_keys_anew_and_a_damaged_file_changes_nothing(home: Path, p
     assert process.returncode == 0
 
 
-def test_front_without_a_model_imports_no_tokenizer_library() -> None:
-    heavy = ("tokenizers", "sentencepiece", "tiktoken", "rich")
+def test_front_without_a_model_imports_no_tokenizer_library_and_no_engine() -> None:
+    heavy = ("tokenizers", "sentencepiece", "tiktoken", "rich", "llmd.engine.core", "llmd.engine.loading")
     code = f"import sys, llmd.server.daemon; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
