@@ -7,8 +7,7 @@
 
 namespace llmd {
 
-// Weights, of which each token reads all, come a few percent faster from huge pages, where the system has
-// such.
+// Each token reads all weights, and they come a few percent faster from huge pages.
 enum class Pages { kAny, kHuge };
 
 class Buffer {

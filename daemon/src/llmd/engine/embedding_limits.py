@@ -10,7 +10,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.step import BLOCK_LEN
 
 MAX_TEXTS = 32
-"""Texts in one step: of short ones so many keep a processor as busy as one long text does."""
+"""Texts in one step: this many short ones keep a processor as busy as one long text does."""
 
 
 class EmbeddingLimits(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from llmd.models.read_ahead import ReadAhead
 
 SMALL_BYTES = 1 << 18
 """Bytes of a tensor that is read from the disk alone. The first touch of a mapped page reads megabytes around it, and the
-vectors of a model lie scattered among its matrices: 33 of 8 KB took 0.2 s so."""
+vectors of a model lie scattered among its matrices: reading 33 of 8 KB that way took 0.2 s."""
 
 
 class CheckpointSource:
