@@ -86,7 +86,7 @@ class _Device:
 
     def __init__(self, core: EngineCore) -> None:
         self.thread_s = self.process_s = 0.0
-        (stage,) = core._chain._stages  # noqa: SLF001 - the loop has no place for a clock of its own
+        (stage,) = core._pipeline._stages  # noqa: SLF001 - the loop has no place for a clock of its own
         self._submit = stage.submit
         vars(stage)["submit"] = self.submit
 

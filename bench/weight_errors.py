@@ -21,7 +21,7 @@ TRAINED = "trained, of the built-in model `guide`"
 SAMPLE = Shape(
     "sample", hidden=512, layers=16, heads=8, kv_heads=2, head_dim=64, ffn=1024, vocab=4096, context=1024
 )
-"""Drawn in a second. As deep as a real model, since llama.cpp chooses the types of some matrices by the place of their layer."""
+"""SampledToken in a second. As deep as a real model, since llama.cpp chooses the types of some matrices by the place of their layer."""
 
 
 @dataclass(frozen=True)

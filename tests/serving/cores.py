@@ -10,10 +10,10 @@ import numpy as np
 from llmd.api import Device, StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit, TokenOutput
 from llmd.engine.admission import Limits
-from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import SCORED_ROWS
+from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -53,7 +53,7 @@ def make_core(
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
-    return EngineCore(Chain(stages), plan.groups, budget, limits)
+    return EngineCore(Pipeline(stages), plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

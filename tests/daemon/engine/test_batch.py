@@ -73,8 +73,8 @@ def test_a_request_too_cold_to_draw_passes_a_temperature_that_float32_holds() ->
 
 
 def test_twins_select_the_same_row_each_in_its_own_way() -> None:
-    twins = (sequence(4, 3, temperature=2.0), sequence(5, 3))
-    chunks = [CHUNKS[0], Chunk(sequence(3, 3, temperature=0.5), 0, 3, ends=True, twins=twins)]
+    siblings = (sequence(4, 3, temperature=2.0), sequence(5, 3))
+    chunks = [CHUNKS[0], Chunk(sequence(3, 3, temperature=0.5), 0, 3, ends=True, siblings=siblings)]
     selection = build_selection(build_step(chunks, (np.zeros((2, 4), np.int32),)), chunks, sampler_of(chunks))
     assert selection.rows.tolist() == [0, 3, 3, 3]
     assert selection.temperatures.tolist() == [1.0, 0.5, 2.0, 1.0]

@@ -196,7 +196,7 @@ def test_a_failed_step_is_repeated(make_core: MakeCore, monkeypatch: pytest.Monk
         def fail(*_arguments: object) -> None:
             raise DeviceError("lost")
 
-        patch.setattr(core._chain._stages[-1], "submit", fail)
+        patch.setattr(core._pipeline._stages[-1], "submit", fail)
         with pytest.raises(DeviceError, match="lost"):
             run(core)
     assert run(core) == expected

@@ -13,8 +13,8 @@ from llmd.api import DeviceError
 from llmd.api.messages import Logprobs, SamplingParams, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
 from llmd.api.step import Ticket
-from llmd.engine.chain import Flight
 from llmd.engine.core import EngineCore
+from llmd.engine.pipeline import StepTickets
 from tests.serving.cores import finish, ids, prompt, run, submit
 
 MakeCore = Callable[..., EngineCore]
@@ -124,7 +124,7 @@ def test_a_request_runs_since_its_first_chunk_was_scheduled(
     make_core: MakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core, now = make_core(), 100.0
-    stage = core._chain._stages[0]
+    stage = core._pipeline._stages[0]
     work = stage.submit
 
     def take_two_seconds(*arguments: Any) -> Ticket:
@@ -216,7 +216,7 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
     core = make_core(cuts=cuts)
     core.submit(submit(1, 20))
     tokens = [core.step().tokens[0].token]
-    last = core._chain._stages[-1]
+    last = core._pipeline._stages[-1]
     with monkeypatch.context() as patch:
 
         def fail(ticket: Ticket, *_arguments: object) -> None:
@@ -246,16 +246,16 @@ def test_a_step_that_fails_between_two_draws_loses_no_token(
     for request in requests:
         core.submit(request)
     fetches = 0
-    fetch = Flight.edited_row
+    fetch = StepTickets.edited_row
 
-    def fail_at_the_second(flight: Flight, output: int) -> object:
+    def fail_at_the_second(tickets: StepTickets, output: int) -> object:
         nonlocal fetches
         fetches += 1
         if fetches == 2:
             raise DeviceError("lost")
-        return fetch(flight, output)
+        return fetch(tickets, output)
 
-    monkeypatch.setattr(Flight, "edited_row", fail_at_the_second)
+    monkeypatch.setattr(StepTickets, "edited_row", fail_at_the_second)
     with pytest.raises(DeviceError, match="lost"):
         core.step()
     assert {key: ids(tokens) for key, tokens in finish(core).items()} == expected

@@ -10,10 +10,10 @@ from llmd.api import DeviceError, MemoryBudgetError, RequestError, StageLimits
 from llmd.api.messages import EmbedText
 from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.engine.chain import Chain, Flight
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
+from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.testing.encoder_plan import TinyEncoder
@@ -22,16 +22,16 @@ from llmd.testing.sources import RandomSource
 from tests.serving.cores import prompt
 
 
-class Watched(Chain):
+class Watched(Pipeline):
     """Notes the steps, and fails those that a test says."""
 
-    def __init__(self, chain: Chain) -> None:
-        super().__init__(chain._stages)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline._stages)
         self.steps: list[list[int]] = []
         self.token_types: list[NDArray[np.int32] | None] = []
         self.fails = 0
 
-    def submit(self, step: Step, selection: Selection | None) -> Flight:
+    def submit(self, step: Step, selection: Selection | None) -> StepTickets:
         if self.fails:
             self.fails -= 1
             raise DeviceError("gone")
@@ -56,8 +56,8 @@ def make_core(
         budget_bytes=budget_bytes,
     )
     blocks = dict(enumerate(budget.num_blocks))
-    chain = Watched(Chain([parts.stage(blocks, StageLimits(chunk_len, MAX_TEXTS, 1, "f32"))]))
-    return EmbeddingCore(chain, plan.groups, budget, limits, ("mean",)), chain
+    pipeline = Watched(Pipeline([parts.stage(blocks, StageLimits(chunk_len, MAX_TEXTS, 1, "f32"))]))
+    return EmbeddingCore(pipeline, plan.groups, budget, limits, ("mean",)), pipeline
 
 
 def make_encoder_core() -> tuple[EmbeddingCore, Watched]:
@@ -65,9 +65,9 @@ def make_encoder_core() -> tuple[EmbeddingCore, Watched]:
     limits = EmbeddingLimits.of(plan, 32)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = ReferenceDevice().load(program, RandomSource(), lambda _done, _total: None)
-    chain = Watched(Chain([parts.stage({}, StageLimits(limits.max_rows, MAX_TEXTS, 1, "f32"))]))
+    pipeline = Watched(Pipeline([parts.stage({}, StageLimits(limits.max_rows, MAX_TEXTS, 1, "f32"))]))
     budget = plan_kv((), (), slots=1, context_len=640, chunk_len=640, budget_bytes=0)
-    return EmbeddingCore(chain, (), budget, limits, ("mean",)), chain
+    return EmbeddingCore(pipeline, (), budget, limits, ("mean",)), pipeline
 
 
 def embed(core: EmbeddingCore, lengths: Sequence[int]) -> list[NDArray[np.float32]]:
@@ -84,21 +84,21 @@ def finish(core: EmbeddingCore) -> list[NDArray[np.float32]]:
 
 
 def test_texts_share_steps_and_a_long_one_goes_on_in_the_next() -> None:
-    core, chain = make_core(chunk_len=64)
+    core, pipeline = make_core(chunk_len=64)
     embed(core, [10, 20, 100, 5, 64])
-    assert chain.steps == [[10, 20, 34], [64], [2, 5, 57], [7]]
+    assert pipeline.steps == [[10, 20, 34], [64], [2, 5, 57], [7]]
 
 
 def test_a_step_has_no_more_texts_than_the_stages_were_made_for() -> None:
-    core, chain = make_core(chunk_len=200)
+    core, pipeline = make_core(chunk_len=200)
     embed(core, [1] * (MAX_TEXTS + 3))
-    assert chain.steps == [[1] * MAX_TEXTS, [1] * 3]
+    assert pipeline.steps == [[1] * MAX_TEXTS, [1] * 3]
 
 
 def test_texts_that_must_be_whole_are_never_cut() -> None:
-    core, chain = make_core(chunk_len=64, context_len=64, whole=True)
+    core, pipeline = make_core(chunk_len=64, context_len=64, whole=True)
     embed(core, [40, 40, 20, 64])
-    assert chain.steps == [[40], [40, 20], [64]]
+    assert pipeline.steps == [[40], [40, 20], [64]]
 
 
 def test_a_vector_is_the_same_alone_and_among_others_in_any_chunks() -> None:
@@ -114,7 +114,7 @@ def test_a_vector_is_the_same_alone_and_among_others_in_any_chunks() -> None:
 
 
 def test_groups_take_turns_however_many_texts_they_have() -> None:
-    core, chain = make_core(chunk_len=64)
+    core, pipeline = make_core(chunk_len=64)
     for number in range(20):
         core.submit(EmbedText(number, prompt(number, 64), group=1))
     core.step()
@@ -123,7 +123,7 @@ def test_groups_take_turns_however_many_texts_they_have() -> None:
     core.submit(EmbedText(102, prompt(3, 10), group=3))
     order = [one.request_id for _ in range(5) for one in core.step().vectors]
     assert order[:5] == [1, 100, 102, 2, 101]
-    assert chain.steps[1:4] == [[64], [64], [10, 54]]
+    assert pipeline.steps[1:4] == [[64], [64], [10, 54]]
     core.cancel(101)
     assert len(finish(core)) == 20 - 3
 
@@ -138,10 +138,10 @@ def test_each_text_is_told_once_that_it_began() -> None:
 
 
 def test_a_pool_too_small_for_two_runs_them_one_after_the_other() -> None:
-    small, chain = make_core(chunk_len=64, budget_bytes=1 << 16)
+    small, pipeline = make_core(chunk_len=64, budget_bytes=1 << 16)
     expected = embed(make_core(chunk_len=64)[0], [60, 60, 60])
     assert [v.tolist() for v in embed(small, [60, 60, 60])] == [v.tolist() for v in expected]
-    assert len(chain.steps) > 2
+    assert len(pipeline.steps) > 2
     report = small.report()
     assert (report.kv_blocks_used, report.running, report.waiting) == (0, 0, 0)
     assert report.prompt_tokens == 180
@@ -162,12 +162,12 @@ def test_a_cancelled_text_frees_its_blocks() -> None:
 
 def test_a_failed_step_can_be_repeated() -> None:
     expected = embed(make_core(chunk_len=32)[0], [10, 70])
-    core, chain = make_core(chunk_len=32)
+    core, pipeline = make_core(chunk_len=32)
     for number, length in enumerate((10, 70)):
         core.submit(EmbedText(number, prompt(number, length)))
     found = {one.request_id: one.vector for one in core.step().vectors}
-    chain.fails = 30
-    for _ in range(chain.fails):
+    pipeline.fails = 30
+    for _ in range(pipeline.fails):
         with pytest.raises(DeviceError, match="gone"):
             core.step()
     while core.busy:
@@ -193,18 +193,18 @@ def test_a_text_larger_than_the_pool_is_refused() -> None:
 
 
 def test_tokens_of_a_second_text_are_of_another_type() -> None:
-    core, chain = make_encoder_core()
+    core, pipeline = make_encoder_core()
     core.submit(EmbedText(0, prompt(0, 5)))
     core.submit(EmbedText(1, prompt(1, 4), second_at=3))
     core.submit(EmbedText(2, prompt(1, 4), second_at=0))
     one_type, two_types, other_type = finish(core)
-    (types,) = chain.token_types
+    (types,) = pipeline.token_types
     assert types is not None
     assert types.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
     assert not np.array_equal(two_types, other_type)
     core.submit(EmbedText(0, prompt(0, 5)))
     assert np.array_equal(finish(core)[0], one_type)
-    assert chain.token_types[-1] is None, "a step of one type says nothing"
+    assert pipeline.token_types[-1] is None, "a step of one type says nothing"
 
 
 def test_two_types_for_a_model_that_knows_one_are_refused() -> None:

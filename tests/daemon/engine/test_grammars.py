@@ -324,7 +324,7 @@ def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
         while not core.step().tokens:
             pass
     core.step()
-    (stage,) = core._chain._stages
+    (stage,) = core._pipeline._stages
     assert isinstance(stage, NullStage)
     before = stage.idle_s
     for _ in range(10):

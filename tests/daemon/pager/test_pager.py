@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
-from llmd.pager.keys import KeyChain
+from llmd.pager.block_keys import BlockKeys
 from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks, most_forked
 from tests import histories
 
@@ -81,7 +81,7 @@ class PagerHistory(RuleBasedStateMachine):
     )
     def open(self, beginning: int, count: int, tail: int, cached: bool) -> None:  # noqa: FBT001 - hypothesis'
         tokens = [beginning] * count + [tail]
-        if self.pager.open(self.next_id, tokens, KeyChain() if cached else None) is not None:
+        if self.pager.open(self.next_id, tokens, BlockKeys() if cached else None) is not None:
             self.tokens[self.next_id] = tokens
             assert self.pager.length(self.next_id) < len(tokens)
         self.next_id += 1
@@ -170,7 +170,7 @@ def make_pager(full: int = 40, window: int = 20) -> Pager:
 
 def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
     """Open a sequence and compute all its tokens; returns how many were cached."""
-    cached = pager.open(sequence, tokens, KeyChain())
+    cached = pager.open(sequence, tokens, BlockKeys())
     while pager.length(sequence) < len(tokens):
         count = min(CHUNK, len(tokens) - pager.length(sequence))
         assert pager.prepare(sequence, count)
@@ -181,15 +181,15 @@ def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
 def test_opening_is_refused_when_one_group_is_short() -> None:
     pager = make_pager(full=10, window=20)
     run(pager, 1, list(range(100)))
-    assert pager.open(2, list(range(200, 300)), KeyChain()) is None
+    assert pager.open(2, list(range(200, 300)), BlockKeys()) is None
     pager.free(1)
-    assert pager.open(2, list(range(200, 300)), KeyChain()) == 0
+    assert pager.open(2, list(range(200, 300)), BlockKeys()) == 0
 
 
 def test_opening_leaves_the_blocks_that_it_is_told_to_spare() -> None:
     pager = make_pager(full=10)
-    assert pager.open(1, list(range(7 * BLOCK_LEN)), KeyChain(), spare=4) is None
-    assert pager.open(1, list(range(7 * BLOCK_LEN)), KeyChain(), spare=3) == 0
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), BlockKeys(), spare=4) is None
+    assert pager.open(1, list(range(7 * BLOCK_LEN)), BlockKeys(), spare=3) == 0
 
 
 def test_fits_ever_looks_at_whole_pools() -> None:
@@ -218,14 +218,14 @@ def test_a_freed_sequence_leaves_its_blocks_free_and_known() -> None:
     run(pager, 1, tokens)
     pager.free(1)
     assert [pool.num_free for pool in pager.pools] == [40, 20]
-    assert pager.open(2, tokens, KeyChain()) == 288
+    assert pager.open(2, tokens, BlockKeys()) == 288
 
 
 def test_a_prefix_is_shared_with_a_sequence_that_still_runs() -> None:
     pager = make_pager(full=30)
     run(pager, 1, [*range(200), 7])
     free = pager.pools[0].num_free
-    assert pager.open(2, [*range(200), 8], KeyChain()) == 192
+    assert pager.open(2, [*range(200), 8], BlockKeys()) == 192
     assert pager.pools[0].num_free == free
 
 
@@ -234,11 +234,11 @@ def test_the_last_token_is_always_computed() -> None:
     tokens = list(range(2 * BLOCK_LEN))
     run(pager, 1, tokens)
     pager.free(1)
-    assert pager.open(2, tokens, KeyChain()) == BLOCK_LEN
+    assert pager.open(2, tokens, BlockKeys()) == BLOCK_LEN
 
 
-@pytest.mark.parametrize("keys", [None, KeyChain("another user")])
-def test_others_share_nothing(keys: KeyChain | None) -> None:
+@pytest.mark.parametrize("keys", [None, BlockKeys("another user")])
+def test_others_share_nothing(keys: BlockKeys | None) -> None:
     pager = make_pager()
     run(pager, 1, list(range(100)))
     assert pager.open(2, list(range(100)), keys) == 0
@@ -252,7 +252,7 @@ def test_a_hit_needs_the_last_window_of_every_group(others: int, cached: int) ->
     for sequence, computed in enumerate((tokens, tokens[:96], list(range(1000, 1000 + others)))):
         run(pager, sequence, computed)
         pager.free(sequence)
-    assert pager.open(3, tokens, KeyChain()) == cached
+    assert pager.open(3, tokens, BlockKeys()) == cached
     pager.check_integrity()
 
 
@@ -314,9 +314,9 @@ def test_no_more_is_taken_from_the_cache_than_asked_for() -> None:
     tokens = list(range(60))
     run(pager, 1, tokens)
     pager.free(1)
-    assert pager.open(2, tokens, KeyChain(), most_cached=2 * BLOCK_LEN) == 2 * BLOCK_LEN
+    assert pager.open(2, tokens, BlockKeys(), most_cached=2 * BLOCK_LEN) == 2 * BLOCK_LEN
     pager.free(2)
-    assert pager.open(3, tokens, KeyChain(), most_cached=2 * BLOCK_LEN - 1) == BLOCK_LEN
+    assert pager.open(3, tokens, BlockKeys(), most_cached=2 * BLOCK_LEN - 1) == BLOCK_LEN
 
 
 @given(

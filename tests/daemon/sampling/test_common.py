@@ -8,9 +8,9 @@ import pytest
 from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.samplers import DEFAULT_ORDER, LLAMA_CPP_ORDER, OLLAMA_ORDER, DynamicTemperature, Mirostat, Xtc
-from llmd.sampling.chain import Place, draw, selection_temperature
 from llmd.sampling.common import CommonRows, common_chain
 from llmd.sampling.philox import uniform
+from llmd.sampling.sampler_chain import RowContext, draw, selection_temperature
 from llmd.sampling.shortlist import of_row
 from tests.daemon.sampling.closed_form import make_row, step_result
 
@@ -40,7 +40,7 @@ def test_rows_draw_what_the_chain_draws_one_by_one(changes: dict[str, Any], orde
     index = CommonRows(table, u).draw(result.edited, result.edited_logsumexp)
     known = np.flatnonzero(index < 64).tolist()
     for n in known:
-        drawn = draw(of_row(rows[n]), params, Place(n, len(rows[n]), 1.0, 0.0))
+        drawn = draw(of_row(rows[n]), params, RowContext(n, len(rows[n]), 1.0, 0.0))
         assert drawn is not None
         assert result.ids[n, index[n]] == drawn.token
     assert bool(known) is (params.top_k <= 64)

@@ -67,7 +67,7 @@ def test_tokens_are_as_surprising_as_was_asked_for(version: int, tau: float) -> 
     sampler.add(1, params, [1])
     for place in range(1500):
         row = rows[place % len(rows)]
-        draws = sampler.draw(sampler.draft([1], [place]), step_result([row], [1.0]), lambda _, row=row: row)  # type: ignore[misc]
+        draws = sampler.draw(sampler.prepare([1], [place]), step_result([row], [1.0]), lambda _, row=row: row)  # type: ignore[misc]
         sampler.accept(1, 0, draws)
         limits.append(mirostat.unpack(Mirostat(2), sampler.state(1)))
     # A limit moves by eta times the error of a token's surprise: where it stays, the mean error is small.

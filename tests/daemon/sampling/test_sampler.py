@@ -20,8 +20,8 @@ from llmd.api.samplers import (
     SamplerName,
     Xtc,
 )
-from llmd.sampling.chain import selection_temperature
 from llmd.sampling.sampler import Sampler
+from llmd.sampling.sampler_chain import selection_temperature
 from tests.daemon.sampling.closed_form import VOCAB, closed_form, make_row, step_result
 
 
@@ -39,7 +39,7 @@ def draw_many(
     for place in positions:
         sampler.add(place, params, [1])
     result = step_result([row] * len(positions), [selection_temperature(params)] * len(positions), kept)
-    return sampler.draw(sampler.draft(positions, positions), result, fetch).tokens, fetched
+    return sampler.draw(sampler.prepare(positions, positions), result, fetch).tokens, fetched
 
 
 def draw_one(row: np.ndarray, params: SamplingParams, position: int, kept: int = 64) -> tuple[int, bool]:
@@ -192,8 +192,8 @@ def test_a_row_draws_the_same_alone_and_in_any_batch() -> None:
             sampler.add(n, params[n], [1])
         result = step_result([rows[n] for n in chosen], [temperatures[n] for n in chosen])
         assert sampler.temperatures(chosen).tolist() == np.array(temperatures, np.float32)[chosen].tolist()
-        draft = sampler.draft(chosen, [positions[n] for n in chosen])
-        found = sampler.draw(draft, result, lambda row: rows[chosen[row]])
+        prepared = sampler.prepare(chosen, [positions[n] for n in chosen])
+        found = sampler.draw(prepared, result, lambda row: rows[chosen[row]])
         return found.tokens
 
     everything = list(range(len(rows)))
@@ -264,7 +264,7 @@ def test_a_log_sum_exp_of_float32_never_lets_a_token_without_probability_through
         sampler.add(1, params, [1])
         result.edited_logsumexp[0] = lse + error
         drawn = {
-            sampler.draw(sampler.draft([1], [place]), result, lambda _: row).tokens[0]
+            sampler.draw(sampler.prepare([1], [place]), result, lambda _: row).tokens[0]
             for place in range(2000)
         }
         assert all(expected[token] > 1e-12 for token in drawn)
@@ -284,7 +284,7 @@ def test_a_row_without_a_distribution_gives_its_best_token(changes: dict[str, An
     sampler = Sampler(VOCAB)
     sampler.add(1, SamplingParams(seed=1, **changes), [1])
     result = step_result([row], [1.0])
-    draws = sampler.draw(sampler.draft([1], [0]), result, lambda _: row)
+    draws = sampler.draw(sampler.prepare([1], [0]), result, lambda _: row)
     assert draws.tokens == [int(result.ids[0, 0])]
     sampler.accept(1, 0, draws)
     assert len(sampler.state(1)) == (8 if "mirostat" in changes else 0)
@@ -309,7 +309,7 @@ def test_a_state_that_is_handed_back_goes_on_with_the_same_tokens() -> None:
         found = []
         for place in positions:
             result = step_result([rows[place]], [1.0])
-            draws = sampler.draw(sampler.draft([1], [place]), result, lambda _, row=rows[place]: row)  # type: ignore[misc]
+            draws = sampler.draw(sampler.prepare([1], [place]), result, lambda _, row=rows[place]: row)  # type: ignore[misc]
             sampler.accept(1, 0, draws)
             found.append((draws.tokens[0], sampler.state(1)))
         return found
@@ -336,7 +336,7 @@ def test_requests_come_and_go_beyond_the_first_slots() -> None:
     sampler.remove(1000)
     live = [*range(1, 100, 2), *range(100, 200)]
     result = step_result([row] * len(live), [1.0] * len(live))
-    assert sampler.draw(sampler.draft(live, [0] * len(live)), result, lambda _: row).tokens == [
+    assert sampler.draw(sampler.prepare(live, [0] * len(live)), result, lambda _: row).tokens == [
         expected[n] for n in live
     ]
 
@@ -348,8 +348,8 @@ def test_a_request_that_was_forgotten_on_the_way_disturbs_nobody() -> None:
     sampler.remove(1)
     sampler.add(3, SamplingParams(seed=3), [1])
     result = step_result([row, row], [1.0, 1.0])
-    alone = sampler.draw(sampler.draft([2], [5]), step_result([row], [1.0]), lambda _: row)
-    together = sampler.draw(sampler.draft([1, 2], [5, 5]), result, lambda _: row)
+    alone = sampler.draw(sampler.prepare([2], [5]), step_result([row], [1.0]), lambda _: row)
+    together = sampler.draw(sampler.prepare([1, 2], [5, 5]), result, lambda _: row)
     assert together.tokens == [int(row.argmax()), alone.tokens[0]]
     assert together.limits.keys() == {2}
     assert len(sampler.edits([1, 2])) == 2
@@ -368,7 +368,7 @@ def test_a_draw_changes_nothing_before_it_is_accepted() -> None:
     sampler = Sampler(VOCAB)
     sampler.add(1, SamplingParams(seed=0, mirostat=Mirostat(2)), [1])
     result = step_result([make_row(1)], [1.0])
-    first, second = (sampler.draw(sampler.draft([1], [7]), result, lambda _: make_row(1)) for _ in range(2))
+    first, second = (sampler.draw(sampler.prepare([1], [7]), result, lambda _: make_row(1)) for _ in range(2))
     assert first == second
     assert len(first.limits) == 1
 

@@ -11,5 +11,5 @@ def make(request_id: int) -> Sequence:
 
 def test_the_sequence_and_its_twins_draw_where_the_chunk_ends() -> None:
     first, second = make(1), make(2)
-    assert Chunk(first, 0, 5, ends=True, twins=(second,)).drawing == (first, second)
+    assert Chunk(first, 0, 5, ends=True, siblings=(second,)).drawing == (first, second)
     assert Chunk(first, 0, 4, ends=False).drawing == ()

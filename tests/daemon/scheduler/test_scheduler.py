@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from llmd.api import KVGroup
 from llmd.api.messages import SamplingParams, StopParams
-from llmd.pager.keys import KeyChain, prompt_key
+from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan
 from llmd.scheduler.sequence import Sequence
 from tests import histories
-from tests.daemon.scheduler.cohorts import Searches, lead
+from tests.daemon.scheduler.groups import Searches, lead
 
 GROUPS = (KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 24, 1, 8, (1,)))
 CHUNK = 10
@@ -24,13 +24,13 @@ Rows = list[tuple[int, int, int]]
 def make(
     request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8, prompt: int | None = None
 ) -> Sequence:
-    """A sequence; those of the same ``prompt`` number and length are twins."""
+    """A sequence; those of the same ``prompt`` number and length are siblings."""
     prompt = request_id if prompt is None else prompt
     tokens = [1000 * prompt + place for place in range(length)]
     stop = StopParams(max_tokens=max_tokens)
     rank = (priority, request_id)
-    twin_key = prompt_key(tokens)
-    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, KeyChain(), twin_key)
+    sibling_key = prompt_key(tokens)
+    return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, BlockKeys(), sibling_key)
 
 
 def make_scheduler(blocks: int = 100, slots: int = 4, depth: int = 2) -> Scheduler:
@@ -43,7 +43,7 @@ def rows(plan: StepPlan) -> Rows:
 
 
 def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None) -> None:
-    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of cohorts get
+    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of groups get
     theirs from ``searches``.
     """
     pager = scheduler._pager
@@ -53,7 +53,7 @@ def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None)
             pager.advance(chunk.sequence.request_id, chunk.count)
         scheduler.join(chunk)
         for sequence in chunk.drawing:
-            if sequence.cohort is not None:
+            if sequence.group is not None:
                 if searches and not sequence.ended:
                     searches.draw(sequence)
             elif not sequence.ended and sequence.append(sequence.request_id) is not None:
@@ -80,7 +80,7 @@ def test_a_step_carries_every_decode_and_prefill_up_to_a_chunk() -> None:
 
 def score(sequence: Sequence) -> Sequence:
     """The sequence, whose prompt is scored."""
-    sequence.cache_keys = sequence.twin_key = None
+    sequence.cache_keys = sequence.sibling_key = None
     sequence.prompt_logprobs = 0
     return sequence
 
@@ -196,13 +196,13 @@ def test_a_step_is_planned_while_the_one_before_draws() -> None:
 
 def test_twins_draw_from_the_last_row_of_the_first() -> None:
     scheduler = make_scheduler()
-    twins = [make(n, 15, prompt=1) for n in (1, 2, 3)]
-    for twin in twins:
-        scheduler.add(twin)
+    siblings = [make(n, 15, prompt=1) for n in (1, 2, 3)]
+    for sibling in siblings:
+        scheduler.add(sibling)
     first, second = scheduler.plan(), scheduler.plan()
     assert [rows(first), rows(second)] == [[(1, 0, 10)], [(1, 10, 5)]]
-    assert second.chunks[0].drawing == tuple(twins)
-    assert second.started == [(twins[1], 15), (twins[2], 15)]
+    assert second.chunks[0].drawing == tuple(siblings)
+    assert second.started == [(siblings[1], 15), (siblings[2], 15)]
     done(scheduler, first)
     done(scheduler, second)
     assert rows(scheduler.plan()) == [(1, 15, 1), (2, 15, 1), (3, 15, 1)]
@@ -240,10 +240,10 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
 
 
 def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
-    """Let a sequence be what it is called; one that would need more blocks than there are as a cohort remains alone."""
+    """Let a sequence be what it is called; one that would need more blocks than there are as a group remains alone."""
     if kind == "scored":
         score(sequence)
-    elif kind == "cohort" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
+    elif kind == "group" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
         lead(sequence, width)
 
 
@@ -256,7 +256,7 @@ def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
             st.integers(1, 30),
             st.integers(-1, 1),
             st.integers(0, 60),
-            st.sampled_from(["alone", "twin", "scored", "cohort"]),
+            st.sampled_from(["alone", "sibling", "scored", "group"]),
         ),
         min_size=1,
         max_size=12,
@@ -279,7 +279,9 @@ def test_every_request_ends_whatever_the_pool(
     scheduler = make_scheduler(blocks, slots, depth)
     arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
     sequences = [
-        make(index, length, priority=priority, max_tokens=max_tokens, prompt=0 if kind == "twin" else index)
+        make(
+            index, length, priority=priority, max_tokens=max_tokens, prompt=0 if kind == "sibling" else index
+        )
         for index, (length, max_tokens, priority, _, kind) in enumerate(requests)
     ]
     for sequence, (*_, kind) in zip(sequences, requests, strict=True):
@@ -309,7 +311,7 @@ def test_every_request_ends_whatever_the_pool(
         if now > 60 and not (plans or scheduler.running or scheduler.num_waiting):
             break
     for index, sequence in enumerate(sequences):
-        length = searches.ended.get(index, 0) if sequence.cohort else len(sequence.tokens)
+        length = searches.ended.get(index, 0) if sequence.group else len(sequence.tokens)
         ended = length == sequence.prompt_len + sequence.stop.max_tokens
         assert ended or index in cancelled
     assert [pool.num_free for pool in scheduler._pager.pools] == [blocks, blocks]

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
-from llmd.scheduler.cohort import Cohort
 from llmd.scheduler.sequence import Finish, Sequence
+from llmd.scheduler.sequence_group import SequenceGroup
 
 
 def make(stop: StopParams, output: tuple[int, ...] = ()) -> Sequence:
@@ -45,5 +45,5 @@ def test_a_fork_has_the_same_tokens_and_goes_its_own_way() -> None:
 def test_a_member_belongs_to_the_request_of_its_cohort() -> None:
     sequence = make(StopParams(max_tokens=3))
     assert sequence.owner_id == 1
-    sequence.cohort = Cohort(9, 2, [sequence])
+    sequence.group = SequenceGroup(9, 2, [sequence])
     assert sequence.owner_id == 9

@@ -9,9 +9,9 @@ import msgspec
 from llmd.api.device import StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
 from llmd.engine.admission import Limits
-from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
+from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel
@@ -72,7 +72,7 @@ def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, 
     )
     blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}
     stage = parts.stage(blocks, StageLimits(slots + CHUNK_LEN, slots + 1, limits.max_outputs, "f32"))
-    return EngineCore(Chain([stage]), plan.groups, budget, limits), stage
+    return EngineCore(Pipeline([stage]), plan.groups, budget, limits), stage
 
 
 def null_device(step_s: float) -> NullDevice:

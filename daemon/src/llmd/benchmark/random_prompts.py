@@ -71,7 +71,7 @@ def _bounds(length: int, ratio: float) -> tuple[int, int]:
 
 
 class RandomTokens:
-    """Draws tokens that are whole characters of text: no control tokens, no halves of characters."""
+    """DrawnTokens tokens that are whole characters of text: no control tokens, no halves of characters."""
 
     def __init__(self, tokenizer: Tokenizer, rng: np.random.Generator) -> None:
         texts = ((i, tokenizer.token_text(i)) for i in range(tokenizer.vocab_size))

@@ -1,4 +1,4 @@
-"""The beam searches of a core: each is a cohort of sequences, whose next tokens are chosen once all have had their rows."""
+"""The beam searches of a core: each is a group of sequences, whose next tokens are chosen once all have had their rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from llmd.api.step import StepResult
 from llmd.engine.grammars import Grammars
 from llmd.sampling.beam_search import NO_PROPOSALS, BeamSearch, Proposals, read_proposals
 from llmd.sampling.sampler import Sampler
-from llmd.scheduler.cohort import Cohort
 from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Sequence
+from llmd.scheduler.sequence_group import SequenceGroup
 
 _DEAD_END = RequestError(
     "the request forbids every token that could continue an answer", hint="forbid fewer tokens"
@@ -28,13 +28,13 @@ class _Search(msgspec.Struct):
     """One request. Proposals are those of its members that have had their rows; ``lost`` are members that have none."""
 
     beams: BeamSearch
-    cohort: Cohort
+    group: SequenceGroup
     proposals: dict[Sequence, Proposals] = {}
     lost: dict[int, LlmdError] = {}
 
     @property
     def is_ready(self) -> bool:
-        return all(member in self.proposals for member in self.cohort.members)
+        return all(member in self.proposals for member in self.group.members)
 
 
 class Beams:
@@ -62,13 +62,13 @@ class Beams:
         return msgspec.structs.replace(submit, request_id=first_id, sampling=sampling)
 
     def lead(self, sequence: Sequence) -> Sequence:
-        """The sequence, with a cohort where it is the first of a search."""
+        """The sequence, with a group where it is the first of a search."""
         if (submit := self._opened.pop(sequence.request_id, None)) is not None:
             assert submit.beams is not None
-            sequence.cohort = Cohort(submit.request_id, submit.beams.width, [sequence])
-            sequence.twin_key = None
+            sequence.group = SequenceGroup(submit.request_id, submit.beams.width, [sequence])
+            sequence.sibling_key = None
             search = BeamSearch(submit.beams, sequence.stop)
-            self._searches[submit.request_id] = _Search(search, sequence.cohort)
+            self._searches[submit.request_id] = _Search(search, sequence.group)
         return sequence
 
     def close(self, request_id: int) -> Iterable[int]:
@@ -108,7 +108,7 @@ class Beams:
         for request_id, search in list(self._searches.items()):
             if not search.is_ready:
                 continue
-            search.beams.advance([search.proposals[one] for one in search.cohort.members])
+            search.beams.advance([search.proposals[one] for one in search.group.members])
             search.proposals.clear()
             if search.beams.live:
                 self._renew(search)
@@ -125,7 +125,7 @@ class Beams:
 
     def _renew(self, search: _Search) -> None:
         """Let each beam have a sequence: that of its parent, or a fork of it where another beam has that."""
-        before, beams = search.cohort.members, search.beams.live
+        before, beams = search.group.members, search.beams.live
         members: list[Sequence] = []
         forks: list[tuple[Sequence, Sequence]] = []
         for beam in beams:
@@ -133,7 +133,7 @@ class Beams:
             if parent in members:
                 forks.append((parent, self._fork(parent)))
             members.append(forks[-1][1] if parent in members else parent)
-        self._scheduler.renew(search.cohort, members, forks)
+        self._scheduler.renew(search.group, members, forks)
         for one in before:
             if one not in members:
                 self._forget(one.request_id)

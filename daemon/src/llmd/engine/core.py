@@ -23,13 +23,13 @@ from llmd.api.plan import KVGroup
 from llmd.engine.admission import Admission, Limits
 from llmd.engine.batch import build_step
 from llmd.engine.beams import Beams
-from llmd.engine.chain import Chain
 from llmd.engine.counters import Counters
-from llmd.engine.flight import Arrival, Departure, Drawn
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
+from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
+from llmd.engine.steps import InFlightStep, PreparedStep, SampledTokens
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.scheduler import Scheduler
@@ -42,8 +42,10 @@ _GRAMMAR_WAIT_S = 0.005
 class EngineCore:
     """Sequences of one model. Not thread-safe: one loop owns it."""
 
-    def __init__(self, chain: Chain, groups: tuple[KVGroup, ...], budget: KVBudget, limits: Limits) -> None:
-        self._chain = chain
+    def __init__(
+        self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: Limits
+    ) -> None:
+        self._pipeline = pipeline
         self._limits = limits
         self._pager = Pager(
             groups,
@@ -60,13 +62,13 @@ class EngineCore:
         )
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         forward_len = min(limits.max_outputs, limits.chunk_len)
-        self._forward = Forward(chain, self._pager, self._admission, forward_len)
+        self._forward = Forward(pipeline, self._pager, self._admission, forward_len)
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size, limits.max_outputs)
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
-        self._arrival: Arrival | None = None
+        self._in_flight: InFlightStep | None = None
         self._failure: LlmdError | None = None
         self._counters = Counters()
 
@@ -82,7 +84,7 @@ class EngineCore:
 
     @property
     def _has_rows(self) -> bool:
-        return bool(self._scheduler.running or self._scheduler.waiting or self._arrival)
+        return bool(self._scheduler.running or self._scheduler.waiting or self._in_flight)
 
     def learn(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Take what requests with a grammar need, before the first of them."""
@@ -140,69 +142,69 @@ class EngineCore:
             self._add(sequence)
         if not self._has_rows:
             return Output((), failed=self._failed())
-        arrival = self._arrival or self._depart()
-        self._arrival = None
+        step = self._in_flight or self._launch_first()
+        self._in_flight = None
         try:
-            return self._finish(arrival)
+            return self._finish(step)
         except BaseException:
             self._rewind()
             raise
         finally:
-            arrival.flight.release()
+            step.tickets.release()
 
-    def _depart(self) -> Arrival:
+    def _launch_first(self) -> InFlightStep:
         try:
-            return self._prepare(None).launch(self._chain)
+            return self._prepare(None).launch(self._pipeline)
         except BaseException:
             self._rewind()
             raise
 
-    def _prepare(self, before: Arrival | None) -> Departure:
+    def _prepare(self, before: InFlightStep | None) -> PreparedStep:
         plan = self._scheduler.plan()
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
-        return Departure(
+        return PreparedStep(
             plan, build_step(plan.chunks, tables, copies), copies, self._sampler, self._grammars, before
         )
 
-    def _finish(self, arrival: Arrival) -> Output:
+    def _finish(self, step: InFlightStep) -> Output:
         """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
-        following = self._prepare(arrival) if self._limits.queues else None
+        following = self._prepare(step) if self._limits.queues else None
         if following and following.is_empty:
             following = None
-        if following and following.follows_device and self._chain.feeds_itself:
-            self._arrival = following.launch_behind(arrival, self._chain)
+        if following and following.follows_device and self._pipeline.feeds_itself:
+            self._in_flight = following.launch_behind(step, self._pipeline)
             following = None
-        drawn = arrival.draw()
+        drawn = step.draw()
         if following and not following.needs_appended:
             self._launch(following, drawn.tokens)
             following = None
-        finishes = [self._append(one, row, drawn) for row, one in enumerate(arrival.drawing)]
+        finishes = [self._append(one, row, drawn) for row, one in enumerate(step.drawing)]
         if following:
             self._launch(following, drawn.tokens)
-        elif self._arrival:
-            self._mask(self._arrival)
+        elif self._in_flight:
+            self._mask(self._in_flight)
         # From here on the device works on the next step.
-        return self._complete(arrival, drawn, finishes)
+        return self._complete(step, drawn, finishes)
 
-    def _launch(self, following: Departure, tokens: list[int]) -> None:
+    def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
         """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
         try:
-            self._arrival = following.launch(self._chain, tokens)
+            self._in_flight = following.launch(self._pipeline, tokens)
         except LlmdError as error:
             self._failure = error
 
-    def _mask(self, behind: Arrival) -> None:
+    def _mask(self, behind: InFlightStep) -> None:
         """Let a step that is behind another have the masks that depend on its tokens; a failure is told as of a launch."""
         try:
             behind.mask_behind()
         except LlmdError as error:
             self._failure = error
 
-    def _append(self, sequence: Sequence, row: int, drawn: Drawn) -> Finish | None:
+    def _append(self, sequence: Sequence, row: int, drawn: SampledTokens) -> Finish | None:
         if sequence.ended:
             return None
-        if sequence.cohort is not None:
+        if sequence.group is not None:
             self._beams.take(sequence, row, drawn.result)
             return None
         if self._grammars.has_failed(sequence.request_id):
@@ -213,17 +215,17 @@ class EngineCore:
             self._grammars.close(sequence.request_id)
         return finish
 
-    def _complete(self, arrival: Arrival, drawn: Drawn, finishes: list[Finish | None]) -> Output:
+    def _complete(self, step: InFlightStep, drawn: SampledTokens, finishes: list[Finish | None]) -> Output:
         """Make what a step wrote valid, free what has ended, and tell of its tokens."""
-        self._pager.copied(arrival.copies)
-        for chunk in arrival.plan.chunks:
+        self._pager.copied(step.copies)
+        for chunk in step.plan.chunks:
             if self._pager.owns(chunk.sequence.request_id):
                 self._pager.advance(chunk.sequence.request_id, chunk.count)
             self._scheduler.join(chunk)
-        self._scores.take(arrival.plan.chunks, drawn.result, len(arrival.drawing))
+        self._scores.take(step.plan.chunks, drawn.result, len(step.drawing))
         outputs = []
-        for row, sequence in enumerate(arrival.drawing):
-            if sequence.cohort or sequence.ended or self._grammars.has_failed(sequence.request_id):
+        for row, sequence in enumerate(step.drawing):
+            if sequence.group or sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
             told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
@@ -234,9 +236,9 @@ class EngineCore:
         for ended in beams:
             self.cancel(ended.request_id)
         num_tokens = len(outputs) + sum(len(found.tokens) for ended in beams for found in ended.hypotheses)
-        self._counters.count(arrival.plan, num_tokens)
-        running_s = time.perf_counter() - arrival.planned_at
-        started = tuple(Started(one.owner_id, cached, running_s) for one, cached in arrival.plan.started)
+        self._counters.count(step.plan, num_tokens)
+        running_s = time.perf_counter() - step.planned_at
+        started = tuple(Started(one.owner_id, cached, running_s) for one, cached in step.plan.started)
         return Output(tuple(outputs), started, self._failed(), beams)
 
     def _failed(self) -> tuple[Failed, ...]:
@@ -258,9 +260,9 @@ class EngineCore:
 
     def _rewind(self) -> None:
         """Forget every step on its way; what it was to compute is planned anew."""
-        if self._arrival is not None:
-            self._arrival.flight.release()
-            self._arrival = None
+        if self._in_flight is not None:
+            self._in_flight.tickets.release()
+            self._in_flight = None
         self._scheduler.rewind()
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -294,7 +296,7 @@ class EngineCore:
 
     def close(self) -> None:
         self._grammars.shut_down()
-        self._chain.close()
+        self._pipeline.close()
 
 
 def failure(request_id: int | None, error: LlmdError) -> Failed:

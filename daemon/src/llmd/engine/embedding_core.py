@@ -15,10 +15,10 @@ from llmd.api.errors import MemoryBudgetError, RequestError
 from llmd.api.messages import Embedded, EmbedText, Report, Started, TextVector
 from llmd.api.plan import KVGroup
 from llmd.engine.batch import lay_out
-from llmd.engine.chain import Chain
 from llmd.engine.counters import Counters
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.kv_budget import KVBudget
+from llmd.engine.pipeline import Pipeline
 from llmd.engine.pooling import Pool, open_pool
 from llmd.pager.pager import Pager
 
@@ -53,13 +53,13 @@ class EmbeddingCore:
 
     def __init__(
         self,
-        chain: Chain,
+        pipeline: Pipeline,
         groups: tuple[KVGroup, ...],
         budget: KVBudget,
         limits: EmbeddingLimits,
         poolings: Sequence[Pooling],
     ) -> None:
-        self._chain = chain
+        self._pipeline = pipeline
         self._limits = limits
         self._poolings = tuple(poolings)
         self._pool_tokens = budget.max_tokens
@@ -122,8 +122,8 @@ class EmbeddingCore:
         begun = [text.request_id for text, _ in chunks if not text.done]
         planned_at = time.perf_counter()
         try:
-            with self._chain.submit(step, None) as flight:
-                hidden = flight.hidden()
+            with self._pipeline.submit(step, None) as tickets:
+                hidden = tickets.hidden()
                 for (text, count), first in zip(chunks, step.row_offsets.tolist(), strict=False):
                     text.pool.add(hidden[first : first + count])
         except BaseException:
@@ -155,7 +155,7 @@ class EmbeddingCore:
         self._counters = Counters()
 
     def close(self) -> None:
-        """Nothing is held but by the chain."""
+        """Nothing is held but by the pipeline."""
 
     def _plan(self) -> list[tuple[_Text, int]]:
         """The texts of the next step, each with how many of its tokens; their blocks are taken."""

@@ -9,7 +9,7 @@ from llmd.api.errors import MemoryBudgetError
 from llmd.api.messages import SamplingParams, StopParams
 from llmd.engine.admission import Admission
 from llmd.engine.batch import build_step, select_rows
-from llmd.engine.chain import Chain
+from llmd.engine.pipeline import Pipeline
 from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
@@ -21,9 +21,9 @@ FORWARD_ID = -1
 class Forward:
     """Teacher forcing: the logits after every token of a text."""
 
-    def __init__(self, chain: Chain, pager: Pager, admission: Admission, chunk_len: int) -> None:
+    def __init__(self, pipeline: Pipeline, pager: Pager, admission: Admission, chunk_len: int) -> None:
         """``chunk_len`` bounds the tokens of one step."""
-        self._chain = chain
+        self._pipeline = pipeline
         self._pager = pager
         self._admission = admission
         self._chunk_len = chunk_len
@@ -60,7 +60,7 @@ class Forward:
             [Chunk(sequence, start, len(token_ids), ends=False)], self._pager.tables([FORWARD_ID])
         )
         rows = np.arange(len(token_ids), dtype=np.int32)
-        with self._chain.submit(step, select_rows(rows)) as flight:
-            flight.wait()
+        with self._pipeline.submit(step, select_rows(rows)) as tickets:
+            tickets.wait()
             self._pager.advance(FORWARD_ID, len(token_ids))
-            return flight.raw_rows(rows).copy()
+            return tickets.raw_rows(rows).copy()

@@ -18,8 +18,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from llmd.engine.chain import Chain
-from llmd.pager.keys import KEY_BYTES
+from llmd.engine.pipeline import Pipeline
+from llmd.pager.block_keys import KEY_BYTES
 from llmd.pager.pager import Pager
 from llmd.pager.pool import Key
 from llmd.registry.spools import SpoolHeader
@@ -37,11 +37,13 @@ class _UnusableError(Exception):
 class KVSpool:
     """Writes what a pager has cached to a file, and takes it back. Used between steps."""
 
-    def __init__(self, path: Path, header: SpoolHeader, pager: Pager, chain: Chain, limit_bytes: int) -> None:
+    def __init__(
+        self, path: Path, header: SpoolHeader, pager: Pager, pipeline: Pipeline, limit_bytes: int
+    ) -> None:
         self._path = path
         self._header = header
         self._pager = pager
-        self._chain = chain
+        self._pipeline = pipeline
         self._limit_bytes = limit_bytes
 
     def save(self, stop: Callable[[], bool]) -> None:
@@ -83,10 +85,10 @@ class KVSpool:
         left = self._limit_bytes - file.write(self._header.encoded()) - _RECORD.size
         count = 0
         for group, key, block in self._pager.cached():
-            left -= _RECORD.size + self._chain.block_bytes(group)
+            left -= _RECORD.size + self._pipeline.block_bytes(group)
             if left < 0 or stop():
                 break
-            contents = self._chain.read_block(group, block).tobytes()
+            contents = self._pipeline.read_block(group, block).tobytes()
             file.write(_RECORD.pack(group, _checksum(group, key, contents), key) + contents)
             count += 1
         file.write(_RECORD.pack(_END, 0, bytes(KEY_BYTES)))
@@ -99,7 +101,7 @@ class KVSpool:
         for group, key, contents in self._records(file):
             block = self._pager.pools[group].adopt(key)
             if block is not None:
-                self._chain.write_block(group, block, np.frombuffer(contents, np.uint8))
+                self._pipeline.write_block(group, block, np.frombuffer(contents, np.uint8))
                 count += 1
         return count
 
@@ -111,7 +113,7 @@ class KVSpool:
                 return
             if group >= len(self._pager.pools):
                 break
-            contents = file.read(self._chain.block_bytes(group))
+            contents = file.read(self._pipeline.block_bytes(group))
             if _checksum(group, key, contents) != checksum:
                 break
             yield group, key, contents

@@ -21,13 +21,13 @@ from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
 from llmd.engine.admission import Limits
-from llmd.engine.chain import Chain
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.kv_spool import KVSpool
+from llmd.engine.pipeline import Pipeline
 from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -101,8 +101,8 @@ def load_model(
         _check_context(model.plan)
         placed = _place(load, model, open_device, report, packings, stack)
         build = _generating if model.embedding is None else _embedding
-        runner, budget, chain = build(load, model, placed, stack)
-        spool = _take_spool(load, model, placed, runner, chain, spools)
+        runner, budget, pipeline = build(load, model, placed, stack)
+        spool = _take_spool(load, model, placed, runner, pipeline, spools)
         loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
         return LoadedModel(runner, loaded, stack.pop_all(), spool)
 
@@ -112,7 +112,7 @@ def _take_spool(
     model: OpenModel,
     placed: Sequence[_Placed],
     runner: EngineCore | EmbeddingCore,
-    chain: Chain,
+    pipeline: Pipeline,
     spools: Spools | None,
 ) -> KVSpool | None:
     """The prefix cache's file, read; None where none is wanted, or a device does not hand out its blocks."""
@@ -123,14 +123,14 @@ def _take_spool(
         return None
     directory = model.directory.resolve()
     header = SpoolHeader(str(directory), kv_fingerprint(directory, load.kv_dtype, stages))
-    spool = KVSpool(spools.path(directory), header, runner.pager, chain, load.kv_spool)
+    spool = KVSpool(spools.path(directory), header, runner.pager, pipeline, load.kv_spool)
     spool.load()
     return spool
 
 
 def _generating(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EngineCore, KVBudget, Chain]:
+) -> tuple[EngineCore, KVBudget, Pipeline]:
     plan = model.plan
     limits = _limits(load, plan, placed)
     budget = _budget(
@@ -142,21 +142,21 @@ def _generating(
         max_outputs=limits.max_outputs,
         kv_dtype=load.kv_dtype,
     )
-    chain = _build_chain(load, placed, budget, stage_limits, stack)
-    return EngineCore(chain, plan.groups, budget, limits), budget, chain
+    pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
+    return EngineCore(pipeline, plan.groups, budget, limits), budget, pipeline
 
 
 def _embedding(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EmbeddingCore, KVBudget, Chain]:
+) -> tuple[EmbeddingCore, KVBudget, Pipeline]:
     plan = model.plan
     assert model.embedding is not None
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
     stage_limits = StageLimits(most_rows(load, model), MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
-    chain = _build_chain(load, placed, budget, stage_limits, stack)
-    core = EmbeddingCore(chain, plan.groups, budget, limits, model.embedding.poolings)
-    return core, budget, chain
+    pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
+    core = EmbeddingCore(pipeline, plan.groups, budget, limits, model.embedding.poolings)
+    return core, budget, pipeline
 
 
 def _check_options(load: Load) -> None:
@@ -272,9 +272,9 @@ def _budget(
     )
 
 
-def _build_chain(
+def _build_pipeline(
     load: Load, placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
-) -> Chain:
+) -> Pipeline:
     """The stages in order; ``stack`` closes them."""
     stages, kv_bytes = [], []
     for one in placed:
@@ -282,7 +282,7 @@ def _build_chain(
         stages.append(one.parts.stage(blocks, stage_limits))
         stack.callback(stages[-1].close)
         kv_bytes.append({group: one.parts.kv_bytes(group, load.kv_dtype) for group in blocks})
-    return Chain(stages, kv_bytes)
+    return Pipeline(stages, kv_bytes)
 
 
 def _describe(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.keys import KeyChain
+from llmd.pager.block_keys import BlockKeys
 from llmd.pager.pool import BlockPool, Key
 from llmd.pager.prefix import first_needed, longest_hit
 
@@ -57,7 +57,7 @@ class _Owned(msgspec.Struct):
 
     row: int
     tokens: Sequence[int]
-    keys: KeyChain | None
+    keys: BlockKeys | None
     length: int
     planned: int
     first: list[int]
@@ -115,7 +115,7 @@ class Pager:
         self,
         sequence_id: int,
         tokens: Sequence[int],
-        keys: KeyChain | None,
+        keys: BlockKeys | None,
         *,
         spare: int = 0,
         most_cached: int | None = None,

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 Key = bytes
-"""Names the contents of a full block: all tokens up to its end (`llmd.pager.keys`)."""
+"""Names the contents of a full block: all tokens up to its end (`llmd.pager.block_keys`)."""
 
 
 class BlockPool:

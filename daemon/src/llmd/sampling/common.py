@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from llmd.api.messages import SamplingParams
-from llmd.sampling.chain import active_order
+from llmd.sampling.sampler_chain import active_order
 from llmd.sampling.shortlist import MAX_EXPONENT, Float64
 
 NUM_COLUMNS = 6

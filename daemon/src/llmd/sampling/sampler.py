@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.random import Purpose
 from llmd.api.step import StepResult
-from llmd.sampling import chain, mirostat
+from llmd.sampling import mirostat, sampler_chain
 from llmd.sampling.allowed import Mask, pack
 from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_chain
 from llmd.sampling.edit_table import NO_EDITS, Edits
@@ -29,9 +29,9 @@ _NOBODY = 0
 """The slot of a request that was forgotten while a step with it was on its way: greedy, its token is for nobody."""
 
 
-class Draws(Struct, frozen=True):
+class DrawnTokens(Struct, frozen=True):
     """A token for each output row, mirostat's state after it by request, and final logprobs by row (see
-    `chain.wants_final_logprobs`; of rows that drew nothing they are `chain.certain`).
+    `sampler_chain.wants_final_logprobs`; of rows that drew nothing they are `sampler_chain.certain`).
     """
 
     tokens: list[int]
@@ -39,7 +39,7 @@ class Draws(Struct, frozen=True):
     logprobs: Mapping[int, Logprobs] = {}
 
 
-class Draft(Struct, frozen=True):
+class PreparedDraws(Struct, frozen=True):
     """The rows of a step that draw, with all that can be made before the device returns: rows of the common chain
     together, the others one by one, the rest greedy.
     """
@@ -90,10 +90,12 @@ class Sampler:
     ) -> None:
         """Take a request, with the output that it has and the state that came with the last of it."""
         slot = self._take_slot()
-        common = None if chain.wants_final_logprobs(params) else common_chain(params)
-        self._kind[slot] = _GREEDY if chain.is_greedy(params) else _OTHER if common is None else _COMMON
+        common = None if sampler_chain.wants_final_logprobs(params) else common_chain(params)
+        self._kind[slot] = (
+            _GREEDY if sampler_chain.is_greedy(params) else _OTHER if common is None else _COMMON
+        )
         self._table[slot] = _NEUTRAL if common is None else common.columns()
-        self._temperature[slot] = chain.selection_temperature(params)
+        self._temperature[slot] = sampler_chain.selection_temperature(params)
         self._random[slot, 0], self._random[slot, 1] = params.seed, params.choice
         edits = LogitEdits(params, prompt, output) if LogitEdits.wanted(params) else None
         limit = None if params.mirostat is None else mirostat.unpack(params.mirostat, state)
@@ -139,9 +141,9 @@ class Sampler:
         found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
         return [NO_EDITS if edits is None else edits.row() for edits in found]
 
-    def draft(
+    def prepare(
         self, request_ids: Sequence[int], positions: Sequence[int], greedy: NDArray[np.bool_] | None = None
-    ) -> Draft:
+    ) -> PreparedDraws:
         """Get ready to draw for these requests at these positions; rows of ``greedy`` take the best token."""
         slots = self._slots(request_ids)
         kinds = self._kind[slots]
@@ -150,36 +152,38 @@ class Sampler:
         common = np.flatnonzero(kinds == _COMMON)
         others = np.flatnonzero(kinds == _OTHER)
         if not common.size:
-            return Draft(request_ids, positions, common, None, others)
+            return PreparedDraws(request_ids, positions, common, None, others)
         slots = slots[common]
         random = self._random[slots]
         u = uniforms(random[:, 0], np.array(positions, np.uint64)[common], random[:, 1], Purpose.SAMPLE)
-        return Draft(request_ids, positions, common, CommonRows(self._table[slots], u), others)
+        return PreparedDraws(request_ids, positions, common, CommonRows(self._table[slots], u), others)
 
-    def draw(self, draft: Draft, result: StepResult, fetch_row: FetchRow) -> Draws:
+    def draw(self, prepared: PreparedDraws, result: StepResult, fetch_row: FetchRow) -> DrawnTokens:
         """Return what each output row draws; nothing changes before `accept`.
 
         Where no logit of a row is finite there is no distribution, and the best token is taken, as for greedy ones.
         """
         tokens = result.ids[:, 0].tolist()
-        if draft.rows is None and not draft.others.size:
-            return Draws(tokens)
+        if prepared.rows is None and not prepared.others.size:
+            return DrawnTokens(tokens)
         finite = np.isfinite(result.edited_logsumexp)
         if not finite.all():
-            draft = self.draft(draft.request_ids, draft.positions, ~finite)
+            prepared = self.prepare(prepared.request_ids, prepared.positions, ~finite)
         limits: dict[int, float] = {}
         logprobs: dict[int, Logprobs] = {}
-        for row in [*self._draw_common(draft, result, tokens), *draft.others.tolist()]:
-            request_id = draft.request_ids[row]
-            drawn = self._draw_row(self._requests[request_id], draft.positions[row], row, result, fetch_row)
+        for row in [*self._draw_common(prepared, result, tokens), *prepared.others.tolist()]:
+            request_id = prepared.request_ids[row]
+            drawn = self._draw_row(
+                self._requests[request_id], prepared.positions[row], row, result, fetch_row
+            )
             tokens[row] = drawn.token
             if drawn.limit is not None:
                 limits[request_id] = drawn.limit
             if drawn.logprobs is not None:
                 logprobs[row] = drawn.logprobs
-        return Draws(tokens, limits, logprobs)
+        return DrawnTokens(tokens, limits, logprobs)
 
-    def accept(self, request_id: int, row: int, draws: Draws) -> None:
+    def accept(self, request_id: int, row: int, draws: DrawnTokens) -> None:
         """Take the token that a row of a step drew."""
         self.append(request_id, draws.tokens[row])
         if request_id in draws.limits:
@@ -197,14 +201,14 @@ class Sampler:
         limit = self._requests[request_id].limit if request_id in self._steered else None
         return b"" if limit is None else mirostat.pack(limit)
 
-    def _draw_common(self, draft: Draft, result: StepResult, tokens: list[int]) -> Sequence[int]:
+    def _draw_common(self, prepared: PreparedDraws, result: StepResult, tokens: list[int]) -> Sequence[int]:
         """Draw the rows of the common chain into ``tokens``; returns those that need more than the candidates."""
-        if draft.rows is None:
+        if prepared.rows is None:
             return ()
-        rows, count = draft.common, result.edited.shape[1]
+        rows, count = prepared.common, result.edited.shape[1]
         everything = rows.size == len(tokens)
         edited = result.edited if everything else result.edited[rows]
-        index = draft.rows.draw(
+        index = prepared.rows.draw(
             edited, result.edited_logsumexp if everything else result.edited_logsumexp[rows]
         )
         drawn = result.ids[rows, np.minimum(index, count - 1)].tolist()
@@ -218,11 +222,11 @@ class Sampler:
 
     def _draw_row(
         self, request: _Request, position: int, row: int, result: StepResult, fetch_row: FetchRow
-    ) -> chain.Drawn:
-        place = chain.Place(
+    ) -> sampler_chain.SampledToken:
+        context = sampler_chain.RowContext(
             position,
             self._vocab_size,
-            chain.selection_temperature(request.params),
+            sampler_chain.selection_temperature(request.params),
             float(result.edited_logsumexp[row]),
             request.limit,
             Moments(
@@ -233,9 +237,11 @@ class Sampler:
         )
         drawn = None
         if self._kind[request.slot] == _OTHER:
-            drawn = chain.draw(of_candidates(result.ids[row], result.edited[row]), request.params, place)
+            drawn = sampler_chain.draw(
+                of_candidates(result.ids[row], result.edited[row]), request.params, context
+            )
         if drawn is None:
-            drawn = chain.draw(of_row(fetch_row(row)), request.params, place)
+            drawn = sampler_chain.draw(of_row(fetch_row(row)), request.params, context)
         assert drawn is not None, "the full row always holds the draw"
         return drawn
 

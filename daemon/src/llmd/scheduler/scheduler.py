@@ -11,9 +11,9 @@ import msgspec
 
 from llmd.pager.pager import Pager, blocks_for
 from llmd.scheduler.chunk import Chunk
-from llmd.scheduler.cohort import Cohort
 from llmd.scheduler.sequence import Sequence
-from llmd.scheduler.waiting_line import BY_RANK, WaitingLine
+from llmd.scheduler.sequence_group import SequenceGroup
+from llmd.scheduler.waiting_queue import BY_RANK, WaitingQueue
 
 _IS_SCORED = attrgetter("scored")
 
@@ -37,10 +37,10 @@ class Scheduler:
     A step may be planned while the one before is on its way: a sequence then counts the token that this will draw. What
     runs stops with that token, or not: where it does, the row that was planned after it is computed in vain.
 
-    Twins are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
+    Siblings are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
     draw their first tokens from its last row, and go on as its forks.
 
-    A cohort of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
+    A group of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
     whole; then what they have in common is computed once. Their next tokens are chosen together, once the rows of all have
     arrived: they have none in a step that is planned before.
 
@@ -56,8 +56,8 @@ class Scheduler:
         self._chunk_len = chunk_len
         self._scored_rows = scored_rows
         self.running: list[Sequence] = []
-        self.waiting = WaitingLine()
-        self._joining: list[Sequence] = []  # twins whose first token is on its way
+        self.waiting = WaitingQueue()
+        self._joining: list[Sequence] = []  # siblings whose first token is on its way
         self._scorable = 0  # scored rows that the step in the making has room for
         self.preemptions = 0
 
@@ -93,31 +93,33 @@ class Scheduler:
         started = [] if self.preemptions > before else self._start(left)
         begun = [(sequence, chunk.start) for sequence, chunk in started]
         chunks += [chunk for _, chunk in started]
-        begun += [(twin, chunk.sequence.prompt_len) for chunk in chunks for twin in chunk.twins]
+        begun += [(sibling, chunk.sequence.prompt_len) for chunk in chunks for sibling in chunk.siblings]
         chunks.sort(key=_IS_SCORED)
         return StepPlan(chunks, begun)
 
     def join(self, chunk: Chunk) -> None:
-        """Let the twins of a chunk that was done go on as forks of its sequence, or by themselves where that has gone."""
-        for twin in chunk.twins:
-            if twin.ended:
+        """Let the siblings of a chunk that was done go on as forks of its sequence, or by themselves where that has gone."""
+        for sibling in chunk.siblings:
+            if sibling.ended:
                 continue
-            self._joining.remove(twin)
-            if self._fork(chunk.sequence, twin, chunk.start + chunk.count):
-                insort(self.running, twin, key=BY_RANK)
+            self._joining.remove(sibling)
+            if self._fork(chunk.sequence, sibling, chunk.start + chunk.count):
+                insort(self.running, sibling, key=BY_RANK)
             else:
-                self.add(twin)
+                self.add(sibling)
 
-    def renew(self, cohort: Cohort, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]) -> None:
-        """Let a cohort go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
-        cohort is on its way.
+    def renew(
+        self, group: SequenceGroup, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]
+    ) -> None:
+        """Let a group go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
+        group is on its way.
         """
-        for one in cohort.members:
+        for one in group.members:
             if one not in members:
                 self.remove(one.request_id)
         for parent, child in forks:
             self._fork_member(parent, child)
-        cohort.members = members
+        group.members = members
 
     def rewind(self) -> None:
         """Take that all steps on their way have failed: their tokens are not drawn."""
@@ -139,18 +141,18 @@ class Scheduler:
         return self._pager.fork(parent.request_id, child.request_id, child.tokens)
 
     def _fork_from_leaders(self) -> None:
-        """Let the members of cohorts that began anew go on from what their leader has computed for all."""
-        for leader in [one for one in self.running if one.cohort and one.cohort.shared_len]:
-            cohort = leader.cohort
-            assert cohort is not None
-            if self._pager.length(leader.request_id) == cohort.shared_len:
-                cohort.shared_len = 0
-                for member in cohort.members[1:]:
+        """Let the members of groups that began anew go on from what their leader has computed for all."""
+        for leader in [one for one in self.running if one.group and one.group.shared_len]:
+            group = leader.group
+            assert group is not None
+            if self._pager.length(leader.request_id) == group.shared_len:
+                group.shared_len = 0
+                for member in group.members[1:]:
                     self._fork_member(leader, member)
 
     def _fork_member(self, parent: Sequence, child: Sequence) -> None:
         forked = self._pager.fork(parent.request_id, child.request_id, child.tokens)
-        assert forked, "a cohort has a slot for each of its members"
+        assert forked, "a group has a slot for each of its members"
         insort(self.running, child, key=BY_RANK)
 
     def _plan_running(self) -> tuple[list[Chunk], int]:
@@ -159,7 +161,7 @@ class Scheduler:
         left, index = self._chunk_len, 0
         while index < len(self.running):
             sequence = self.running[index]
-            if sequence.cohort is None:
+            if sequence.group is None:
                 start, count, used = self._next(sequence, left)
                 prepare = partial(self._pager.prepare, sequence.request_id, count)
                 if count and self._make_room(sequence, prepare):
@@ -168,13 +170,13 @@ class Scheduler:
                 index += 1
             else:
                 members = self._together(sequence)
-                planned, left = self._plan_cohort(members, left)
+                planned, left = self._plan_group(members, left)
                 chunks += planned
                 index += len(members)
         return chunks, left
 
-    def _plan_cohort(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
-        """Chunks of a cohort's running members, which get room for all of them or give way."""
+    def _plan_group(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
+        """Chunks of a group's running members, which get room for all of them or give way."""
         spans = []
         for member in members:
             start, count, used = self._next(member, left)
@@ -188,9 +190,9 @@ class Scheduler:
 
     def _together(self, sequence: Sequence) -> list[Sequence]:
         """The running sequences that give way with one of them; they lie next to each other."""
-        if sequence.cohort is None:
+        if sequence.group is None:
             return [sequence]
-        return [one for one in self.running if one.cohort is sequence.cohort]
+        return [one for one in self.running if one.group is sequence.group]
 
     def _next(self, sequence: Sequence, left: int) -> tuple[int, int, int]:
         """The first and the number of a sequence's next rows, and how many of ``left`` prefill tokens they use."""
@@ -205,12 +207,12 @@ class Scheduler:
 
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
         """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own, and so do those
-        that are computed for a cohort.
+        that are computed for a group.
         """
         unscored = sequence.unscored_from - start
         if unscored > 0:
             return min(count, unscored, self._scorable)
-        shared = sequence.cohort.shared_len - start if sequence.cohort else 0
+        shared = sequence.group.shared_len - start if sequence.group else 0
         return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
@@ -218,26 +220,26 @@ class Scheduler:
             self._scorable -= count
             return Chunk(sequence, start, count, ends=False, scored=True)
         ends = start + count == sequence.expected_len
-        twins = self._twins(sequence) if ends else ()
-        for one in (sequence, *twins) if ends and sequence.cohort is None else ():
+        siblings = self._siblings(sequence) if ends else ()
+        for one in (sequence, *siblings) if ends and sequence.group is None else ():
             one.pending += 1
-        return Chunk(sequence, start, count, ends, twins)
+        return Chunk(sequence, start, count, ends, siblings)
 
-    def _twins(self, sequence: Sequence) -> tuple[Sequence, ...]:
+    def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
         """Waiting sequences that need nothing but the prefill which this chunk ends, as many as there are slots for."""
-        if sequence.twin_key is None or sequence.pending:
+        if sequence.sibling_key is None or sequence.pending:
             return ()
         free = self._slots - self._slots_used()
         free -= sequence not in self.running
-        twins = tuple(self.waiting.twins(sequence)[: max(free, 0)])
-        for twin in twins:
-            self.waiting.remove(twin)
-            self._joining.append(twin)
-        return twins
+        siblings = tuple(self.waiting.siblings(sequence)[: max(free, 0)])
+        for sibling in siblings:
+            self.waiting.remove(sibling)
+            self._joining.append(sibling)
+        return siblings
 
     def _make_room(self, sequence: Sequence, prepare: Callable[[], bool]) -> bool:
         """Take blocks as ``prepare`` does, from sequences of later ranks if need be; False where the sequence itself, or its
-        cohort, gave way.
+        group, gave way.
         """
         while not prepare():
             last = self._together(self.running[-1])
@@ -251,9 +253,9 @@ class Scheduler:
         return True
 
     def _wait_again(self, sequence: Sequence) -> None:
-        if sequence.cohort is not None:
-            sequence.cohort.restart()
-            sequence = sequence.cohort.leader
+        if sequence.group is not None:
+            sequence.group.restart()
+            sequence = sequence.group.leader
         self.add(sequence)
 
     def _start(self, left: int) -> list[tuple[Sequence, Chunk]]:
@@ -262,7 +264,7 @@ class Scheduler:
         """
         started = []
         while left and (sequence := self._first_to_start()) is not None:
-            width = sequence.cohort.width if sequence.cohort else 1
+            width = sequence.group.width if sequence.group else 1
             if self._slots_used() + width > self._slots:
                 break
             cached = self._open(sequence)
@@ -279,34 +281,34 @@ class Scheduler:
         return started
 
     def _slots_used(self) -> int:
-        """Slots of what runs and joins; a cohort takes those of all that it may have."""
-        alone = sum(one.cohort is None for one in self.running)
-        cohorts = sum(one.cohort.width for one in self.running if one.cohort and one is one.cohort.leader)
-        return alone + cohorts + len(self._joining)
+        """Slots of what runs and joins; a group takes those of all that it may have."""
+        alone = sum(one.group is None for one in self.running)
+        groups = sum(one.group.width for one in self.running if one.group and one is one.group.leader)
+        return alone + groups + len(self._joining)
 
     def _open(self, sequence: Sequence) -> int | None:
         """Open what waits; returns how many of its tokens are cached, None where too few blocks are free."""
         # A block for each sequence that runs: what is started now should not be preempted in the next step.
-        spare, cohort = len(self.running), sequence.cohort
-        if cohort is None:
+        spare, group = len(self.running), sequence.group
+        if group is None:
             return self._pager.open(sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare)
         if spare:
-            apart = len(sequence.tokens) - cohort.shared_len if cohort.shared_len else 0
-            spare += cohort.width * (1 + blocks_for(apart))
+            apart = len(sequence.tokens) - group.shared_len if group.shared_len else 0
+            spare += group.width * (1 + blocks_for(apart))
         # The leader itself reaches the place where the others fork.
-        most_cached = cohort.shared_len - 1 if cohort.shared_len else None
+        most_cached = group.shared_len - 1 if group.shared_len else None
         return self._pager.open(
             sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare, most_cached=most_cached
         )
 
     def _first_to_start(self) -> Sequence | None:
-        """The first that waits, but for twins of what is in its prefill, and those whose rows could not be scored."""
-        in_prefill = {one.twin_key for one in self.running} - {None}
+        """The first that waits, but for siblings of what is in its prefill, and those whose rows could not be scored."""
+        in_prefill = {one.sibling_key for one in self.running} - {None}
         return next(
             (
                 one
                 for one in self.waiting.heads
-                if one.twin_key not in in_prefill and (self._scorable or not one.unscored_from)
+                if one.sibling_key not in in_prefill and (self._scorable or not one.unscored_from)
             ),
             None,
         )

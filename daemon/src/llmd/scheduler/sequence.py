@@ -7,9 +7,9 @@ from enum import StrEnum
 import msgspec
 
 from llmd.api.messages import SamplingParams, StopParams, Submit
-from llmd.pager.keys import KeyChain, prompt_key
+from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pool import Key
-from llmd.scheduler.cohort import Cohort
+from llmd.scheduler.sequence_group import SequenceGroup
 
 
 class Finish(StrEnum):
@@ -29,16 +29,16 @@ class Sequence(msgspec.Struct, eq=False):
     stop: StopParams
     rank: tuple[int, int] = (0, 0)
     """Priority and arrival: the lower runs first and is preempted last."""
-    cache_keys: KeyChain | None = None
+    cache_keys: BlockKeys | None = None
     """Names its blocks in the prefix cache; None: it does not take part."""
-    twin_key: Key | None = None
+    sibling_key: Key | None = None
     """Equal for sequences that need the same prefill; None once it has output of its own."""
     pending: int = 0
     """Tokens that steps on their way will draw for it."""
     ended: bool = False
     prompt_logprobs: int | None = None
     """How many alternatives its prompt is scored with; None: it is not scored."""
-    cohort: Cohort | None = None
+    group: SequenceGroup | None = None
     """With whom it runs and gives way, where it is a beam: whoever searches appends its tokens, and no step draws any."""
 
     @classmethod
@@ -52,7 +52,7 @@ class Sequence(msgspec.Struct, eq=False):
             submit.sampling,
             submit.stop,
             (submit.priority, arrival),
-            None if scored else KeyChain(submit.cache_salt),
+            None if scored else BlockKeys(submit.cache_salt),
             None if scored or submit.output else prompt_key(submit.prompt, submit.cache_salt),
             prompt_logprobs=None if submit.output else submit.prompt_logprobs,
         )
@@ -60,7 +60,7 @@ class Sequence(msgspec.Struct, eq=False):
     @property
     def owner_id(self) -> int:
         """The request that it belongs to."""
-        return self.request_id if self.cohort is None else self.cohort.request_id
+        return self.request_id if self.group is None else self.group.request_id
 
     @property
     def expected_len(self) -> int:
@@ -88,7 +88,7 @@ class Sequence(msgspec.Struct, eq=False):
         """Add a token that a step drew; return why the sequence ends with it, if it does."""
         self.tokens.append(token)
         self.pending -= 1
-        self.twin_key = None
+        self.sibling_key = None
         self.prompt_logprobs = None
         num_output = len(self.tokens) - self.prompt_len
         if token in self.stop.stop_ids and num_output > self.stop.min_tokens:

@@ -46,7 +46,7 @@ REQUIRED, AUTO = ToolChoice("required"), ToolChoice()
 
 
 class Model:
-    """Draws any token that a grammar allows, over bytes and ``marks`` as control tokens."""
+    """DrawnTokens any token that a grammar allows, over bytes and ``marks`` as control tokens."""
 
     def __init__(self, marks: Sequence[str] = ()) -> None:
         self.control_ids = {mark: END + 1 + place for place, mark in enumerate(marks)}
@@ -96,7 +96,7 @@ def model_of(marks: tuple[str, ...]) -> Model:
 
 
 def chooser(seed: int, favours: str = 'aF1"}])>,;|<') -> Callable[[list[int]], int]:
-    """Draws among what is allowed: often the end where it can be, else a sign that leads there."""
+    """DrawnTokens among what is allowed: often the end where it can be, else a sign that leads there."""
     dice = random.Random(seed)
     likely = set(favours.encode())
 

@@ -11,9 +11,9 @@ import pytest
 from llmd.api import StageLimits
 from llmd.api.messages import Grammar, SamplingParams, StopParams, Submit, Vocabulary
 from llmd.engine.batch import build_step
-from llmd.engine.chain import Chain
-from llmd.engine.flight import Arrival, Departure
 from llmd.engine.grammars import Grammars
+from llmd.engine.pipeline import Pipeline
+from llmd.engine.steps import InFlightStep, PreparedStep
 from llmd.models.lowering import lower
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
@@ -28,10 +28,10 @@ COPIES = np.zeros((0, 3), np.int32)
 
 
 @pytest.fixture
-def chain() -> Chain:
+def pipeline() -> Pipeline:
     program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32")
     parts = NullDevice(lambda: 0.0).load(program, RandomSource(), lambda _done, _total: None)
-    return Chain([parts.stage({0: 4}, StageLimits(8, 2, 2))])
+    return Pipeline([parts.stage({0: 4}, StageLimits(8, 2, 2))])
 
 
 def sequence(temperature: float = 0.0, **params: Any) -> Sequence:
@@ -39,38 +39,42 @@ def sequence(temperature: float = 0.0, **params: Any) -> Sequence:
     return Sequence(1, [5, 6, 7], 3, sampling, StopParams(4))
 
 
-def departure(
-    one: Sequence, start: int, count: int, before: Arrival | None = None, grammars: Grammars | None = None
-) -> Departure:
+def prepared(
+    one: Sequence,
+    start: int,
+    count: int,
+    before: InFlightStep | None = None,
+    grammars: Grammars | None = None,
+) -> PreparedStep:
     chunks = [Chunk(one, start, count, ends=True)]
     sampler = Sampler(131)
     sampler.add(1, one.sampling, one.tokens)
     step = build_step(chunks, TABLES, COPIES)
-    return Departure(StepPlan(chunks, []), step, COPIES, sampler, grammars or Grammars(131, 8), before)
+    return PreparedStep(StepPlan(chunks, []), step, COPIES, sampler, grammars or Grammars(131, 8), before)
 
 
-def test_a_step_with_all_its_tokens_follows_at_once(chain: Chain) -> None:
-    first = departure(sequence(), 0, 3).launch(chain)
-    second = departure(sequence(), 0, 3, first)
+def test_a_step_with_all_its_tokens_follows_at_once(pipeline: Pipeline) -> None:
+    first = prepared(sequence(), 0, 3).launch(pipeline)
+    second = prepared(sequence(), 0, 3, first)
     assert second.follows_device
-    assert second.launch_behind(first, chain).draw().tokens == first.draw().tokens
+    assert second.launch_behind(first, pipeline).draw().tokens == first.draw().tokens
 
 
-def test_a_greedy_token_is_left_to_the_device(chain: Chain) -> None:
+def test_a_greedy_token_is_left_to_the_device(pipeline: Pipeline) -> None:
     one = sequence()
-    first = departure(one, 0, 3).launch(chain)
-    second = departure(one, 3, 1, first)
+    first = prepared(one, 0, 3).launch(pipeline)
+    second = prepared(one, 3, 1, first)
     assert second.follows_device
-    second.launch_behind(first, chain)
+    second.launch_behind(first, pipeline)
     assert second._step.token_ids.tolist() == [-1]
 
 
-def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(chain: Chain) -> None:
+def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(pipeline: Pipeline) -> None:
     one = sequence(allowed_ids=(5, 9))
-    first = departure(one, 0, 3).launch(chain)
-    second = departure(one, 3, 1, first)
+    first = prepared(one, 0, 3).launch(pipeline)
+    second = prepared(one, 3, 1, first)
     assert second.follows_device
-    second.launch_behind(first, chain).draw()
+    second.launch_behind(first, pipeline).draw()
 
 
 @pytest.fixture
@@ -86,13 +90,13 @@ def grammars() -> Iterator[Grammars]:
 
 
 def test_a_greedy_token_under_a_grammar_is_left_to_the_device_and_its_mask_follows(
-    chain: Chain, grammars: Grammars
+    pipeline: Pipeline, grammars: Grammars
 ) -> None:
     one = sequence()
-    first = departure(one, 0, 3, grammars=grammars).launch(chain)
-    second = departure(one, 3, 1, first, grammars)
+    first = prepared(one, 0, 3, grammars=grammars).launch(pipeline)
+    second = prepared(one, 3, 1, first, grammars)
     assert second.follows_device
-    behind = second.launch_behind(first, chain)
+    behind = second.launch_behind(first, pipeline)
     assert second._step.token_ids.tolist() == [-1]
     with pytest.raises(ValueError, match="before apply_masks"):
         behind.draw()
@@ -101,43 +105,45 @@ def test_a_greedy_token_under_a_grammar_is_left_to_the_device_and_its_mask_follo
     assert len(behind.draw().tokens) == 1
 
 
-def test_a_sequence_that_has_ended_needs_no_mask_of_its_grammar(chain: Chain, grammars: Grammars) -> None:
+def test_a_sequence_that_has_ended_needs_no_mask_of_its_grammar(
+    pipeline: Pipeline, grammars: Grammars
+) -> None:
     one = sequence()
-    first = departure(one, 0, 3, grammars=grammars).launch(chain)
-    behind = departure(one, 3, 1, first, grammars).launch_behind(first, chain)
+    first = prepared(one, 0, 3, grammars=grammars).launch(pipeline)
+    behind = prepared(one, 3, 1, first, grammars).launch_behind(first, pipeline)
     grammars.close(1)
     behind.mask_behind()
     behind.draw()
 
 
 def test_a_sampled_token_under_a_grammar_is_appended_before_the_next_step(
-    chain: Chain, grammars: Grammars
+    pipeline: Pipeline, grammars: Grammars
 ) -> None:
     one = sequence(temperature=0.5)
-    first = departure(one, 0, 3, grammars=grammars).launch(chain)
-    second = departure(one, 3, 1, first, grammars)
+    first = prepared(one, 0, 3, grammars=grammars).launch(pipeline)
+    second = prepared(one, 3, 1, first, grammars)
     assert second.needs_appended
     assert not second.follows_device
 
 
-def test_a_sampled_token_is_waited_for_and_takes_its_place(chain: Chain) -> None:
+def test_a_sampled_token_is_waited_for_and_takes_its_place(pipeline: Pipeline) -> None:
     one = sequence(temperature=0.5)
-    second = departure(one, 3, 1, departure(one, 0, 3).launch(chain))
+    second = prepared(one, 3, 1, prepared(one, 0, 3).launch(pipeline))
     assert not second.follows_device
     assert not second.needs_appended
-    second.launch(chain, [42])
+    second.launch(pipeline, [42])
     assert second._step.token_ids.tolist() == [42]
 
 
-def test_edits_are_taken_when_the_token_before_was_appended(chain: Chain) -> None:
+def test_edits_are_taken_when_the_token_before_was_appended(pipeline: Pipeline) -> None:
     one = sequence(presence_penalty=1.0)
-    first = departure(one, 0, 3).launch(chain)
-    second = departure(one, 3, 1, first)
+    first = prepared(one, 0, 3).launch(pipeline)
+    second = prepared(one, 3, 1, first)
     assert second.needs_appended
     assert not second.follows_device
 
 
 def test_an_empty_plan_is_told() -> None:
-    assert Departure(
+    assert PreparedStep(
         StepPlan([], []), build_step([], TABLES, COPIES), COPIES, Sampler(131), Grammars(131, 8), None
     ).is_empty

@@ -16,7 +16,7 @@ from llmd.sampling.philox import uniform
 from llmd.sampling.shortlist import Moments, Shortlist
 
 
-class Place(Struct, frozen=True):
+class RowContext(Struct, frozen=True):
     """What a draw needs beside its row. ``logsumexp`` is that of ``edited / temperature`` over the whole row.
 
     ``limit`` is mirostat's state. ``moments`` are those of the whole row, the entropy at ``temperature``, the deviation of
@@ -31,7 +31,7 @@ class Place(Struct, frozen=True):
     moments: Moments | None = None
 
 
-class Drawn(Struct, frozen=True):
+class SampledToken(Struct, frozen=True):
     """A token, mirostat's state after it, and the logprobs of what it was drawn from, where the request wants these."""
 
     token: int
@@ -83,40 +83,42 @@ def selection_temperature(params: SamplingParams) -> float:
     return 1.0
 
 
-def draw(listed: Shortlist, params: SamplingParams, place: Place) -> Drawn | None:
+def draw(listed: Shortlist, params: SamplingParams, context: RowContext) -> SampledToken | None:
     """Return a token; None where it depends on tokens beyond the list."""
-    listed = _with_total(structs.replace(listed, moments=place.moments), place, 1.0)
+    listed = _with_total(structs.replace(listed, moments=context.moments), context, 1.0)
     for name in active_order(params):
-        narrowed = _SAMPLERS[name](listed, params, place)
+        narrowed = _SAMPLERS[name](listed, params, context)
         if narrowed is None:
             return None
         listed = narrowed
     if params.mirostat is not None:
-        return _draw_mirostat(listed, params, params.mirostat, place)
-    index = _index(listed, params, place)
-    return None if index is None else _drawn(listed, index, params)
+        return _draw_mirostat(listed, params, params.mirostat, context)
+    index = _index(listed, params, context)
+    return None if index is None else _sampled(listed, index, params)
 
 
 def _draw_mirostat(
-    listed: Shortlist, params: SamplingParams, steering: Mirostat, place: Place
-) -> Drawn | None:
-    limit = mirostat.begin(steering) if place.limit is None else place.limit
-    narrowed = mirostat.narrow(listed, steering, limit, place.vocab_size)
+    listed: Shortlist, params: SamplingParams, steering: Mirostat, context: RowContext
+) -> SampledToken | None:
+    limit = mirostat.begin(steering) if context.limit is None else context.limit
+    narrowed = mirostat.narrow(listed, steering, limit, context.vocab_size)
     if narrowed is None:
         return None
-    index = _index(narrowed, params, place)
+    index = _index(narrowed, params, context)
     probabilities = narrowed.probabilities()
     if index is None or probabilities is None:
         return None
     limit = mirostat.advance(steering, limit, float(probabilities[index]))
-    return _drawn(narrowed, index, params, limit)
+    return _sampled(narrowed, index, params, limit)
 
 
-def _drawn(listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None) -> Drawn | None:
+def _sampled(
+    listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None
+) -> SampledToken | None:
     """The token at an index of what is left; None where as many alternatives as are wanted are not known."""
     token, count = int(listed.ids[index]), params.logprobs
     if count is None or not wants_final_logprobs(params):
-        return Drawn(token, limit)
+        return SampledToken(token, limit)
     if len(listed) < count and not listed.ends:
         return None
     probabilities = listed.probabilities()
@@ -126,43 +128,43 @@ def _drawn(listed: Shortlist, index: int, params: SamplingParams, limit: float |
     logprobs = Logprobs(
         math.log(probabilities[index]), tuple(listed.ids[: len(top)].tolist()), tuple(np.log(top).tolist())
     )
-    return Drawn(token, limit, logprobs)
+    return SampledToken(token, limit, logprobs)
 
 
-def _index(listed: Shortlist, params: SamplingParams, place: Place) -> int | None:
-    """Where the random number of the place falls."""
+def _index(listed: Shortlist, params: SamplingParams, context: RowContext) -> int | None:
+    """Where the random number of the context falls."""
     probabilities = listed.probabilities()
     if probabilities is None:
         return None
     reached = np.cumsum(probabilities)
     mass = float(reached[-1]) if listed.ends else 1.0
-    u = uniform(params.seed, place.position, params.choice, Purpose.SAMPLE)
+    u = uniform(params.seed, context.position, params.choice, Purpose.SAMPLE)
     index = int(np.searchsorted(reached, u * mass, side="right"))
     return index if index < len(listed) else None
 
 
-def _temperature(listed: Shortlist, params: SamplingParams, place: Place) -> Shortlist | None:
+def _temperature(listed: Shortlist, params: SamplingParams, context: RowContext) -> Shortlist | None:
     if params.dynamic_temperature is not None:
         return filters.dynamic_temperature(listed, params.temperature, params.dynamic_temperature)
-    return _with_total(listed.divided(params.temperature, None), place, params.temperature)
+    return _with_total(listed.divided(params.temperature, None), context, params.temperature)
 
 
-def _with_total(listed: Shortlist, place: Place, temperature: float) -> Shortlist:
+def _with_total(listed: Shortlist, context: RowContext, temperature: float) -> Shortlist:
     """With the device's log-sum-exp and entropy, where these are of this temperature and of all tokens in play."""
-    if temperature != place.temperature or not math.isfinite(place.logsumexp):
+    if temperature != context.temperature or not math.isfinite(context.logsumexp):
         return listed
-    if listed.moments is None or place.moments is None:
-        return listed if listed.ends else structs.replace(listed, logsumexp=place.logsumexp)
-    moments = structs.replace(listed.moments, entropy=place.moments.entropy)
-    return structs.replace(listed, logsumexp=place.logsumexp, moments=moments)
+    if listed.moments is None or context.moments is None:
+        return listed if listed.ends else structs.replace(listed, logsumexp=context.logsumexp)
+    moments = structs.replace(listed.moments, entropy=context.moments.entropy)
+    return structs.replace(listed, logsumexp=context.logsumexp, moments=moments)
 
 
-def _xtc(listed: Shortlist, params: SamplingParams, place: Place) -> Shortlist | None:
+def _xtc(listed: Shortlist, params: SamplingParams, context: RowContext) -> Shortlist | None:
     assert params.xtc is not None, "a sampler without parameters is not active"
-    return filters.xtc(listed, params.xtc, uniform(params.seed, place.position, params.choice, Purpose.XTC))
+    return filters.xtc(listed, params.xtc, uniform(params.seed, context.position, params.choice, Purpose.XTC))
 
 
-_SAMPLERS: dict[SamplerName, Callable[[Shortlist, SamplingParams, Place], Shortlist | None]] = {
+_SAMPLERS: dict[SamplerName, Callable[[Shortlist, SamplingParams, RowContext], Shortlist | None]] = {
     "temperature": _temperature,
     "top_n_sigma": lambda listed, params, _: filters.top_n_sigma(listed, params.top_n_sigma),
     "top_k": lambda listed, params, _: filters.top_k(listed, params.top_k),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from llmd.scheduler.sequence import Sequence
 
 
-class Cohort(msgspec.Struct, eq=False):
+class SequenceGroup(msgspec.Struct, eq=False):
     """At most ``width`` sequences of equal length, for which so many slots are kept. The first is the leader: it waits for
     all, and computes what they have in common. They differ in their output alone.
     """
@@ -27,7 +27,7 @@ class Cohort(msgspec.Struct, eq=False):
         return self.members[0]
 
     def restart(self) -> None:
-        """Take that the cohort has lost its blocks. Rows of it that are on their way are for nobody: the sequences that
+        """Take that the group has lost its blocks. Rows of it that are on their way are for nobody: the sequences that
         begin anew are other objects, with the same ids.
         """
         begun, self.members = self.members, [msgspec.structs.replace(one) for one in self.members]

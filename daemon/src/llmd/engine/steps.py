@@ -11,22 +11,22 @@ import numpy as np
 from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.step import Selection, Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
-from llmd.engine.chain import Chain, Flight
 from llmd.engine.grammars import Grammars
+from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.engine.row_masks import RowMasks, masked_rows
 from llmd.pager.pager import Copies
-from llmd.sampling.chain import certain, is_greedy, wants_final_logprobs
-from llmd.sampling.sampler import Draws, Sampler
+from llmd.sampling.sampler import DrawnTokens, Sampler
+from llmd.sampling.sampler_chain import certain, is_greedy, wants_final_logprobs
 from llmd.scheduler.scheduler import StepPlan
 
 
-class Drawn(msgspec.Struct, frozen=True):
-    """The next token of each sequence in `Arrival.drawing`; logprobs by row, where the request wants them.
+class SampledTokens(msgspec.Struct, frozen=True):
+    """The next token of each sequence in `InFlightStep.drawing`; logprobs by row, where the request wants them.
 
-    ``result`` is what the device returned, valid until the step's flight is released.
+    ``result`` is what the device returned, valid until the step's tickets is released.
     """
 
-    draws: Draws
+    draws: DrawnTokens
     logprobs: Mapping[int, Logprobs]
     result: StepResult
 
@@ -35,7 +35,7 @@ class Drawn(msgspec.Struct, frozen=True):
         return self.draws.tokens
 
 
-class Departure:
+class PreparedStep:
     """A step that is ready but for tokens which ``before``, the step on its way, has still to draw."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Departure:
         copies: Copies,
         sampler: Sampler,
         grammars: Grammars,
-        before: Arrival | None,
+        before: InFlightStep | None,
     ) -> None:
         self.plan = plan
         self.planned_at = time.perf_counter()
@@ -80,31 +80,31 @@ class Departure:
         """Whether edits or masks of this step depend on tokens that are missing, so that these are appended before."""
         return self._edited or self._bound
 
-    def launch_behind(self, before: Arrival, chain: Chain) -> Arrival:
+    def launch_behind(self, before: InFlightStep, pipeline: Pipeline) -> InFlightStep:
         """Submit the step right behind another, from which the device takes the tokens.
 
-        Masks that depend on these are for `Arrival.mask_behind`, once the tokens are appended.
+        Masks that depend on these are for `InFlightStep.mask_behind`, once the tokens are appended.
         """
         if self._rows.size:
-            self._step = fed(self._step, self._rows, self._outputs, before.flight.ticket)
+            self._step = fed(self._step, self._rows, self._outputs, before.tickets.ticket)
         if not self._bound:
-            return self.launch(chain)
+            return self.launch(pipeline)
         assert self._selection is not None
-        return Arrival(self, self._sampler, chain.submit(self._step, self._selection))
+        return InFlightStep(self, self._sampler, pipeline.submit(self._step, self._selection))
 
-    def launch(self, chain: Chain, drawn: Sequence[int] = ()) -> Arrival:
+    def launch(self, pipeline: Pipeline, drawn: Sequence[int] = ()) -> InFlightStep:
         """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
         selection = self._selection or self._select()
         masks = self.begin_masks()
-        arrival = Arrival(self, self._sampler, chain.submit(self._step, selection))
+        in_flight = InFlightStep(self, self._sampler, pipeline.submit(self._step, selection))
         try:
-            arrival.mask(masks)
+            in_flight.mask(masks)
         except BaseException:
-            arrival.flight.release()
+            in_flight.tickets.release()
             raise
-        return arrival
+        return in_flight
 
     def begin_masks(self) -> RowMasks | None:
         """Begin to fill the masks of the step, whose tokens are all appended; None where it needs none."""
@@ -115,47 +115,47 @@ class Departure:
         return build_selection(self._step, self.plan.chunks, self._sampler, self._masked)
 
 
-class Arrival:
-    """A step on its way; whoever has it releases its ``flight``. ``output_of`` is the output row of each request."""
+class InFlightStep:
+    """A step on its way; whoever has it releases its ``tickets``. ``output_of`` is the output row of each request."""
 
-    def __init__(self, departure: Departure, sampler: Sampler, flight: Flight) -> None:
-        self.plan = departure.plan
-        self.planned_at = departure.planned_at
-        self.copies = departure.copies
-        self.drawing = departure.drawing
-        self.flight = flight
-        self._departure = departure
+    def __init__(self, prepared: PreparedStep, sampler: Sampler, tickets: StepTickets) -> None:
+        self.plan = prepared.plan
+        self.planned_at = prepared.planned_at
+        self.copies = prepared.copies
+        self.drawing = prepared.drawing
+        self.tickets = tickets
+        self._prepared = prepared
         self._sampler = sampler
         self._masks: RowMasks | None = None
-        self.output_of = {one.request_id: row for row, one in enumerate(departure.drawing)}
+        self.output_of = {one.request_id: row for row, one in enumerate(prepared.drawing)}
 
     def mask(self, masks: RowMasks | None) -> None:
         """Wait for the masks of the step and let the device finish the rows that need one."""
         if masks is not None:
             self._masks = masks
-            self.flight.apply_masks(masks.filled())
+            self.tickets.apply_masks(masks.filled())
 
     def mask_behind(self) -> None:
         """The same where the step went behind another, whose tokens are appended now; nothing where it has its masks."""
         if self._masks is None:
-            self.mask(self._departure.begin_masks())
+            self.mask(self._prepared.begin_masks())
 
-    def draw(self) -> Drawn:
+    def draw(self) -> SampledTokens:
         """Wait for the step and draw; sequences and sampler are left as they were."""
         # Made while the device works.
-        draft = self._sampler.draft(
+        prepared = self._sampler.prepare(
             [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
         )
-        result = self.flight.wait()
+        result = self.tickets.wait()
         if self._masks is not None:
             self._masks.refuse_empty(result.edited[:, 0])
-        draws = self._sampler.draw(draft, _first_rows(result, len(self.drawing)), self.flight.edited_row)
+        draws = self._sampler.draw(prepared, _first_rows(result, len(self.drawing)), self.tickets.edited_row)
         logprobs = {
-            row: _logprobs(self.flight, result, row, draws, one.sampling)
+            row: _logprobs(self.tickets, result, row, draws, one.sampling)
             for row, one in enumerate(self.drawing)
-            if one.sampling.logprobs is not None and one.cohort is None
+            if one.sampling.logprobs is not None and one.group is None
         }
-        return Drawn(draws, logprobs, result)
+        return SampledTokens(draws, logprobs, result)
 
 
 def _first_rows(result: StepResult, count: int) -> StepResult:
@@ -165,12 +165,14 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
     return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
 
 
-def _logprobs(flight: Flight, result: StepResult, row: int, draws: Draws, params: SamplingParams) -> Logprobs:
+def _logprobs(
+    tickets: StepTickets, result: StepResult, row: int, draws: DrawnTokens, params: SamplingParams
+) -> Logprobs:
     """Log-probabilities of the unmodified distribution, or of the one that was drawn from where these are wanted."""
     token = draws.tokens[row]
     if wants_final_logprobs(params):
         return draws.logprobs.get(row) or certain(token, params)
-    chosen, *named = _raw_logits(flight, result, row, (token, *params.logprob_ids))
+    chosen, *named = _raw_logits(tickets, result, row, (token, *params.logprob_ids))
     lse = float(result.raw_logsumexp[row])
     if params.logprob_ids:
         return Logprobs(chosen - lse, params.logprob_ids, tuple(raw - lse for raw in named))
@@ -178,10 +180,10 @@ def _logprobs(flight: Flight, result: StepResult, row: int, draws: Draws, params
     return Logprobs(chosen - lse, tuple(result.top_ids[row, : params.logprobs].tolist()), tuple(top))
 
 
-def _raw_logits(flight: Flight, result: StepResult, row: int, ids: Sequence[int]) -> list[float]:
+def _raw_logits(tickets: StepTickets, result: StepResult, row: int, ids: Sequence[int]) -> list[float]:
     """The unedited logits of some tokens; the whole row is fetched where one is no candidate."""
     candidates = result.ids[row].tolist()
     if all(token in candidates for token in ids):
         return [float(result.raw[row, candidates.index(token)]) for token in ids]
-    whole = flight.raw_rows(np.array([row], np.int32))[0]
+    whole = tickets.raw_rows(np.array([row], np.int32))[0]
     return [float(whole[token]) for token in ids]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from llmd.api import BLOCK_LEN
-from llmd.pager.keys import KeyChain
+from llmd.pager.block_keys import BlockKeys
 from llmd.pager.pool import Key
 
 
 def keys_of(tokens: list[int], salt: str = "") -> list[Key]:
-    return KeyChain(salt).of(tokens, len(tokens))
+    return BlockKeys(salt).of(tokens, len(tokens))
 
 
 def test_only_full_blocks_have_keys() -> None:
@@ -22,11 +22,11 @@ def test_only_full_blocks_have_keys() -> None:
 
 def test_keys_grow_with_the_tokens() -> None:
     tokens = list(range(5 * BLOCK_LEN))
-    chain = KeyChain()
+    keys = BlockKeys()
     for count in range(0, len(tokens) + 1, 7):
-        assert chain.of(tokens, count) == keys_of(tokens)[: count // BLOCK_LEN]
-    assert chain.of(tokens, len(tokens)) == keys_of(tokens)
-    assert chain.of(tokens, BLOCK_LEN) == keys_of(tokens)[:1]
+        assert keys.of(tokens, count) == keys_of(tokens)[: count // BLOCK_LEN]
+    assert keys.of(tokens, len(tokens)) == keys_of(tokens)
+    assert keys.of(tokens, BLOCK_LEN) == keys_of(tokens)[:1]
 
 
 def test_a_key_depends_on_every_token_before_and_on_the_salt() -> None:
@@ -40,7 +40,7 @@ def test_a_key_depends_on_every_token_before_and_on_the_salt() -> None:
 def test_a_fork_keeps_what_is_common_and_goes_on_with_its_own_tokens() -> None:
     tokens = list(range(4 * BLOCK_LEN))
     other = [*tokens[: 2 * BLOCK_LEN + 3], *[7] * BLOCK_LEN, 7, 7]
-    parent = KeyChain()
+    parent = BlockKeys()
     parent.of(tokens, len(tokens))
     child = parent.fork(2 * BLOCK_LEN + 3)
     assert child.of(other, len(other)) == keys_of(other)

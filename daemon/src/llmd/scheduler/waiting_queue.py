@@ -12,8 +12,8 @@ BY_RANK = attrgetter("rank")
 _SCORED = "scored"
 
 
-class WaitingLine:
-    """Waiting sequences in groups: twins together, and together those whose prompts are scored; others are alone.
+class WaitingQueue:
+    """Waiting sequences in groups: siblings together, and together those whose prompts are scored; others are alone.
 
     Where a group must wait, so must all of it. Who looks for the first that may start thus passes over a group, of which
     there are few that must wait, instead of over thousands of sequences.
@@ -39,9 +39,9 @@ class WaitingLine:
     def find(self, request_id: int) -> Sequence | None:
         return self._by_id.get(request_id)
 
-    def twins(self, sequence: Sequence) -> list[Sequence]:
+    def siblings(self, sequence: Sequence) -> list[Sequence]:
         """Those that need the same prefill, by rank."""
-        return self._groups.get(sequence.twin_key, []) if sequence.twin_key is not None else []
+        return self._groups.get(sequence.sibling_key, []) if sequence.sibling_key is not None else []
 
     def add(self, sequence: Sequence) -> None:
         self._by_id[sequence.request_id] = sequence
@@ -68,6 +68,6 @@ def _group(sequence: Sequence) -> Hashable:
     """Never changes while a sequence waits: one whose token is on its way is alone already, as it is once it has that."""
     if sequence.pending:
         return sequence.request_id
-    if sequence.twin_key is not None:
-        return sequence.twin_key
+    if sequence.sibling_key is not None:
+        return sequence.sibling_key
     return _SCORED if sequence.unscored_from else sequence.request_id

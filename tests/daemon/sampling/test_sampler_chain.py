@@ -8,8 +8,15 @@ import pytest
 
 from llmd.api.messages import Logprobs, SamplingParams
 from llmd.api.samplers import LLAMA_CPP_ORDER, DynamicTemperature, Mirostat, Xtc
-from llmd.sampling.chain import Place, active_order, certain, draw, is_greedy, selection_temperature
-from llmd.sampling.sampler import Draws, Sampler
+from llmd.sampling.sampler import DrawnTokens, Sampler
+from llmd.sampling.sampler_chain import (
+    RowContext,
+    active_order,
+    certain,
+    draw,
+    is_greedy,
+    selection_temperature,
+)
 from llmd.sampling.shortlist import of_candidates, of_row
 from tests.daemon.sampling.closed_form import VOCAB, closed_form, make_row, step_result
 
@@ -61,7 +68,7 @@ def test_a_draw_from_candidates_is_that_from_the_row_or_none() -> None:
     result = step_result([row], [1.0], kept=20)
     found = []
     for position in range(200):
-        place = Place(position, len(row), 1.0, float(result.edited_logsumexp[0]))
+        place = RowContext(position, len(row), 1.0, float(result.edited_logsumexp[0]))
         whole = draw(of_row(row), params(), place)
         listed = draw(of_candidates(result.ids[0], result.edited[0]), params(), place)
         assert listed in (None, whole)
@@ -83,13 +90,13 @@ FINAL: list[dict[str, Any]] = [
 ]
 
 
-def draw_rows(row: np.ndarray, wanted: SamplingParams, positions: range, kept: int) -> Draws:
+def draw_rows(row: np.ndarray, wanted: SamplingParams, positions: range, kept: int) -> DrawnTokens:
     """What a row gives at each position, all in one step."""
     sampler = Sampler(VOCAB)
     for place in positions:
         sampler.add(place, wanted, [1])
     result = step_result([row] * len(positions), [selection_temperature(wanted)] * len(positions), kept)
-    return sampler.draw(sampler.draft(positions, positions), result, lambda _: row)
+    return sampler.draw(sampler.prepare(positions, positions), result, lambda _: row)
 
 
 @pytest.mark.parametrize("kept", [VOCAB, 64, 3])

@@ -5,7 +5,7 @@ import pytest
 
 from llmd.api import DeviceError, StageLimits, Step
 from llmd.engine.batch import select_rows
-from llmd.engine.chain import STEP_TIMEOUT_S, Chain
+from llmd.engine.pipeline import STEP_TIMEOUT_S, Pipeline
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel
@@ -34,17 +34,17 @@ SELECTION = select_rows(np.array([2], np.int32))
 
 def test_a_step_passes_every_stage_and_its_tickets_are_released() -> None:
     stages = make_stages()
-    chain = Chain(stages)
+    pipeline = Pipeline(stages)
     for _ in range(3):  # one ticket each: a second step needs the first one's release
-        with chain.submit(make_step(), SELECTION) as flight:
-            assert flight.wait().ids.shape == (1, 64)
-            assert flight.edited_row(0).shape == (131,)
+        with pipeline.submit(make_step(), SELECTION) as tickets:
+            assert tickets.wait().ids.shape == (1, 64)
+            assert tickets.edited_row(0).shape == (131,)
     assert [len(stage.submitted) for stage in stages] == [3, 3, 3]
 
 
 def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = make_stages()
-    chain = Chain(stages)
+    pipeline = Pipeline(stages)
     with monkeypatch.context() as patch:
 
         def fail(*_arguments: object) -> None:
@@ -52,25 +52,25 @@ def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.Monke
 
         patch.setattr(stages[2], "submit", fail)
         with pytest.raises(ValueError, match="broken"):
-            chain.submit(make_step(), SELECTION)
-    with chain.submit(make_step(), SELECTION) as flight:
-        flight.wait()
+            pipeline.submit(make_step(), SELECTION)
+    with pipeline.submit(make_step(), SELECTION) as tickets:
+        tickets.wait()
 
 
 def test_a_step_that_does_not_end_in_time_is_the_error_of_its_device() -> None:
     stages = make_stages(step_s=2 * STEP_TIMEOUT_S)
-    chain = Chain(stages)
+    pipeline = Pipeline(stages)
     for _ in range(2):  # one ticket each: the second step needs all that the first one held
         with (
             pytest.raises(DeviceError, match="did not finish within"),
-            chain.submit(make_step(), SELECTION) as flight,
+            pipeline.submit(make_step(), SELECTION) as tickets,
         ):
-            flight.wait()
+            tickets.wait()
 
 
 def test_tickets_are_released_when_the_reader_fails() -> None:
-    chain = Chain(make_stages())
-    with pytest.raises(KeyError), chain.submit(make_step(), SELECTION):
+    pipeline = Pipeline(make_stages())
+    with pytest.raises(KeyError), pipeline.submit(make_step(), SELECTION):
         raise KeyError
-    with chain.submit(make_step(), SELECTION) as flight:
-        flight.wait()
+    with pipeline.submit(make_step(), SELECTION) as tickets:
+        tickets.wait()

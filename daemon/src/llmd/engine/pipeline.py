@@ -17,7 +17,7 @@ STEP_TIMEOUT_S = 600.0
 """Far beyond any step: a device that takes longer hangs."""
 
 
-class Chain:
+class Pipeline:
     """The whole model: what one step passes through."""
 
     def __init__(self, stages: Sequence[Stage], kv_bytes: Sequence[Mapping[int, int]] = ()) -> None:
@@ -30,7 +30,7 @@ class Chain:
         """Whether the stage that embeds tokens is the one that chooses them."""
         return len(self._stages) == 1
 
-    def submit(self, step: Step, selection: Selection | None) -> Flight:
+    def submit(self, step: Step, selection: Selection | None) -> StepTickets:
         """Queue a step on every stage; ``selection`` is None exactly where the model has no head."""
         tickets: list[Ticket] = []
         hidden: HiddenRef | None = None
@@ -42,7 +42,7 @@ class Chain:
         except BaseException:
             _release(self._stages, tickets)
             raise
-        return Flight(self._stages, tickets)
+        return StepTickets(self._stages, tickets)
 
     def block_bytes(self, group: int) -> int:
         """Bytes of a block of a KV group in all stages."""
@@ -69,7 +69,7 @@ class Chain:
             stage.close()
 
 
-class Flight:
+class StepTickets:
     """One step on its way, until `release`; a context manager that does this."""
 
     def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Sequence
-from tests.daemon.scheduler.cohorts import lead
+from tests.daemon.scheduler.groups import lead
 from tests.daemon.scheduler.test_scheduler import done, make, make_scheduler, rows, step
 
 
 def grown(scheduler: Scheduler, *tails: tuple[int, ...], width: int = 3, prompt_len: int = 5) -> Sequence:
-    """A cohort that runs: its prompt, and these outputs of equal length, each a fork of the first."""
+    """A group that runs: its prompt, and these outputs of equal length, each a fork of the first."""
     first = lead(make(1, prompt_len, max_tokens=30), width)
     scheduler.add(first)
     while not scheduler.running or scheduler._pager.length(1) < prompt_len:
         step(scheduler)
-    assert first.cohort is not None
+    assert first.group is not None
     forks = [(first, first.fork(-place)) for place in range(2, len(tails) + 1)]
-    scheduler.renew(first.cohort, [first, *(child for _, child in forks)], forks)
-    for member, tail in zip(first.cohort.members, tails, strict=True):
+    scheduler.renew(first.group, [first, *(child for _, child in forks)], forks)
+    for member, tail in zip(first.group.members, tails, strict=True):
         member.tokens += tail
     return first
 
@@ -32,15 +32,15 @@ def test_members_share_the_blocks_of_what_they_have_in_common() -> None:
 
 def test_a_member_has_no_row_before_its_next_token_is_chosen() -> None:
     scheduler = make_scheduler()
-    cohort = grown(scheduler, (1,), (2,)).cohort
+    group = grown(scheduler, (1,), (2,)).group
     first = scheduler.plan()
     assert rows(first) == [(1, 5, 1), (-2, 5, 1)]
     assert rows(scheduler.plan()) == []
     done(scheduler, first)
     assert rows(scheduler.plan()) == []
-    assert cohort is not None
-    scheduler.renew(cohort, cohort.members, [])
-    for member in cohort.members:
+    assert group is not None
+    scheduler.renew(group, group.members, [])
+    for member in group.members:
         member.tokens.append(7)
     assert rows(scheduler.plan()) == [(1, 6, 1), (-2, 6, 1)]
 
@@ -71,9 +71,9 @@ def test_it_gives_way_whole_and_what_its_members_have_in_common_is_computed_once
     while not scheduler.preemptions:
         step(scheduler)
     assert first.ended
-    assert first.cohort is not None
+    assert first.group is not None
     assert [one.request_id for one in scheduler.waiting] == [1]
-    assert [one.tokens[5:] for one in first.cohort.members] == [[1, 1, 1, 2], [1, 1, 1, 3], [1, 1, 1, 4]]
+    assert [one.tokens[5:] for one in first.group.members] == [[1, 1, 1, 2], [1, 1, 1, 3], [1, 1, 1, 4]]
     while scheduler.running:
         step(scheduler)
     assert step(scheduler) == [(1, 0, 8)]
@@ -84,15 +84,15 @@ def test_rows_of_what_gave_way_are_for_nobody() -> None:
     scheduler = make_scheduler()
     first = grown(scheduler, (1,), (2,))
     plan = scheduler.plan()
-    assert first.cohort is not None
-    first.cohort.restart()
+    assert first.group is not None
+    first.group.restart()
     assert all(one.ended for chunk in plan.chunks for one in chunk.drawing)
-    assert not any(one.ended for one in first.cohort.members)
-    assert first.cohort.shared_len == 5
+    assert not any(one.ended for one in first.group.members)
+    assert first.group.shared_len == 5
 
 
 def test_a_single_member_has_nothing_to_share() -> None:
-    cohort = lead(make(1, 5), 3).cohort
-    assert cohort is not None
-    cohort.restart()
-    assert cohort.shared_len == 0
+    group = lead(make(1, 5), 3).group
+    assert group is not None
+    group.restart()
+    assert group.shared_len == 0

@@ -21,7 +21,7 @@ def prompt_key(tokens: Sequence[int], salt: str = "") -> Key:
     return blake2b(array("i", tokens).tobytes(), digest_size=KEY_BYTES, key=_salt_key(salt)).digest()
 
 
-class KeyChain:
+class BlockKeys:
     """The keys of a sequence's full blocks. It belongs to the sequence, so that each block is hashed once, however often
     the sequence is tried or preempted. Sequences of different salts share nothing.
     """
@@ -37,9 +37,9 @@ class KeyChain:
             self._keys.append(blake2b(self._keys[-1] + content, digest_size=KEY_BYTES).digest())
         return self._keys[1 : num_blocks + 1]
 
-    def fork(self, num_tokens: int) -> KeyChain:
+    def fork(self, num_tokens: int) -> BlockKeys:
         """A chain of the first ``num_tokens`` tokens, which may go on with others."""
-        chain = KeyChain()
+        chain = BlockKeys()
         chain._keys = self._keys[: num_tokens // BLOCK_LEN + 1]
         return chain
 
