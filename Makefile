@@ -35,7 +35,7 @@ check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
 	@$(RUN) -m tools.sizes
 	@$(RUN) -m tools.mirrors
 
-format: setup  ## rewrite what `check` would complain about and can be mended by a tool
+format: setup  ## rewrite what `check` would complain about and can be fixed by a tool
 	@$(RUN) -m ruff check --quiet --fix-only .
 	@$(RUN) -m ruff format --quiet .
 	@.venv/bin/clang-format -i $(NATIVE)

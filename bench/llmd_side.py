@@ -15,7 +15,7 @@ from llmd.api.messages import Load, SamplingParams, StopParams, Submit
 from llmd.engine.composition import make_host
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel, load_model
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from llmd_backend_cpu.device import CpuDevice
 
 
@@ -48,7 +48,9 @@ def load(settings: Settings) -> LoadedModel:
     cache = Path(settings.cache)
     architectures = make_host(cache).architectures()
     device = CpuDevice(settings.isa, settings.threads)
-    return load_model(message, architectures, lambda _: device, lambda _: None, packings=Packings(cache))
+    return load_model(
+        message, architectures, lambda _: device, lambda _: None, packed_files=PackedWeightFiles(cache)
+    )
 
 
 class Sequences:

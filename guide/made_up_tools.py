@@ -16,7 +16,7 @@ from guide.tool_text import Call
 from guide.tools import Offer, dressed, function, member, value
 
 # Verbs that mean the same: the name has one, the description and the request may have others.
-VERBS = tuple(map(str.split, (
+SUBCOMMANDS = tuple(map(str.split, (
     "get fetch show read check", "find search look_up locate", "create add make write register", "delete remove erase drop discard", "start begin launch run activate", "stop end halt cancel pause", "open unlock",
     "close lock shut", "send deliver ship bring", "move carry shift transfer", "set change adjust put", "book reserve order", "print display show", "count measure weigh", "save store keep record", "load read import",
     "paint colour", "clean wash", "repair fix mend", "feed give", "cut trim", "fill refill", "rent hire borrow", "rename relabel", "call ring phone", "share post publish", "turn rotate spin", "assign hand give", "copy duplicate clone", "invite ask",
@@ -57,11 +57,11 @@ class _Argument:
 
 def made_up(random: Random, like: str | None = None) -> Offer:
     """A tool that nobody knows; ``like``, the name of another, lends it its noun or its verb."""
-    verbs = random.choice(VERBS)
+    verbs = random.choice(SUBCOMMANDS)
     noun = _noun(random)
     if like and "_" in like:
         verb, _, rest = like.partition("_")
-        same = next((verbs for verbs in VERBS if verb in verbs), None)
+        same = next((verbs for verbs in SUBCOMMANDS if verb in verbs), None)
         verbs, noun = (same, noun) if same and random.random() < 0.5 else (verbs, rest)
     return random.choices((_acting, _asking, _filling), (50, 28, 22))[0](verbs, noun, random)
 

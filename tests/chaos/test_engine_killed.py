@@ -123,7 +123,7 @@ def test_answers_go_on_when_the_process_of_grammars_is_killed(daemon: RunningDae
     assert len(killer.killed) == 1
 
 
-def test_engine_that_keeps_dying_fails_its_model_and_a_reload_mends_it(daemon: RunningDaemon) -> None:
+def test_engine_that_keeps_dying_fails_its_model_and_a_reload_fixes_it(daemon: RunningDaemon) -> None:
     client = daemon.client()
     killed: set[int] = set()
     while (row := client.ps()[0])["status"] != "failed":

@@ -95,7 +95,7 @@ def crowd(
     tokens: defaultdict[int, list[object]] = defaultdict(list)
     begun: Counter[int] = Counter()
     arriving = list(requests)
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     for step in range(10_000):
         for request in arriving[: 5 if step else 40]:
             core.submit(request)

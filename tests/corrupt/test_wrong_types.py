@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from llmd.api import LlmdError, TemplateError
-from llmd.chat.abilities import read_abilities
 from llmd.chat.answers.stop_tokens import stop_token_ids
+from llmd.chat.capabilities import read_capabilities
 from llmd.chat.generation_defaults import read_generation_defaults
 from llmd.chat.rerankers.reranker_files import read_reranker
 from llmd.chat.templates.template_files import load_chat_template
@@ -92,7 +92,7 @@ QUESTIONS: tuple[Callable[[Path], object], ...] = (
     inspect_model,
     read_text,
     read_generation_defaults,
-    read_abilities,
+    read_capabilities,
     lambda directory: describe_model(describe("m", directory)).info(),
 )
 """Everything that is asked of the files of a model."""

@@ -146,7 +146,7 @@ def test_takes_the_first_address_where_somebody_listens(tmp_path: Path) -> None:
         assert find_daemon([UnixAddress(tmp_path / "first"), second, DEFAULT_TCP]) == second
 
 
-def test_names_every_place_that_was_tried_and_the_mend(tmp_path: Path) -> None:
+def test_names_every_place_that_was_tried_and_the_fix(tmp_path: Path) -> None:
     places = [UnixAddress(tmp_path / "first"), UnixAddress(tmp_path / "second")]
     with pytest.raises(DaemonUnreachableError, match=r"first .*second") as caught:
         find_daemon(places)

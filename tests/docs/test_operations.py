@@ -6,9 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from llmd.api.messages import Report
 from llmd.server.http.request_record import RequestRecord
+from llmd.server.telemetry.daemon_state import ModelState
 from llmd.server.telemetry.exposition import exposition
-from llmd.server.telemetry.ledger import Ledger
-from llmd.server.telemetry.snapshot import ModelState
+from llmd.server.telemetry.metrics import Metrics
 from tests.docs.page import CODE, DOCS, rows_with
 
 PAGE = (DOCS / "operations.md").read_text()
@@ -16,10 +16,10 @@ PAGE = (DOCS / "operations.md").read_text()
 
 def exposed() -> dict[str, str]:
     """The type of every metric by its name, without the ending of counters."""
-    ledger = Ledger()
-    ledger.end(RequestRecord(model="tiny", sequences=1), 200)
+    metrics = Metrics()
+    metrics.end(RequestRecord(model="tiny", sequences=1), 200)
     state = ModelState("tiny", "loaded", 0, None, Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 1))
-    text = exposition("1", ledger, [state]).decode()
+    text = exposition("1", metrics, [state]).decode()
     families = text_string_to_metric_families(text)
     return {family.name.removesuffix("_total"): family.type for family in families}
 
@@ -36,4 +36,4 @@ def test_every_metric_has_its_line_and_every_line_its_metric() -> None:
 
 def test_every_field_of_a_request_is_named() -> None:
     (row,) = [row for row in rows_with(PAGE, "fields") if row["event"] == "`request`"]
-    assert set(RequestRecord().told()) <= set(CODE.findall(row["fields"]))
+    assert set(RequestRecord().as_event()) <= set(CODE.findall(row["fields"]))

@@ -7,10 +7,10 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / ".llama-cpp-samples"
 TEMPLATES = FOLDER / "templates"
 VOCABULARIES = FOLDER / "vocabularies"
-MEND = f"remove {FOLDER} and run `make setup`, which fetches it anew"
+FIX = f"remove {FOLDER} and run `make setup`, which fetches it anew"
 
 
 def named(path: Path) -> Path:
     """A sample, which must be there."""
-    assert path.is_file(), f"{path} is missing: {MEND}"
+    assert path.is_file(), f"{path} is missing: {FIX}"
     return path

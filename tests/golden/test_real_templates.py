@@ -22,7 +22,7 @@ from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.templates.template_messages import foldings
 from tests.golden import samples
-from tests.golden.samples import MEND, TEMPLATES
+from tests.golden.samples import FIX, TEMPLATES
 from tests.golden.templates import plain_jinja
 
 CONVERSATIONS_OF = Path(__file__).parent / "templates"
@@ -56,7 +56,7 @@ def renderer() -> Iterator[TemplateRenderer]:
 
 
 def test_the_templates_of_seventy_models_are_there() -> None:
-    assert len(NAMES) == 70, f"{TEMPLATES} has {len(NAMES)} templates: {MEND}"
+    assert len(NAMES) == 70, f"{TEMPLATES} has {len(NAMES)} templates: {FIX}"
 
 
 @pytest.mark.parametrize("name", NAMES)

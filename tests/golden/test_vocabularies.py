@@ -11,7 +11,7 @@ import pytest
 from llmd.chat.tokenizers.gguf.gguf_tokenizer import load_gguf_tokenizer
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.models.gguf.gguf_file import read_gguf_metadata
-from tests.golden.samples import MEND, VOCABULARIES, named
+from tests.golden.samples import FIX, VOCABULARIES, named
 
 NAMES = sorted(path.name.removesuffix(".inp") for path in VOCABULARIES.glob("*.gguf.inp"))
 UNTOLD = sorted({path.name for path in VOCABULARIES.glob("*.gguf")} - set(NAMES))
@@ -36,7 +36,7 @@ def expectations(name: str) -> list[tuple[str, list[int]]]:
 
 
 def test_fifteen_vocabularies_with_expected_tokens_are_there() -> None:
-    assert len(NAMES) == 15, f"{VOCABULARIES} has {len(NAMES)} with expected tokens: {MEND}"
+    assert len(NAMES) == 15, f"{VOCABULARIES} has {len(NAMES)} with expected tokens: {FIX}"
 
 
 @pytest.mark.parametrize("name", NAMES)

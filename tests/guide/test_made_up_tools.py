@@ -6,7 +6,7 @@ from random import Random
 
 import jsonschema
 
-from guide.made_up_tools import VERBS, made_up
+from guide.made_up_tools import SUBCOMMANDS, made_up
 from guide.tools import Offer
 
 SEED = 11
@@ -48,7 +48,7 @@ def test_a_tool_may_be_like_another_in_its_noun_or_its_verb() -> None:
     random = Random(SEED)
     names = [made_up(random, like="pause_robot").name.lower() for _ in range(200)]
     nouns = sum("robot" in name for name in names)
-    pausing = next(verbs for verbs in VERBS if "pause" in verbs)
+    pausing = next(verbs for verbs in SUBCOMMANDS if "pause" in verbs)
     verbs = sum(any(name.startswith(verb) for verb in pausing) for name in names)
     assert nouns > 50
     assert verbs > 30

@@ -112,7 +112,7 @@ def test_each_broken_plugin_is_told_with_its_reason_and_the_good_one_works(
     for name, reason in expected.items():
         assert states[name]["state"] == "failed"
         assert reason in states[name]["reason"]
-        assert states[name]["mend"]
+        assert states[name]["fix"]
         assert reason in checks[f"plugin:{name}"]["seen"]
     assert {name for name, state in states.items() if state["state"] == "failed"} == set(expected)
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from llmd.server.http.app import Door
+from llmd.server.http.app import RequestHandler
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.request_record import current_record
 from llmd.server.http.streamed_reply import StreamedReply
@@ -23,9 +23,9 @@ _mistakes: list[str] = []
 @cache
 def check_replies() -> None:
     """From now on, read what passes the two places where replies leave: whole at the door, value by value in a stream."""
-    answer, send = Door.__call__, StreamedReply.send
+    answer, send = RequestHandler.__call__, StreamedReply.send
 
-    async def checked_answer(self: Door, request: web.Request) -> web.StreamResponse:
+    async def checked_answer(self: RequestHandler, request: web.Request) -> web.StreamResponse:
         response = await answer(self, request)
         created_or_shown = (request.method, current_record().route) in {("POST", CREATE), ("GET", SHOW)}
         if created_or_shown and response.status == 200 and isinstance(response, web.Response):
@@ -38,7 +38,7 @@ def check_replies() -> None:
             _hold_against(events, encode_json(value))
         await send(self, value)
 
-    Door.__call__ = checked_answer  # type: ignore[method-assign]
+    RequestHandler.__call__ = checked_answer  # type: ignore[method-assign]
     StreamedReply.send = checked_send  # type: ignore[method-assign]
 
 

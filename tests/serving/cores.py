@@ -9,7 +9,7 @@ import numpy as np
 
 from llmd.api import Device, StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit, TokenOutput
-from llmd.engine.admission import Limits
+from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import SCORED_ROWS
@@ -32,7 +32,7 @@ def make_core(
     """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
     plan = TinyModel(context_len=context_len).plan()
     outputs = slots + SCORED_ROWS
-    limits = Limits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
+    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
     stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
     bounds = (0, *cuts, len(plan.parts))
     programs = [

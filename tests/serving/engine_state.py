@@ -37,6 +37,6 @@ def report(daemon: RunningDaemon) -> dict[str, Any]:
 
 
 def wait_until(daemon: RunningDaemon, **expected: int) -> None:
-    """Ask until the engine's counters are so; the test's time limit ends what never comes."""
+    """GetReport until the engine's counters are so; the test's time limit ends what never comes."""
     while {name: report(daemon)[name] for name in expected} != expected:
         pass

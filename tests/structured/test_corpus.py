@@ -83,7 +83,7 @@ def _writer(directory: Path, cache: Path, renderer: TemplateRenderer, **style: A
         str(directory), device="cpu", context_len=512, slots=SLOTS, kv_dtype="f32", kv_memory=256 << 20
     )
     model = loader_for(cache)(load, lambda _: None)
-    model.core.learn(text.grammars.vocabulary)
+    model.core.set_vocabulary(text.grammars.vocabulary)
     return Writer(text, model, **style)
 
 

@@ -1,4 +1,4 @@
-"""Set-up makes its environments anew where they cannot work any more, and says what may mend a failure."""
+"""Set-up makes its environments anew where they cannot work any more, and says what may fix a failure."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_clients_on_node_are_installed_as_locked_and_once(
 
 
 @pytest.mark.usefixtures("workspace")
-def test_a_tool_that_fails_is_named_with_what_may_mend_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_fails_is_named_with_what_may_fix_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "sync", lambda: subprocess.run(["false", "--now"], check=True))
     with pytest.raises(SystemExit) as ended:
         setup.main()

@@ -13,8 +13,8 @@ from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.load import Run
 from llmd.benchmark.report import (
     DETAILS,
-    Chosen,
-    Head,
+    ReportHeader,
+    ReportOptions,
     file_name,
     result,
     table,
@@ -22,7 +22,7 @@ from llmd.benchmark.report import (
 )
 from llmd.benchmark.timeline import Outcome
 
-HEAD = Head("20260102-030405", "openai", None, "org/tiny", "/models/tiny", 3)
+HEAD = ReportHeader("20260102-030405", "openai", None, "org/tiny", "/models/tiny", 3)
 GOOD = Outcome(100, 10.0, 0.25, 0.5, (0.1, 0.2, 0.3), 1.1, 4, "abcd")
 FAILED = Outcome(100, 10.0, 0.0, error="503: full")
 RUN = Run((GOOD, FAILED), 2.0, 0.125)
@@ -46,7 +46,7 @@ OUR_KEYS = {"client_cpu_s", "error_counts", "interrupted"}
 
 
 def made(run: Run = RUN, traffic: Traffic = Traffic(), **chosen: Any) -> dict[str, Any]:  # noqa: B008
-    return result(HEAD, {}, traffic, run, Chosen(**chosen))
+    return result(HEAD, {}, traffic, run, ReportOptions(**chosen))
 
 
 def test_a_result_has_the_keys_of_vllm_and_three_of_ours() -> None:
@@ -92,7 +92,7 @@ def test_json_can_hold_a_result_with_infinite_rates() -> None:
 
 
 def test_metadata_is_kept() -> None:
-    assert result(HEAD, {"machine": "mine"}, Traffic(), RUN, Chosen())["machine"] == "mine"
+    assert result(HEAD, {"machine": "mine"}, Traffic(), RUN, ReportOptions())["machine"] == "mine"
 
 
 def test_the_file_is_named_after_load_model_and_time() -> None:

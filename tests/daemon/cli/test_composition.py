@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.composition import build_benchmarks, build_host, build_names, cache_folder, plugin_verbs
+from llmd.cli.composition import build_benchmarks, build_host, build_names, cache_folder, plugin_subcommands
 from tests.plugin_sites import Site
 
 COMMAND = """
@@ -43,6 +43,6 @@ def test_the_host_has_every_plugin_of_the_environment(site: Site) -> None:
 
 def test_verbs_of_plugins_are_stored_after_the_first_look(site: Site) -> None:
     plugin = site.write("greeter", COMMAND)
-    assert plugin_verbs()["greet"] == "Say hello."
+    assert plugin_subcommands()["greet"] == "Say hello."
     (site.folder / f"{plugin.module}.py").touch()  # another fingerprint: it is looked at anew
-    assert plugin_verbs()["greet"] == "Say hello."
+    assert plugin_subcommands()["greet"] == "Say hello."

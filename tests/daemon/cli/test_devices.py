@@ -82,7 +82,7 @@ def test_a_backend_whose_probe_failed_stays_in_the_list_with_its_reason(llmd: Ll
     failed = devices["segfaults"]
     assert (failed["state"], failed["plugin"], failed["memory_bytes"]) == ("failed", "segfaults", None)
     assert "SIGSEGV" in failed["reason"]
-    assert failed["mend"]
+    assert failed["fix"] == failed["mend"] != ""
     assert "built for another driver" in devices["raises"]["reason"]
     shown = llmd("devices", "--sort", "MEM").out
     assert "failed: it crashed with SIGSEGV" in next(

@@ -1,4 +1,4 @@
-"""`llmd doctor` looks anew and says what mends what is wrong."""
+"""`llmd doctor` looks anew and says what fixes what is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from llmd.cli.doctor import (
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import PluginState
-from llmd.registry.library import Library
+from llmd.registry.pulled_models import PulledModels
 from tests.plugin_sites import Site
 
 Llmd = Callable[..., Any]
@@ -35,24 +35,24 @@ PLUGIN = PluginName("made", "made", "made-made", "1.0")
 
 def device(name: str, *, score: int = 1, ok: bool = True, reason: str = "") -> DeviceState:
     info = DeviceInfo(name, "toy", score, 1, ("f32",), ("f32",), (), description="a toy")
-    return DeviceState(info, "made", PLUGIN, ok=ok, reason=reason, mend="mend it" if reason else "")
+    return DeviceState(info, "made", PLUGIN, ok=ok, reason=reason, fix="fix it" if reason else "")
 
 
 def written(path: Path) -> WrittenFolder:
     return WrittenFolder("made", path, "toys", 1 << 20)
 
 
-def test_a_broken_plugin_fails_the_check_with_its_mend(llmd: Llmd, site: Site) -> None:
+def test_a_broken_plugin_fails_the_check_with_its_fix(llmd: Llmd, site: Site) -> None:
     site.install("segfaults", "raises_on_import")
     done = llmd("doctor", "--json")
     assert done.code == 8
     checks = {check["id"]: check for check in json.loads(done.out)["checks"]}
     assert checks["plugin:segfaults"]["status"] == "fail"
     assert "SIGSEGV" in checks["plugin:segfaults"]["seen"]
-    assert checks["plugin:raises"]["mend"]
+    assert checks["plugin:raises"]["fix"]
     assert checks["plugin:reference"]["status"] == "ok"
     assert checks["device:reference"]["status"] == "ok"
-    assert set(checks["python"]) == {"id", "status", "seen", "mend"}
+    assert set(checks["python"]) == {"id", "status", "seen", "fix", "mend"}
 
 
 def test_listing_afterwards_knows_what_the_doctor_saw(llmd: Llmd, site: Site) -> None:
@@ -62,7 +62,7 @@ def test_listing_afterwards_knows_what_the_doctor_saw(llmd: Llmd, site: Site) ->
         plugin["name"]: plugin for plugin in json.loads(llmd("plugins", "list", "--json").out)["plugins"]
     }
     assert (states["segfaults"]["state"], states["segfaults"]["grain"]) == ("failed", "probe")
-    assert (states["reference"]["state"], states["reference"]["grain"]) == ("ok", "probe")
+    assert (states["reference"]["state"], states["reference"]["phase"]) == ("ok", "probe")
 
 
 def test_symbols_stand_beside_the_words(llmd: Llmd) -> None:
@@ -105,13 +105,13 @@ def test_a_disk_that_is_full_fails_the_check(tmp_path: Path) -> None:
 
     check = folder_check(written(tmp_path), full)
     assert (check.status, check.seen) == ("fail", f"{tmp_path} cannot be written: No space left on device")
-    assert check.mend == "free space on its disk: it is for toys"
+    assert check.fix == "free space on its disk: it is for toys"
 
 
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "ok"), ((1 << 20) - 1, "warn"), (0, "warn")])
 def test_a_disk_with_little_room_is_a_warning(tmp_path: Path, free: int, status: str) -> None:
     check = folder_check(written(tmp_path), lambda _folder: free)
-    assert (check.status, bool(check.mend)) == (status, status == "warn")
+    assert (check.status, bool(check.fix)) == (status, status == "warn")
     assert check.seen == f"{tmp_path}, {format_bytes(free)} free"
 
 
@@ -132,7 +132,7 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("LLMD_SLOT", "4")
     check = settings_check()
-    assert (check.status, check.mend) == ("warn", "the nearest name is LLMD_SLOTS")
+    assert (check.status, check.fix) == ("warn", "the nearest name is LLMD_SLOTS")
     assert check.seen.endswith(": LLMD_SLOT")
 
 
@@ -152,13 +152,13 @@ def test_settings_of_models_that_there_are_not_are_named(
 
 def test_what_unfinished_pulls_take_is_told(tmp_path: Path) -> None:
     assert pulls_check(tmp_path).status == "ok"
-    partial = Library(tmp_path).blobs.partial
+    partial = PulledModels(tmp_path).blobs.partial
     partial.mkdir(parents=True)
     for name in ("one", "two", "two.lock"):
         (partial / name).write_bytes(bytes(1024))
     check = pulls_check(tmp_path)
     assert (check.status, check.seen) == ("warn", "2 files of unfinished pulls take 2.0 KiB")
-    assert "pull the model again" in check.mend
+    assert "pull the model again" in check.fix
 
 
 def test_a_failed_plugin_is_a_failed_check() -> None:
@@ -166,7 +166,7 @@ def test_a_failed_plugin_is_a_failed_check() -> None:
     failed = PluginState("bad", "made-bad", "1.0", "bad", "probe", "failed", "it hung", "wake it")
     first, second = plugin_checks([fine, failed])
     assert (first.status, first.seen) == ("ok", "made-fine 1.0")
-    assert (second.status, second.seen, second.mend) == ("fail", "made-bad 1.0: it hung", "wake it")
+    assert (second.status, second.seen, second.fix) == ("fail", "made-bad 1.0: it hung", "wake it")
 
 
 def test_a_device_that_computes_wrongly_fails_and_one_without_driver_warns() -> None:
@@ -185,4 +185,4 @@ def test_a_device_that_computes_wrongly_fails_and_one_without_driver_warns() -> 
 def test_no_usable_device_is_a_failure() -> None:
     (check,) = device_checks([])
     assert (check.id, check.status) == ("devices", "fail")
-    assert check.mend
+    assert check.fix

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from llmd.cli.group import LazyGroup, TopGroup, nearest
-from llmd.cli.verbs import Verb
+from llmd.cli.subcommands import Subcommand
 from tests.plugin_sites import Site
 
 Llmd = Callable[..., Any]
@@ -21,7 +21,7 @@ LLMD_API = 1
 
 @hookimpl
 def llmd_commands():
-    return [Command("{verb}", "Say hello.", load)]
+    return [Command("{subcommand}", "Say hello.", load)]
 
 def load():
     import click
@@ -36,7 +36,7 @@ def load():
 
 @pytest.fixture
 def context() -> click.Context:
-    group = TopGroup("llmd", verbs={"ps": Verb("llmd.cli.devices", "Show engines.")})
+    group = TopGroup("llmd", subcommands={"ps": Subcommand("llmd.cli.devices", "Show engines.")})
     return click.Context(group, info_name="llmd")
 
 
@@ -70,7 +70,7 @@ def test_aliases_lead_to_their_verb(context: click.Context) -> None:
 
 
 def test_listing_a_group_imports_no_command(context: click.Context) -> None:
-    group = LazyGroup("group", verbs={"missing": Verb("llmd.no_such_module", "Does nothing.")})
+    group = LazyGroup("group", subcommands={"missing": Subcommand("llmd.no_such_module", "Does nothing.")})
     assert group.list_commands(context) == ["missing"]
     assert "Does nothing." in group.get_help(click.Context(group))
     with pytest.raises(ModuleNotFoundError):
@@ -78,17 +78,17 @@ def test_listing_a_group_imports_no_command(context: click.Context) -> None:
 
 
 def test_a_verb_of_a_plugin_is_listed_and_runs(llmd: Llmd, site: Site) -> None:
-    site.write("greeter", COMMAND.format(verb="greet"))
+    site.write("greeter", COMMAND.format(subcommand="greet"))
     assert "greet" in llmd("--help").out
     assert llmd("greet").out == "hello from a plugin\n"
 
 
 def test_a_known_verb_imports_no_plugin(llmd: Llmd, site: Site) -> None:
-    plugin = site.write("greeter", COMMAND.format(verb="greet"))
+    plugin = site.write("greeter", COMMAND.format(subcommand="greet"))
     assert llmd("plugins", "--help").code == 0
     assert plugin.module not in sys.modules
 
 
 def test_no_plugin_can_replace_a_verb(llmd: Llmd, site: Site) -> None:
-    site.write("greeter", COMMAND.format(verb="doctor"))
+    site.write("greeter", COMMAND.format(subcommand="doctor"))
     assert "hello" not in llmd("doctor", "--help").out

@@ -16,7 +16,7 @@ import pytest
 
 from llmd.api.errors import MemoryBudgetError
 from llmd.cli.main import llmd as command
-from llmd.cli.verbs import VERBS
+from llmd.cli.subcommands import SUBCOMMANDS
 
 Llmd = Callable[..., Any]
 
@@ -24,9 +24,9 @@ Llmd = Callable[..., Any]
 def test_help_names_every_verb_with_its_purpose(llmd: Llmd) -> None:
     done = llmd("--help")
     assert done.code == 0
-    for name, verb in VERBS.items():
+    for name, subcommand in SUBCOMMANDS.items():
         assert name in done.out
-        assert verb.help in " ".join(done.out.split())
+        assert subcommand.help in " ".join(done.out.split())
     assert llmd("-h").out == done.out
 
 
@@ -94,7 +94,7 @@ def test_a_usage_error_ends_with_two(llmd: Llmd) -> None:
 
 
 def test_json_after_the_end_of_options_is_no_option(llmd: Llmd) -> None:
-    assert llmd("no-such-verb", "--", "--json").err.startswith("Usage:")
+    assert llmd("no-such-subcommand", "--", "--json").err.startswith("Usage:")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])

@@ -70,6 +70,19 @@ def test_rows_are_sorted_by_value_and_not_by_text(capsys: pytest.CaptureFixture[
     assert shown(View(sort="name", plain=True), capsys)[1].startswith("a-very-long-name")
 
 
+def test_a_column_is_known_by_its_old_title(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (COLUMNS[0], Column[Model]("FIX", lambda _: "update it", old_title="MEND"))
+    show(View(columns="mend,name", sort="mend", plain=True), "models", ROWS[:1], columns)
+    assert capsys.readouterr().out.splitlines() == ["FIX\tNAME", "update it\tsmall"]
+
+
+def test_the_object_of_a_row_can_be_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    show(View(as_json=True), "models", ROWS[:1], COLUMNS, lambda row: row | {"old": row["name"]})
+    assert json.loads(capsys.readouterr().out)["models"] == [
+        {"name": "small", "size_bytes": 2 << 30, "old": "small"}
+    ]
+
+
 @pytest.mark.parametrize("view", [View(columns="weight"), View(sort="weight")])
 def test_an_unknown_column_is_refused_with_those_there_are(
     view: View, capsys: pytest.CaptureFixture[str]

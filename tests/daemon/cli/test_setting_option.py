@@ -14,8 +14,8 @@ from llmd.config.setting_text import default_text
 
 
 def commands(group: LazyGroup, path: str) -> Iterator[tuple[str, click.Command]]:
-    for name, verb in group.verbs.items():
-        command = verb.load()
+    for name, subcommand in group.subcommands.items():
+        command = subcommand.load()
         if isinstance(command, LazyGroup):
             yield from commands(command, f"{path} {name}")
         else:

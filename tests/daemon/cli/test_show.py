@@ -69,7 +69,7 @@ def test_shows_the_template_alone(llmd: Llmd, model: Path) -> None:
     assert json.loads(llmd("show", "tiny", "--template", "--json").out)["template"] == TEMPLATE
 
 
-def test_a_model_without_a_template_is_an_error_with_a_mend(llmd: Llmd, model: Path) -> None:
+def test_a_model_without_a_template_is_an_error_with_a_fix(llmd: Llmd, model: Path) -> None:
     (model / "tokenizer_config.json").unlink()
     done = llmd("show", "tiny", "--template")
     assert (done.code, done.out) == (TemplateError.exit_code, "")

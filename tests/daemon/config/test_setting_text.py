@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from llmd.config.addresses import DEFAULT_TCP
-from llmd.config.given import setting_fields
 from llmd.config.setting_text import UNSET, default_text, setting_text
+from llmd.config.setting_values import setting_fields
 
 
 @pytest.mark.parametrize(

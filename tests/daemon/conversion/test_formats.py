@@ -10,9 +10,9 @@ import pytest
 
 from llmd.api import Architecture
 from llmd.api.errors import ConfigError
-from llmd.conversion.draft import open_source
 from llmd.conversion.formats import Formats, formats_of_directory, formats_of_gguf
-from llmd.conversion.moves import find_moves
+from llmd.conversion.output_plan import open_source
+from llmd.conversion.tensor_map import map_tensors
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.converted import converted
 from tests.golden.models.catalog import tiny_model
@@ -29,9 +29,9 @@ def choose(path: Path, architectures: Architectures, quant: str | None, **option
     """The formats in a GGUF file, or in a directory where ``narrows`` is given."""
     source = open_source(path, architectures)
     with source.model.checkpoint as checkpoint:
-        moves = find_moves(source.model.plan, source.plan)
+        tensor_map = map_tensors(source.model.plan, source.plan)
         of = formats_of_directory if options else formats_of_gguf
-        return of(checkpoint, moves, quant, **options)
+        return of(checkpoint, tensor_map, quant, **options)
 
 
 def counts(formats: Formats) -> dict[str, int]:

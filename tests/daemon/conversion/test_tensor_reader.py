@@ -11,7 +11,7 @@ import pytest
 
 from llmd.api import TensorRef
 from llmd.api.errors import CheckpointError
-from llmd.conversion.moves import Move, Reorder
+from llmd.conversion.tensor_map import MappedTensor, Reorder
 from llmd.conversion.tensor_reader import TensorReader
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.formats.gguf_quantization import quantize_to_blocks
@@ -38,7 +38,7 @@ def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
 
 def reader(checkpoint: Checkpoint, name: str, fmt: str, **changes: Any) -> TensorReader:
     ref = TensorRef(name, checkpoint.tensors[name].shape)
-    return TensorReader(checkpoint, {"new": Move("new", ref, frozenset(), **changes)}, {"new": fmt})
+    return TensorReader(checkpoint, {"new": MappedTensor("new", ref, frozenset(), **changes)}, {"new": fmt})
 
 
 def test_a_stored_format_is_handed_out_as_it_lies_there(checkpoint: Checkpoint) -> None:
@@ -76,7 +76,7 @@ def test_whether_a_format_loses_something_is_known_before(checkpoint: Checkpoint
     assert not reader(checkpoint, "vector", "f32").fits("new", "f16")
 
 
-def test_a_value_that_does_not_fit_names_tensor_and_mend(checkpoint: Checkpoint) -> None:
+def test_a_value_that_does_not_fit_names_tensor_and_fix(checkpoint: Checkpoint) -> None:
     with pytest.raises(CheckpointError, match=r"vector: cannot be written as f16: .*70001") as refused:
         reader(checkpoint, "vector", "f16", shift=1.0)("new")
     assert "--quant" in refused.value.hint

@@ -171,7 +171,7 @@ def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) 
 def test_cancelling_leaves_nothing(make_core: MakeCore, before: int) -> None:
     """Before anything, in the prefill, after it, and amid the search; the last waits for slots."""
     core = make_core(slots=4)
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     core.submit(search(1, 300))
     core.submit(search(2, 5, grammar=Grammar("regex", "[a-z]{90}")))
     for _ in range(before):
@@ -211,7 +211,7 @@ def text(answer: Hypothesis) -> str:
 
 def test_every_answer_matches_the_grammar(make_core: MakeCore) -> None:
     core = make_core(slots=7)
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     pattern = "(ab|cd){3,9}[0-9]"
     found = run(
         core, *(search(n, 9, max_tokens=30, grammar=Grammar("regex", pattern)) for n in (1, 2)), search(3)
@@ -228,21 +228,21 @@ def test_grammars_follow_their_beams_through_preemptions(make_core: MakeCore) ->
     ]
     small, large = make_core(slots=12, budget_bytes=300_000), make_core(slots=12)
     for core in (small, large):
-        core.learn(VOCABULARY)
+        core.set_vocabulary(VOCABULARY)
     assert run(small, *requests) == run(large, *requests)
     assert small.report().preemptions
 
 
 def test_there_are_no_more_answers_than_the_grammar_has(make_core: MakeCore) -> None:
     core = make_core()
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     found = run(core, search(1, 9, grammar=Grammar("choice", '["yes", "no"]')))[1]
     assert sorted(map(text, found)) == ["no", "yes"]
 
 
 def test_a_beam_that_cannot_go_on_leaves_the_others(make_core: MakeCore) -> None:
     core = make_core()
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     found = run(core, search(1, 9, grammar=CHOICES, logit_bias=((ord("t"), -100.0), (ord(","), -100.0))))[1]
     assert sorted(map(text, found)) == ["perhaps", "yes"]
 
@@ -260,7 +260,7 @@ def test_a_search_without_answers_fails_and_says_why(
     make_core: MakeCore, fields: dict[str, Any], reason: str
 ) -> None:
     core = make_core()
-    core.learn(VOCABULARY)
+    core.set_vocabulary(VOCABULARY)
     core.submit(search(1, 9, **fields))
     failed: list[Failed] = []
     while core.busy:

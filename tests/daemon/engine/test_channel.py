@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from llmd.api.messages import Ask, Cancel, FromFront, PackedVocabulary, Report, Vocabulary
+from llmd.api.messages import Cancel, FromFront, GetReport, PackedVocabulary, Report, Vocabulary
 from llmd.engine.channel import Channel, engine_end
 from llmd.engine.frames import encode_frame
 
@@ -37,8 +37,8 @@ def test_the_descriptor_may_have_any_number() -> None:
     with front, inherited:
         number = fcntl.fcntl(inherited.fileno(), fcntl.F_DUPFD_CLOEXEC, BEYOND_SELECT)
         with socket.socket(fileno=number) as engine:
-            front.sendall(encode_frame(Ask()))
-            assert engine_end(engine).receive(wait=False) == [Ask()]
+            front.sendall(encode_frame(GetReport()))
+            assert engine_end(engine).receive(wait=False) == [GetReport()]
 
 
 def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
@@ -47,8 +47,8 @@ def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[Fro
 
 def test_waiting_takes_everything_that_has_come(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
-    front.sendall(encode_frame(Ask()) + encode_frame(Cancel(4)))
-    assert channel.receive(wait=True) == [Ask(), Cancel(4)]
+    front.sendall(encode_frame(GetReport()) + encode_frame(Cancel(4)))
+    assert channel.receive(wait=True) == [GetReport(), Cancel(4)]
 
 
 def test_the_first_message_leaves_the_others_for_later(
@@ -71,9 +71,9 @@ def test_half_a_frame_waits_for_the_rest(pair: tuple[socket.socket, Channel[From
 
 def test_a_front_that_has_gone_closes_the_channel(pair: tuple[socket.socket, Channel[FromFront]]) -> None:
     front, channel = pair
-    front.sendall(encode_frame(Ask()))
+    front.sendall(encode_frame(GetReport()))
     front.close()
-    assert channel.receive(wait=True) == [Ask()]
+    assert channel.receive(wait=True) == [GetReport()]
     assert channel.receive(wait=True) == []
     assert channel.closed
     assert channel.receive_first() is None

@@ -86,7 +86,7 @@ def make(make_core: MakeCore) -> MakeCore:
 
     def core(**options: object) -> EngineCore:
         made = make_core(**options)
-        made.learn(VOCABULARY)
+        made.set_vocabulary(VOCABULARY)
         return made
 
     return core
@@ -215,7 +215,7 @@ def test_a_grammar_needs_a_vocabulary_and_an_end(make_core: MakeCore) -> None:
     core = make_core()
     with pytest.raises(GrammarError, match="knows no vocabulary"):
         core.submit(submit(1, GRAMMARS[0]))
-    core.learn(msgspec.structs.replace(VOCABULARY, end_ids=()))
+    core.set_vocabulary(msgspec.structs.replace(VOCABULARY, end_ids=()))
     with pytest.raises(GrammarError, match="no token that ends an answer"):
         core.submit(submit(1, GRAMMARS[0], stop_ids=()))
     assert not core.busy
@@ -288,7 +288,7 @@ def run_until(core: EngineCore, request_id: int, *requests: Submit) -> list[Toke
 
 def test_masks_are_filled_for_bound_rows_alone() -> None:
     grammars = Grammars(VOCAB_SIZE, 4)
-    grammars.learn(VOCABULARY)
+    grammars.set_vocabulary(VOCABULARY)
     request = submit(1, Grammar("regex", "ab"))
     grammars.open(request, arrival=0)
     while not (compiled := [*grammars.compiled()]):
@@ -315,7 +315,9 @@ def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
     core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
     drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}
     end = next(token for token in range(VOCAB_SIZE) if token not in drawn)
-    core.learn(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(VOCAB_SIZE)), (), (end,)))
+    core.set_vocabulary(
+        Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(VOCAB_SIZE)), (), (end,))
+    )
     for request in (
         submit(1, Grammar("regex", "[a-z]*"), max_tokens=40, stop_ids=()),
         submit(2, None, max_tokens=40),

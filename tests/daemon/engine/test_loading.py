@@ -25,9 +25,9 @@ from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageSpec
 from llmd.api.ops import FACTOR_OPS
 from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
+from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
 from llmd.engine.loading import LoadedModel, load_model
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
@@ -139,7 +139,7 @@ class PackingDevice(ReferenceDevice):
 
     packed: Path | None = None
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceParts:
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
         self.packed = tensors.packed
         return super().load(program, tensors, progress)
 
@@ -148,8 +148,8 @@ def test_a_device_is_given_a_file_for_quantised_weights_alone(directory: Path, t
     def file_of(**options: Any) -> Path | None:
         device = PackingDevice()
         message = Load(str(directory), slots=1, kv_dtype="f32", **options)
-        packings = Packings(tmp_path)
-        load_model(message, ARCHITECTURES, lambda _: device, lambda _: None, None, packings).close()
+        packed_files = PackedWeightFiles(tmp_path)
+        load_model(message, ARCHITECTURES, lambda _: device, lambda _: None, None, packed_files).close()
         return device.packed
 
     first = file_of(quant="q8", weight_cache=1 << 30)

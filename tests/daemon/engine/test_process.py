@@ -18,12 +18,12 @@ import pytest
 
 from llmd.api.embedding import Embedding
 from llmd.api.messages import (
-    Ask,
     Cancel,
     Embedded,
     EmbedText,
     Failed,
     FromEngine,
+    GetReport,
     Load,
     Loaded,
     Loading,
@@ -177,7 +177,7 @@ def test_reports_and_cancels_while_it_runs(front: Front, directory: Path) -> Non
     front.send(load(directory), request)
     front.loaded()
     front.receive()
-    front.send(Cancel(1), Ask())
+    front.send(Cancel(1), GetReport())
     while not isinstance(message := front.receive(), Report):
         pass
     assert (message.running, message.waiting, message.kv_blocks_used) == (0, 0, 0)
@@ -205,7 +205,7 @@ def test_a_model_that_embeds_answers_with_vectors(front: Front, tmp_path: Path) 
     assert isinstance(embedded, Embedded)
     assert [one.request_id for one in embedded.started] == [1, 2]
     assert [(one.request_id, len(one.vector)) for one in embedded.vectors] == [(1, 256), (2, 256)]
-    front.send(Ask())
+    front.send(GetReport())
     report = front.receive()
     assert isinstance(report, Report)
     assert (report.steps, report.prompt_tokens, report.waiting) == (1, 3, 0)
@@ -272,7 +272,7 @@ def test_ends_when_the_front_goes(front: Front, directory: Path) -> None:
 def test_a_front_that_goes_without_reading_is_no_crash(front: Front, directory: Path) -> None:
     front.send(load(directory))
     front.loaded()
-    front.send(Ask())
+    front.send(GetReport())
     assert select.select([front.socket], [], [], 20)[0]
     front.socket.close()
     assert front.process.wait(10) == 0

@@ -71,7 +71,7 @@ def make(make_core: MakeCore) -> MakeCore:
 
     def make(**options: Any) -> EngineCore:
         core = make_core(**{"slots": 9} | options)
-        core.learn(VOCABULARY)
+        core.set_vocabulary(VOCABULARY)
         return core
 
     return make
@@ -155,7 +155,7 @@ def test_a_request_that_allows_nothing_of_its_grammar_fails_and_gets_no_token(ma
 
 def test_rows_have_the_masks_that_bind_them() -> None:
     grammars, sampler = Grammars(VOCAB, 4), Sampler(VOCAB)
-    grammars.learn(VOCABULARY)
+    grammars.set_vocabulary(VOCABULARY)
     fields: dict[str, Any] = {"allowed_ids": (ord("a"), 5)}
     grammar = Grammar("regex", "[ab]c")
     requests = (

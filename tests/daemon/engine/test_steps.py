@@ -81,7 +81,7 @@ def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(pipeline
 def grammars() -> Iterator[Grammars]:
     """Sequence 1 is bound to any text of tokens that are letters."""
     known = Grammars(131, 8)
-    known.learn(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(130)), (), (130,)))
+    known.set_vocabulary(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(130)), (), (130,)))
     known.open(Submit(1, (5, 6, 7), SamplingParams(0), StopParams(4), grammar=Grammar("regex", "[a-z]*")), 0)
     while not [*known.compiled()]:
         known.wait(20.0)

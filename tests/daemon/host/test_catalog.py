@@ -8,7 +8,7 @@ import pytest
 
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
-from llmd.host.catalog import Catalog, described_verbs
+from llmd.host.catalog import Catalog, described_commands
 from tests.plugin_sites import Site
 
 COMMAND = """
@@ -57,7 +57,7 @@ def test_objects_of_a_broken_plugin_are_an_error(site: Site, cache: Cache) -> No
 def test_verbs_come_from_plugins_the_first_time_and_are_stored_then(site: Site, cache: Cache) -> None:
     site.write("greeter", COMMAND)
     plugins = site.install("raises_on_import")
-    assert described_verbs(plugins, cache) == {"greet": "Say hello."}
+    assert described_commands(plugins, cache) == {"greet": "Say hello."}
     del sys.modules["made_greeter"]
-    assert described_verbs(plugins, cache) == {"greet": "Say hello."}
+    assert described_commands(plugins, cache) == {"greet": "Say hello."}
     assert "made_greeter" not in sys.modules

@@ -64,13 +64,13 @@ def test_a_hanging_child_ends_by_itself_when_nobody_is_left_to_end_it(site: Site
     assert done.returncode == -signal.SIGALRM
 
 
-def test_a_plugin_that_cannot_be_described_fails_with_its_mend(site: Site) -> None:
+def test_a_plugin_that_cannot_be_described_fails_with_its_fix(site: Site) -> None:
     (plugin,) = site.install("raises_on_import")
     began, failed = answers_to(Probe(plugin, ""))
     assert began == Began("was imported")
     assert isinstance(failed, Failed)
     assert "the toolkit was built for another driver" in failed.reason
-    assert failed.mend
+    assert failed.fix
 
 
 @pytest.mark.parametrize("returned", [None, 7, [7], [{"name": "toy"}], [("toy",)]])
@@ -101,7 +101,7 @@ def test_a_device_that_fails_its_trial_says_where() -> None:
     toy = Toy()
     state = tried(TASK, backend(lambda *_: toy), INFO, lambda _: ["linear/f32: wrong", "attention: wrong"])
     assert (state.ok, state.reason, toy.closed) == (False, "linear/f32: wrong; attention: wrong", True)
-    assert state.mend
+    assert state.fix
 
 
 def test_a_device_that_cannot_be_opened_does_not_take_the_others_with_it() -> None:

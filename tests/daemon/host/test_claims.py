@@ -19,7 +19,7 @@ def test_the_second_claim_of_a_name_fails_and_names_both_distributions() -> None
     assert "made-one 1.0" in failure.reason
     assert "made-two 2.0" in failure.reason
     assert "backend 'x'" in failure.reason
-    assert "made-two" in failure.mend
+    assert "made-two" in failure.fix
 
 
 def test_a_plugin_that_loses_one_name_registers_none() -> None:
@@ -33,7 +33,7 @@ def test_a_plugin_that_loses_one_name_registers_none() -> None:
 
 
 def test_a_failed_plugin_claims_nothing() -> None:
-    broken = Summary({"backend": ("x",)}, failure=Failure("description", "broken", "mend"))
+    broken = Summary({"backend": ("x",)}, failure=Failure("description", "broken", "fix"))
     settled = settle([(ONE, broken), (TWO, Summary({"backend": ("x",)}))])
     assert settled[ONE] == broken
     assert settled[TWO].failure is None
@@ -48,4 +48,4 @@ def test_a_built_in_plugin_is_not_to_be_uninstalled() -> None:
     core = PluginName("reference", "m", "llmd-daemon", "0.1.0")
     failure = settle([(core, Summary({"backend": ("x",)})), (TWO, Summary({"backend": ("x",)}))])[TWO].failure
     assert failure is not None
-    assert failure.mend == "uninstall made-two"
+    assert failure.fix == "uninstall made-two"

@@ -1,4 +1,4 @@
-"""Describing a plugin gives its objects, or a reason and a mend."""
+"""Describing a plugin gives its objects, or a reason and a fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "reason", "mend"),
+    ("source", "reason", "fix"),
     [
         ("raise SystemExit(3)", "raised SystemExit: 3", "reinstall"),
         (
@@ -59,12 +59,12 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
         ),
     ],
 )
-def test_a_broken_plugin_has_a_reason_and_a_mend(site: Site, source: str, reason: str, mend: str) -> None:
+def test_a_broken_plugin_has_a_reason_and_a_fix(site: Site, source: str, reason: str, fix: str) -> None:
     failure = summarize(site.write("broken", source)).failure
     assert failure is not None
-    assert failure.grain == "description"
+    assert failure.phase == "description"
     assert reason in failure.reason
-    assert mend in failure.mend
+    assert fix in failure.fix
 
 
 def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Site) -> None:
@@ -81,7 +81,7 @@ def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Sit
 def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
     failure = summarize(site.write("old", HEAD.replace("= 1", "= 0") + BACKEND)).failure
     assert failure is not None
-    assert failure.mend == "install a newer made-old, one with contract 1"
+    assert failure.fix == "install a newer made-old, one with contract 1"
 
 
 def test_the_interrupt_of_the_user_is_no_failure_of_the_plugin(site: Site) -> None:

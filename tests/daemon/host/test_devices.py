@@ -20,13 +20,13 @@ def test_the_second_device_of_a_name_is_set_aside() -> None:
     assert (first.ok, second.ok) == (True, False)
     assert "made-one" in second.reason
     assert "made-two" in second.reason
-    assert second.mend
+    assert second.fix
 
 
 def test_a_name_given_twice_by_one_plugin_is_set_aside_too() -> None:
     first, second = unique_names([device("gpu:0"), device("gpu:0", score=2)])
     assert (first.ok, second.ok) == (True, False)
-    assert second.mend == "report it to the authors of made-one"
+    assert second.fix == "report it to the authors of made-one"
 
 
 def test_a_device_that_cannot_be_used_takes_no_name_from_one_that_can() -> None:

@@ -6,7 +6,7 @@ import sys
 
 from llmd.host.cache import Cache
 from llmd.host.fingerprint import machine_fingerprint, plugin_fingerprint, probe_fingerprint
-from llmd.host.listing import known_states, known_summary, known_verbs, verbs_of
+from llmd.host.listing import commands_of, known_commands, known_states, known_summary
 from llmd.host.names import PluginName
 from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary, Verdict
 from tests.plugin_sites import Site
@@ -30,7 +30,7 @@ def test_shows_the_stored_description_and_probe(site: Site, cache: Cache) -> Non
     failure = Failure("probe", "it hung", "wake it")
     cache.put(PROBE, plugin.key, probe_fingerprint(plugin, machine_fingerprint(), "trial"), Verdict(failure))
     (state,) = known_states([plugin], cache, "trial")
-    assert (state.state, state.grain, state.reason, state.mend) == ("failed", "probe", "it hung", "wake it")
+    assert (state.state, state.phase, state.reason, state.fix) == ("failed", "probe", "it hung", "wake it")
     assert known_states([plugin], cache, "another trial")[0].state == "ok"
 
 
@@ -54,15 +54,15 @@ def test_conflicts_are_shown_too(site: Site, cache: Cache) -> None:
 def test_verbs_are_known_once_every_plugin_was_described(site: Site, cache: Cache) -> None:
     plugins = site.install("hangs", "segfaults")
     store(cache, plugins[0], SUMMARY)
-    assert known_verbs(plugins, cache) is None
-    store(cache, plugins[1], Summary(failure=Failure("description", "broken", "mend it")))
-    assert known_verbs(plugins, cache) == {"greet": "Say hello."}
+    assert known_commands(plugins, cache) is None
+    store(cache, plugins[1], Summary(failure=Failure("description", "broken", "fix it")))
+    assert known_commands(plugins, cache) == {"greet": "Say hello."}
 
 
 def test_a_verb_of_a_plugin_that_is_set_aside_is_none(site: Site) -> None:
     plugins = site.install("hangs", "segfaults")
-    assert verbs_of(dict.fromkeys(plugins, SUMMARY)) == {"greet": "Say hello."}
+    assert commands_of(dict.fromkeys(plugins, SUMMARY)) == {"greet": "Say hello."}
     assert (
-        verbs_of({plugins[0]: Summary(SUMMARY.provides, SUMMARY.commands, Failure("description", "", ""))})
+        commands_of({plugins[0]: Summary(SUMMARY.provides, SUMMARY.commands, Failure("description", "", ""))})
         == {}
     )

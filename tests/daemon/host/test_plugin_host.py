@@ -105,7 +105,7 @@ def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
     assert "did not finish within 6 s" in states["hangs"].reason
     assert "contract 99, this llmd has 1" in states["other"].reason
     assert "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one" in states["twin-two"].reason
-    assert all(state.mend for state in states.values() if state.state == "failed")
+    assert all(state.fix for state in states.values() if state.state == "failed")
     assert set(plugins.backends()) == {"example", "twin"}
 
 
@@ -160,7 +160,7 @@ def test_a_device_is_looked_for_at_its_backend_first(site: Site, cache: Cache, e
     site.install("hangs")
     plugins = host(site, cache)
     assert plugins.choose_device("example").ok
-    assert {state.name: state.grain for state in plugins.plugins()} == {
+    assert {state.name: state.phase for state in plugins.plugins()} == {
         "example": "probe",
         "hangs": "description",
     }
@@ -205,7 +205,7 @@ def test_a_plugin_that_fails_to_open_is_set_aside(site: Site, cache: Cache) -> N
     with pytest.raises(PluginError, match="OSError: it is in use"):
         plugins.open_device(device)
     (state,) = plugins.plugins()
-    assert (state.state, state.grain) == ("failed", "open")
+    assert (state.state, state.phase) == ("failed", "open")
     assert plugins.failed_backends() == ()
     assert plugins.backends() == {}
 
@@ -264,7 +264,7 @@ def test_looking_anew_forgets_what_was_stored(site: Site, cache: Cache) -> None:
     assert plugins.plugins()[0].state == "failed"
     (site.folder / "made_toolkit.py").touch()
     (state,) = plugins.examine()
-    assert (state.state, state.grain) == ("ok", "probe")
+    assert (state.state, state.phase) == ("ok", "probe")
     (site.folder / "made_toolkit.py").unlink()
     sys.modules.pop("made_toolkit")
     sys.modules.pop("made_made")

@@ -135,7 +135,7 @@ def test_a_crash_is_a_report_with_a_reason(site: Site) -> None:
     (plugin,) = site.install("segfaults")
     report = probe_now(plugin, LIMIT, "")
     assert report.failure is not None
-    assert report.failure.grain == "probe"
+    assert report.failure.phase == "probe"
     assert "SIGSEGV (Segmentation fault)" in report.failure.reason
     assert not report.devices
 

@@ -112,19 +112,19 @@ def test_files_of_another_stem_are_found_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "mend"),
+    ("name", "fix"),
     [
         ("pytorch_model.bin", "convert"),
         ("consolidated.00.pth", "convert"),
         ("m.h5", "take"),
     ],
 )
-def test_weights_of_another_kind_are_named_with_their_mend(tmp_path: Path, name: str, mend: str) -> None:
+def test_weights_of_another_kind_are_named_with_their_fix(tmp_path: Path, name: str, fix: str) -> None:
     touch(tmp_path, name)
     with pytest.raises(CheckpointError, match="cannot be read") as caught:
         find_shards(tmp_path)
     assert caught.value.file == str(tmp_path / name)
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
 
 
 def test_a_directory_without_weights_says_what_it_lacks(tmp_path: Path) -> None:

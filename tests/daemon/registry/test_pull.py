@@ -9,9 +9,9 @@ from llmd.api.errors import ConflictError, DiskSpaceError, HubError, NotFoundErr
 from llmd.models.shards import INDEX_FILE
 from llmd.registry.download import Downloader
 from llmd.registry.hub import Hub
-from llmd.registry.library import Library
 from llmd.registry.names import parse_hub_name
 from llmd.registry.pull import SPARE_BYTES, PullStep, pull
+from llmd.registry.pulled_models import PulledModels
 from llmd.registry.store import Store
 from tests.corrupt import small_model
 from tests.golden.gguf_layout import write_gguf
@@ -41,11 +41,11 @@ def models(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def library(models: Path) -> Library:
-    return Library(models, ("guide",))
+def library(models: Path) -> PulledModels:
+    return PulledModels(models, ("guide",))
 
 
-def run(hub: hubs.Hub, library: Library, name: str = NAME, *, free: int = 1 << 40) -> list[PullStep]:
+def run(hub: hubs.Hub, library: PulledModels, name: str = NAME, *, free: int = 1 << 40) -> list[PullStep]:
     steps = pull(
         parse_hub_name(name),
         Hub(hub.url),
@@ -61,7 +61,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def test_a_pulled_model_is_a_plain_directory_of_the_store(
-    hub: hubs.Hub, library: Library, models: Path, original: Path
+    hub: hubs.Hub, library: PulledModels, models: Path, original: Path
 ) -> None:
     run(hub, library)
     assert contents(models / NAME) == contents(original)
@@ -70,7 +70,7 @@ def test_a_pulled_model_is_a_plain_directory_of_the_store(
 
 
 def test_a_model_in_mistrals_layout_is_pulled_where_there_is_no_other(
-    hub: hubs.Hub, library: Library, models: Path, tmp_path: Path
+    hub: hubs.Hub, library: PulledModels, models: Path, tmp_path: Path
 ) -> None:
     mistral = write_mistral(tiny_model("mistral-no-window"), tmp_path / "mistral")
     (mistral / "tekken.json").write_text("{}")
@@ -82,13 +82,13 @@ def test_a_model_in_mistrals_layout_is_pulled_where_there_is_no_other(
     assert (model.architecture, model.reason) == ("MistralForCausalLM", "")
 
 
-def test_only_what_is_needed_is_asked_for(hub: hubs.Hub, library: Library) -> None:
+def test_only_what_is_needed_is_asked_for(hub: hubs.Hub, library: PulledModels) -> None:
     run(hub, library)
     asked = {path.rpartition("/")[2] for path in hub.asked if "/resolve/" in path}
     assert asked == {"config.json", "tokenizer.json", "model.safetensors"}
 
 
-def test_every_step_is_told_in_the_words_of_ollama(hub: hubs.Hub, library: Library) -> None:
+def test_every_step_is_told_in_the_words_of_ollama(hub: hubs.Hub, library: PulledModels) -> None:
     steps = run(hub, library)
     assert [step.status for step in (steps[0], *steps[-2:])] == [
         "pulling manifest",
@@ -103,7 +103,7 @@ def test_every_step_is_told_in_the_words_of_ollama(hub: hubs.Hub, library: Libra
     assert steps[-1].model == NAME
 
 
-def test_a_model_that_is_here_is_not_fetched_again(hub: hubs.Hub, library: Library) -> None:
+def test_a_model_that_is_here_is_not_fetched_again(hub: hubs.Hub, library: PulledModels) -> None:
     run(hub, library)
     hub.asked.clear()
     assert [step.status for step in run(hub, library)] == ["pulling manifest", "success"]
@@ -111,7 +111,7 @@ def test_a_model_that_is_here_is_not_fetched_again(hub: hubs.Hub, library: Libra
 
 
 def test_a_new_version_takes_the_place_of_the_old_and_shares_what_stayed(
-    hub: hubs.Hub, library: Library, models: Path, repository: Repository
+    hub: hubs.Hub, library: PulledModels, models: Path, repository: Repository
 ) -> None:
     run(hub, library)
     files = repository.commits[hubs.COMMIT] | {"config.json": b'{"changed": true}'}
@@ -124,7 +124,7 @@ def test_a_new_version_takes_the_place_of_the_old_and_shares_what_stayed(
 
 
 def test_a_pinned_version_stands_beside_the_newest(
-    hub: hubs.Hub, library: Library, models: Path, repository: Repository
+    hub: hubs.Hub, library: PulledModels, models: Path, repository: Repository
 ) -> None:
     repository.add("v2", OTHER_COMMIT, repository.commits[hubs.COMMIT] | {"config.json": b"{}"})
     run(hub, library)
@@ -136,7 +136,7 @@ def test_a_pinned_version_stands_beside_the_newest(
 
 
 def test_shards_are_those_that_the_index_names(
-    hub: hubs.Hub, library: Library, models: Path, original: Path, repository: Repository
+    hub: hubs.Hub, library: PulledModels, models: Path, original: Path, repository: Repository
 ) -> None:
     small_model.write_sharded(original)
     extra = {"model-of-another-index.safetensors": b"not needed"}
@@ -149,7 +149,9 @@ def test_shards_are_those_that_the_index_names(
         run(hub, library)
 
 
-def test_a_pull_that_broke_off_goes_on_where_it_was(hub: hubs.Hub, library: Library, models: Path) -> None:
+def test_a_pull_that_broke_off_goes_on_where_it_was(
+    hub: hubs.Hub, library: PulledModels, models: Path
+) -> None:
     hub.cut_after["model.safetensors"] = [2000, *[0] * 5]
     with pytest.raises(HubError, match="what has come is kept"):
         run(hub, library)
@@ -165,7 +167,7 @@ def test_a_pull_that_broke_off_goes_on_where_it_was(hub: hubs.Hub, library: Libr
 
 
 def test_bytes_that_change_on_the_way_are_fetched_again_and_never_believed(
-    hub: hubs.Hub, library: Library, models: Path, original: Path
+    hub: hubs.Hub, library: PulledModels, models: Path, original: Path
 ) -> None:
     hub.damaged["model.safetensors"] = 1
     run(hub, library)
@@ -177,7 +179,7 @@ def test_bytes_that_change_on_the_way_are_fetched_again_and_never_believed(
     assert not (models / NAME).exists()
 
 
-def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, library: Library) -> None:
+def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, library: PulledModels) -> None:
     with pytest.raises(
         DiskSpaceError, match=r"the model has [\d.]+ \w+, 0 B of them are here already, and .* are missing"
     ):
@@ -185,7 +187,7 @@ def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, li
     assert hub.sent == {}
 
 
-def test_what_is_here_already_needs_no_room(hub: hubs.Hub, library: Library) -> None:
+def test_what_is_here_already_needs_no_room(hub: hubs.Hub, library: PulledModels) -> None:
     hub.cut_after["model.safetensors"] = [9000, *[0] * 5]
     with pytest.raises(HubError):
         run(hub, library)
@@ -198,14 +200,16 @@ def test_what_is_here_already_needs_no_room(hub: hubs.Hub, library: Library) -> 
     assert run(hub, library, free=missing + SPARE_BYTES)[-1].status == "success"
 
 
-def test_pickled_weights_are_never_fetched(hub: hubs.Hub, library: Library, repository: Repository) -> None:
+def test_pickled_weights_are_never_fetched(
+    hub: hubs.Hub, library: PulledModels, repository: Repository
+) -> None:
     repository.add("main", OTHER_COMMIT, {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
     with pytest.raises(UnsupportedModelError, match=r"only pytorch_model.bin"):
         run(hub, library)
 
 
 def test_a_name_that_is_taken_is_refused_before_the_hub_is_asked(
-    hub: hubs.Hub, library: Library, models: Path
+    hub: hubs.Hub, library: PulledModels, models: Path
 ) -> None:
     (models / NAME).mkdir(parents=True)
     with pytest.raises(ConflictError, match="did not fetch"):
@@ -213,14 +217,16 @@ def test_a_name_that_is_taken_is_refused_before_the_hub_is_asked(
     assert hub.asked == []
 
 
-def test_an_index_that_is_broken_is_refused(hub: hubs.Hub, library: Library, repository: Repository) -> None:
+def test_an_index_that_is_broken_is_refused(
+    hub: hubs.Hub, library: PulledModels, repository: Repository
+) -> None:
     repository.add("main", OTHER_COMMIT, {"config.json": b"{}", INDEX_FILE: json.dumps([]).encode()})
     with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
         run(hub, library)
 
 
 def test_of_gguf_files_the_one_that_is_asked_for_comes(
-    hub: hubs.Hub, library: Library, models: Path, tmp_path: Path
+    hub: hubs.Hub, library: PulledModels, models: Path, tmp_path: Path
 ) -> None:
     written = write_gguf(tiny_model("llama2-mha"), tmp_path / "m-Q8_0.gguf", num_parts=2)
     parts = {f"Q8_0/{path.name}": path.read_bytes() for path in sorted(tmp_path.glob("m-Q8_0-*"))}
@@ -236,7 +242,7 @@ def test_of_gguf_files_the_one_that_is_asked_for_comes(
 
 
 def test_without_other_weights_the_usual_quantisation_comes(
-    hub: hubs.Hub, library: Library, models: Path
+    hub: hubs.Hub, library: PulledModels, models: Path
 ) -> None:
     hub.repositories[NAME] = Repository({"m-Q8_0.gguf": b"large", "m-Q4_K_M.gguf": b"small"})
     run(hub, library)
@@ -244,7 +250,7 @@ def test_without_other_weights_the_usual_quantisation_comes(
 
 
 def test_safetensors_come_before_gguf_files(
-    hub: hubs.Hub, library: Library, models: Path, original: Path
+    hub: hubs.Hub, library: PulledModels, models: Path, original: Path
 ) -> None:
     (original / "m-Q4_K_M.gguf").write_bytes(b"small")
     hub.repositories[NAME] = Repository.of(original)

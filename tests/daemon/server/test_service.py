@@ -11,21 +11,21 @@ from llmd.config import ServerConfig
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
+from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
-from llmd.server.plugin_desk import PluginDesk
 from llmd.server.service import Service
-from llmd.server.telemetry.ledger import Ledger
-from tests.serving.residents import bare_model, residents_of
+from llmd.server.telemetry.metrics import Metrics
+from tests.serving.model_managers import bare_model, residents_of
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
-        plugins = PluginDesk(PluginHost((), Cache(tmp_path)), threads)
+        plugins = AsyncPluginHost(PluginHost((), Cache(tmp_path)), threads)
         yield Service(
-            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Ledger()
+            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Metrics()
         )
 
 

@@ -26,7 +26,7 @@ from llmd.api import (
 )
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.builtin.reference import numerics
-from llmd.builtin.reference.device import ReferenceDevice, ReferenceParts
+from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.testing import conformance
 from llmd.testing.conformance import (
@@ -38,7 +38,7 @@ from llmd.testing.conformance import (
     nmse,
     unclaimed,
 )
-from llmd.testing.null_device import NullDevice, NullParts, NullStage
+from llmd.testing.null_device import NullDevice, NullStage, NullWeights
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import Workload, ragged, run
 
@@ -71,7 +71,7 @@ def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, functio
     class Wrong(ReferenceDevice):
         """Computes one op 0.1 % off."""
 
-        def load(self, *arguments: Any) -> ReferenceParts:
+        def load(self, *arguments: Any) -> ReferenceWeights:
             running.append(True)
             return super().load(*arguments)
 
@@ -79,7 +79,7 @@ def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, functio
         return right(*args, **kwargs) * np.float32(1.001 if running else 1.0)
 
     class Right(ReferenceDevice):
-        def load(self, *arguments: Any) -> ReferenceParts:
+        def load(self, *arguments: Any) -> ReferenceWeights:
             running.clear()
             return super().load(*arguments)
 
@@ -215,12 +215,12 @@ class Counting(NullDevice):
         super().__init__(lambda: 0.0)
         self.loaded: list[CountedParts] = []
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullParts:
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullWeights:
         self.loaded.append(CountedParts(self, program))
         return self.loaded[-1]
 
 
-class CountedParts(NullParts):
+class CountedParts(NullWeights):
     def __init__(self, device: NullDevice, program: Program) -> None:
         super().__init__(device, program)
         self.stages: list[NullStage] = []

@@ -16,7 +16,7 @@ from llmd.api.messages import Load
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import load_model
 from llmd.models.weight_source import CheckpointSource
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from llmd_backend_cpu import _ext, packed_writer, parts
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.packed_writer import PackedWriter
@@ -92,7 +92,7 @@ def test_a_model_that_was_loaded_once_is_read_from_the_cache(
 
     def logits() -> np.ndarray:
         model = load_model(
-            message, architectures, lambda _: CpuDevice(), lambda _: None, None, Packings(tmp_path)
+            message, architectures, lambda _: CpuDevice(), lambda _: None, None, PackedWeightFiles(tmp_path)
         )
         try:
             while not [*tmp_path.glob("packed/*/*.packed")]:

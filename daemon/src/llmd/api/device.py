@@ -1,7 +1,7 @@
 """Devices, what they can do, and the stages that run steps on them.
 
 Life of a device: `Device.check` says which ops it refuses; `Device.load` takes the weights of a program;
-`LoadedParts.stage` allocates KV pools and step buffers; the stage then runs steps until it is closed.
+`LoadedWeights.stage` allocates KV pools and step buffers; the stage then runs steps until it is closed.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Stage(Protocol):
         ...
 
 
-class LoadedParts(Protocol):
+class LoadedWeights(Protocol):
     """Weights of a program on a device."""
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
@@ -229,7 +229,7 @@ class Device(Protocol):
         """Measure the device for at most about ``budget_s`` seconds."""
         ...
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> LoadedParts:
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> LoadedWeights:
         """Take the weights of a program.
 
         Raises:

@@ -1,8 +1,8 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
 The front sends `Load` once, then `Vocabulary` before the first grammar, `Submit` (to a model that embeds `EmbedText`
-instead), `Cancel`, `Ask` and `Shutdown`; the engine answers with `Loading` (now and then), `Loaded` or `Failed`, then one
-`Output` (`Embedded`) for each step, `Failed` for requests it cannot run, and `Report` for each `Ask`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+instead), `Cancel`, `GetReport` and `Shutdown`; the engine answers with `Loading` (now and then), `Loaded` or `Failed`, then one
+`Output` (`Embedded`) for each step, `Failed` for requests it cannot run, and `Report` for each `GetReport`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
     request_id: int
 
 
-class Ask(msgspec.Struct, frozen=True, tag=True):
-    """Ask for a `Report`; proves that the engine's loop turns."""
+class GetReport(msgspec.Struct, frozen=True, tag=True):
+    """GetReport for a `Report`; proves that the engine's loop turns."""
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
@@ -375,7 +375,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_total: int
 
 
-ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | Ask | Shutdown
-FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | Ask | Shutdown
+ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
+FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
 """`ToEngine` at its other end."""
 FromEngine = Loading | Loaded | Output | Embedded | Failed | Report

@@ -1,4 +1,4 @@
-"""What plugins describe themselves with. Every description is frozen; its callables run later, one grain at a time.
+"""What plugins describe themselves with. Every description is frozen; its callables run later, one phase at a time.
 
 A plugin is a module found through the entry-point group ``llmd``. At its top level it imports only
 ``llmd.api`` and the standard library, sets ``LLMD_API = 1`` and implements hooks of `llmd.api.hooks`.
@@ -111,7 +111,7 @@ class Parser(msgspec.Struct, frozen=True):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A verb of ``llmd``. ``load()`` returns a ``click.Command``; ``help`` is its one-line summary."""
+    """A subcommand of ``llmd``. ``load()`` returns a ``click.Command``; ``help`` is its one-line summary."""
 
     name: str
     help: str

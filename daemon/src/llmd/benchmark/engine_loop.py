@@ -8,7 +8,7 @@ import msgspec
 
 from llmd.api.device import StageLimits
 from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
-from llmd.engine.admission import Limits
+from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.pipeline import Pipeline
@@ -59,7 +59,7 @@ def measure_loop(streams: int, sampling: SamplingParams, step_s: float, steps: i
 def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, NullStage]:
     """A core on a null device that keeps real time."""
     plan, device = TinyModel(context_len=context_len, vocab=VOCAB).plan(), null_device(step_s)
-    limits = Limits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
+    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = device.load(program, RandomSource(), lambda _done, _total: None)
     budget = plan_kv(

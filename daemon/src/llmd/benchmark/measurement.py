@@ -16,7 +16,7 @@ from llmd.benchmark.arrivals import Traffic, arrival_times
 from llmd.benchmark.client import BenchmarkClient, ServedName
 from llmd.benchmark.data_set import DataSet, RandomData
 from llmd.benchmark.load import Run, run_load
-from llmd.benchmark.report import Head
+from llmd.benchmark.report import ReportHeader
 from llmd.benchmark.sample import Sample
 from llmd.benchmark.target import COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
@@ -50,7 +50,7 @@ class Plan(Struct, frozen=True):
 
 async def measure(
     plan: Plan, target: Target, store: Store, ended: Callable[[Outcome], None] = lambda _: None
-) -> tuple[Head, Run]:
+) -> tuple[ReportHeader, Run]:
     """Measure a server. SIGINT and SIGTERM end the load, and what there is comes back.
 
     Raises:
@@ -76,7 +76,7 @@ async def measure(
         times = arrival_times(plan.traffic, plan.num_prompts, plan.seed)
         with ended_by_signals():
             run = await run_load(samples, times, ask, max_concurrency=limit, ended=ended)
-    return Head.now(plan.backend, plan.label, served.name, name, plan.num_prompts), run
+    return ReportHeader.now(plan.backend, plan.label, served.name, name, plan.num_prompts), run
 
 
 def find_tokenizer(named: str | None, served: ServedName, store: Store) -> tuple[str, Tokenizer]:

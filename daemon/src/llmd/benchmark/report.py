@@ -22,7 +22,7 @@ DETAILS = (
 )
 
 
-class Chosen(Struct, frozen=True):
+class ReportOptions(Struct, frozen=True):
     """What is to be reported: metrics, their percentiles, and the goals (in milliseconds) that a good request keeps."""
 
     metrics: tuple[str, ...] = ("ttft", "tpot", "itl", "e2el")
@@ -30,7 +30,7 @@ class Chosen(Struct, frozen=True):
     goals_ms: Mapping[str, float] = {}
 
 
-class Head(Struct, frozen=True):
+class ReportHeader(Struct, frozen=True):
     """What was measured; names are those of the result's JSON."""
 
     date: str
@@ -41,13 +41,15 @@ class Head(Struct, frozen=True):
     num_prompts: int
 
     @classmethod
-    def now(cls, backend: str, label: str | None, model: str, tokenizer: str, num_prompts: int) -> Head:
+    def now(
+        cls, backend: str, label: str | None, model: str, tokenizer: str, num_prompts: int
+    ) -> ReportHeader:
         moment = datetime.now().astimezone()
         return cls(f"{moment:%Y%m%d-%H%M%S}", backend, label, model, tokenizer, num_prompts)
 
 
 def result(
-    head: Head, metadata: Mapping[str, str], traffic: Traffic, run: Run, chosen: Chosen
+    head: ReportHeader, metadata: Mapping[str, str], traffic: Traffic, run: Run, chosen: ReportOptions
 ) -> dict[str, Any]:
     """Everything that is known of a load, with the lists of single requests; JSON can hold it all."""
     found = figures(run.outcomes, run.duration_s, chosen.goals_ms)
@@ -77,7 +79,7 @@ def ramped(ramp_up: RampUp | None) -> dict[str, Any]:
     return {f"ramp_up_{name}": value for name, value in structs.asdict(ramp_up).items()} if ramp_up else {}
 
 
-def reported(chosen: Chosen, traffic: Traffic) -> list[str]:
+def reported(chosen: ReportOptions, traffic: Traffic) -> list[str]:
     """The chosen metrics that this traffic has: without a limit nothing waits in the client."""
     queued = (
         {"client_queue_time", "e2el_including_client_queue"} if traffic.max_concurrency is None else set()

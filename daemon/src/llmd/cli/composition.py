@@ -42,17 +42,17 @@ def build_host(cache: Cache | None = None) -> PluginHost:
     return PluginHost(build_names(), cache or build_cache(), trial=DEVICE_TRIAL)
 
 
-def plugin_verbs() -> dict[str, str]:
+def plugin_subcommands() -> dict[str, str]:
     """Verbs of plugins with their help, as stored; plugins are imported only where one was never seen."""
-    from llmd.host.listing import known_verbs
+    from llmd.host.listing import known_commands
 
     names, cache = build_names(), build_cache()
-    known = known_verbs(names, cache)
+    known = known_commands(names, cache)
     if known is not None:
         return known
-    from llmd.host.catalog import described_verbs
+    from llmd.host.catalog import described_commands
 
-    return described_verbs(names, cache)
+    return described_commands(names, cache)
 
 
 def build_benchmarks(cache: Cache | None = None) -> Benchmarks:

@@ -15,6 +15,7 @@ from llmd.cli.composition import build_benchmarks, build_cache, build_host
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, FailedBackend
+from llmd.host.old_keys import with_old_keys
 
 
 class DeviceRow(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class DeviceRow(msgspec.Struct, frozen=True):
     plugin: str
     state: str
     reason: str
-    mend: str
+    fix: str
 
 
 def memory(row: DeviceRow) -> str:
@@ -50,9 +51,9 @@ def memory(row: DeviceRow) -> str:
 
 
 def told(row: DeviceRow) -> str:
-    """The state with its reason and its mend."""
+    """The state with its reason and its fix."""
     words = f"{row.state}: {row.reason}" if row.reason else row.state
-    return f"{words} → {row.mend}" if row.mend else words
+    return f"{words} → {row.fix}" if row.fix else words
 
 
 def in_giga(rate: float | None) -> str:
@@ -89,7 +90,7 @@ def command(**view: Any) -> None:
     host, benchmarks = build_host(cache), build_benchmarks(cache)
     rows = [row_of(device, benchmarks) for device in host.devices()]
     rows += [failed_row(backend) for backend in host.failed_backends()]
-    show(View(**view), "devices", rows, COLUMNS)
+    show(View(**view), "devices", rows, COLUMNS, with_old_keys)
 
 
 def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
@@ -107,7 +108,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         plugin=device.plugin.name,
         state="ok" if device.ok else "unused",
         reason=device.reason or trouble,
-        mend=device.mend,
+        fix=device.fix,
     )
 
 
@@ -125,7 +126,7 @@ def failed_row(backend: FailedBackend) -> DeviceRow:
         plugin=backend.plugin.name,
         state="failed",
         reason=backend.failure.reason,
-        mend=backend.failure.mend,
+        fix=backend.failure.fix,
     )
 
 

@@ -1,4 +1,4 @@
-"""``llmd doctor``: looks at everything anew, and says what mends what is wrong."""
+"""``llmd doctor``: looks at everything anew, and says what fixes what is wrong."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import build_settings
 from llmd.config import Directories
 from llmd.host.devices import DeviceState, best
+from llmd.host.old_keys import with_old_keys
 from llmd.host.states import PluginState
-from llmd.registry.library import Library
+from llmd.registry.pulled_models import PulledModels
 
 EXIT_CHECK_FAILED = 8
 WRITTEN_BYTES = 4096
@@ -35,7 +36,7 @@ class Check(msgspec.Struct, frozen=True):
     id: str
     status: Literal["ok", "warn", "fail"]
     seen: str
-    mend: str = ""
+    fix: str = ""
 
 
 SYMBOLS = {"ok": "✓ ok", "warn": "! warn", "fail": "✗ fail"}
@@ -43,7 +44,7 @@ COLUMNS = (
     Column[Check]("CHECK", lambda check: check.id),
     Column[Check]("STATUS", lambda check: SYMBOLS[check.status], lambda check: check.status),
     Column[Check]("SEEN", lambda check: check.seen),
-    Column[Check]("MEND", lambda check: check.mend),
+    Column[Check]("FIX", lambda check: check.fix, old_title="MEND"),
 )
 
 
@@ -51,7 +52,7 @@ COLUMNS = (
 @listing_options
 @click.pass_context
 def command(ctx: click.Context, /, **view: Any) -> None:
-    """Check this installation and say what mends it.
+    """Check this installation and say what fixes it.
 
     Every plugin is described and probed again, whatever is stored. Ends with 8 where a check failed.
     """
@@ -66,7 +67,7 @@ def command(ctx: click.Context, /, **view: Any) -> None:
         *plugin_checks(states),
         *device_checks(host.devices()),
     ]
-    show(View(**view), "checks", checks, COLUMNS)
+    show(View(**view), "checks", checks, COLUMNS, with_old_keys)
     ctx.exit(EXIT_CHECK_FAILED if any(check.status == "fail" for check in checks) else 0)
 
 
@@ -137,7 +138,7 @@ def settings_check() -> Check:
 
 def pulls_check(models: Path) -> Check:
     """What pulls have left that did not end."""
-    parts = Library(models).blobs.unfinished()
+    parts = PulledModels(models).blobs.unfinished()
     if not parts:
         return Check("pulls", "ok", "none is unfinished")
     return Check(
@@ -153,7 +154,7 @@ def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
     for state in states:
         name = f"plugin:{state.name}"
         if state.state == "failed":
-            yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.mend)
+            yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.fix)
         else:
             yield Check(name, "ok", f"{state.distribution} {state.version}")
 
@@ -165,10 +166,10 @@ def device_checks(devices: Sequence[DeviceState]) -> Iterator[Check]:
         if device.ok:
             yield Check(name, "ok", info.description or info.kind)
         else:
-            yield Check(name, "warn" if info.score <= 0 else "fail", device.reason, device.mend)
+            yield Check(name, "warn" if info.score <= 0 else "fail", device.reason, device.fix)
     if chosen := best(devices):
         yield Check("devices", "ok", f"{chosen.info.name} is the default")
     else:
         yield Check(
-            "devices", "fail", "no device can be used", "mend a device above, or reinstall llmd-daemon"
+            "devices", "fail", "no device can be used", "fix a device above, or reinstall llmd-daemon"
         )

@@ -8,22 +8,22 @@ from typing import Any
 
 import click
 
-from llmd.cli.verbs import ALIASES, Verb
+from llmd.cli.subcommands import ALIASES, Subcommand
 
 
 class LazyGroup(click.Group):
     """A group whose commands stand in a table."""
 
-    def __init__(self, *arguments: Any, verbs: Mapping[str, Verb], **options: Any) -> None:
+    def __init__(self, *arguments: Any, subcommands: Mapping[str, Subcommand], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.verbs = verbs
+        self.subcommands = subcommands
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.verbs)
+        return list(self.subcommands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        verb = self.verbs.get(cmd_name)
-        return verb.load() if verb else None
+        subcommand = self.subcommands.get(cmd_name)
+        return subcommand.load() if subcommand else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -39,18 +39,18 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
+            formatter.write_dl([(name, subcommand.help) for name, subcommand in self.subcommands.items()])
 
 
 class TopGroup(LazyGroup):
-    """``llmd`` itself: knows aliases, and the verbs that plugins add."""
+    """``llmd`` itself: knows aliases, and the subcommands that plugins add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.verbs, *self._added()]
+        return [*self.subcommands, *self._added()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = ALIASES.get(cmd_name, cmd_name)
-        if name in self.verbs or name not in self._added():
+        if name in self.subcommands or name not in self._added():
             return super().get_command(ctx, name)
         from llmd.cli.composition import build_host
 
@@ -64,16 +64,20 @@ class TopGroup(LazyGroup):
 
     def _added(self) -> dict[str, str]:
         """Verbs that plugins add, with their help."""
-        from llmd.cli.composition import plugin_verbs
+        from llmd.cli.composition import plugin_subcommands
 
-        return {verb: text for verb, text in plugin_verbs().items() if verb not in self.verbs}
+        return {
+            subcommand: text
+            for subcommand, text in plugin_subcommands().items()
+            if subcommand not in self.subcommands
+        }
 
 
-def nearest(name: str, verbs: list[str]) -> str | None:
-    """The verb that was probably meant; an alias stands for its verb."""
+def nearest(name: str, subcommands: list[str]) -> str | None:
+    """The subcommand that was probably meant; an alias stands for its subcommand."""
     candidates = {
-        **{verb: verb for verb in verbs},
-        **{alias: verb for alias, verb in ALIASES.items() if verb in verbs},
+        **{subcommand: subcommand for subcommand in subcommands},
+        **{alias: subcommand for alias, subcommand in ALIASES.items() if subcommand in subcommands},
     }
     close = difflib.get_close_matches(name, candidates, n=1)
     return candidates[close[0]] if close else None

@@ -11,7 +11,7 @@ import click
 
 from llmd.cli.group import TopGroup
 from llmd.cli.logs import FORMATTERS, configure
-from llmd.cli.verbs import VERBS
+from llmd.cli.subcommands import SUBCOMMANDS
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
 
 @click.group(
     cls=TopGroup,
-    verbs=VERBS,
+    subcommands=SUBCOMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command has its own --help.",
 )

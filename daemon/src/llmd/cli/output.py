@@ -18,16 +18,20 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column: its title, its text for people, and what it is sorted by (the text where None)."""
+    """One column of a listing."""
 
     title: str
     text: Callable[[Row], str]
+    """Returns the cell of a row."""
     order: Callable[[Row], Any] | None = None
+    """Returns what rows are sorted by; None: the text."""
+    old_title: str = ""
+    """A title of earlier versions, which ``--columns`` and ``--sort`` still take."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How a listing is to be shown: the options that all listings share."""
+    """The options that all listings share."""
 
     as_json: bool = False
     plain: bool = False
@@ -47,13 +51,23 @@ def listing_options(command: Decorated) -> Decorated:
     return command
 
 
-def show(view: View, noun: str, rows: Sequence[Row], columns: Sequence[Column[Row]]) -> None:
-    """Print rows; ``noun`` is the key that holds them in the JSON object."""
+def show(
+    view: View,
+    noun: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column[Row]],
+    json_row: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+) -> None:
+    """Print rows.
+
+    ``noun`` is the key that holds them in the JSON object; ``json_row`` may change the object of each row.
+    """
     if view.sort:
         (column,) = _chosen(view.sort, columns)
         rows = sorted(rows, key=column.order or column.text)
     if view.as_json:
-        show_json({noun: list(rows)})
+        objects = [msgspec.to_builtins(row, enc_hook=_as_text) for row in rows]
+        show_json({noun: objects if json_row is None else [json_row(one) for one in objects]})
         return
     shown = _chosen(view.columns, columns) if view.columns else columns
     lines = [
@@ -93,7 +107,8 @@ def _as_text(value: object) -> str:
 def _chosen(titles: str, columns: Sequence[Column[Row]]) -> list[Column[Row]]:
     """The columns that an option names, upper or lower case."""
     known = {column.title.lower(): column for column in columns}
+    old = {column.old_title.lower(): column for column in columns if column.old_title}
     wanted = [title.strip().lower() for title in titles.split(",")]
-    if unknown := [title for title in wanted if title not in known]:
+    if unknown := [title for title in wanted if title not in known | old]:
         raise click.UsageError(f"there is no column {unknown[0]!r}; the columns are {', '.join(known)}")
-    return [known[title] for title in wanted]
+    return [(known | old)[title] for title in wanted]

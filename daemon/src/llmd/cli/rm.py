@@ -12,7 +12,7 @@ from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, read_settings
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import Spools
 
 if TYPE_CHECKING:  # `llmd --help` imports no store
@@ -35,7 +35,7 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
         click.confirm(f"remove {', '.join(models)}?", abort=True, err=True)
     freed = {name: remove(store, name) for name in models}
     Spools(directories.cache).sweep()
-    Packings(directories.cache).sweep()
+    PackedWeightFiles(directories.cache).sweep()
     if as_json:
         show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
         return

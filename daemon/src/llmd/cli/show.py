@@ -78,9 +78,9 @@ def file_names(directory: Path) -> list[str]:
 
 def capabilities_of(directory: Path) -> list[str]:
     """What a model can be asked for, as `/api/show` tells it."""
-    from llmd.chat.abilities import capabilities, read_abilities
+    from llmd.chat.capabilities import capability_names, read_capabilities
 
-    return capabilities(read_abilities(directory))
+    return capability_names(read_capabilities(directory))
 
 
 def template_text(directory: Path) -> str:

@@ -59,7 +59,7 @@ class KeyFile(Struct, frozen=True):
             return ()
         except (OSError, msgspec.DecodeError) as error:
             raise ConfigError(
-                f"{self.path} cannot be read: {error}", hint="mend it, or move it away and make new keys"
+                f"{self.path} cannot be read: {error}", hint="fix it, or move it away and make new keys"
             ) from error
 
     def add(self, name: str, *, manages: bool = False, secret: str | None = None) -> str:

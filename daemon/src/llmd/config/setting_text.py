@@ -8,7 +8,7 @@ from msgspec import inspect
 
 from llmd.api.byte_size import format_bytes
 from llmd.config.durations import format_duration
-from llmd.config.given import setting_fields
+from llmd.config.setting_values import setting_fields
 from llmd.config.values import is_byte_size, is_duration
 
 UNSET = {

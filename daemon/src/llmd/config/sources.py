@@ -12,17 +12,17 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.config.directories import Directories
-from llmd.config.given import (
+from llmd.config.schema import Config
+from llmd.config.setting_values import (
     CONFIG_FILE_VARIABLE,
-    Given,
     Origin,
+    SettingValue,
     UnknownVariable,
-    given_values,
     setting_fields,
     setting_name,
+    setting_values,
     unknown_variables,
 )
-from llmd.config.schema import Config
 from llmd.config.values import decode, expected_form
 
 
@@ -65,7 +65,7 @@ def load_settings(
     named = file or (Path(environ[CONFIG_FILE_VARIABLE]) if environ.get(CONFIG_FILE_VARIABLE) else None)
     values = _defaults()
     models: dict[str, dict[str, Origin]] = {}
-    for given in given_values(flags or {}, environ, directories, named):
+    for given in setting_values(flags or {}, environ, directories, named):
         origin = Origin(_convert(given), given.origin.source)
         if given.model is not None:
             models.setdefault(given.model, {})[given.key] = origin
@@ -88,7 +88,7 @@ def _defaults() -> dict[str, Origin]:
     return {key: Origin(field.default, "default") for key, field in setting_fields().items()}
 
 
-def _convert(given: Given) -> Any:
+def _convert(given: SettingValue) -> Any:
     field = setting_fields()[given.key]
     section, _, name = given.key.partition(".")
     value, source = given.origin.value, given.origin.source

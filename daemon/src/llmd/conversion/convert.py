@@ -13,21 +13,21 @@ from llmd.api.plugins import Architecture
 from llmd.api.tensors import Format
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from llmd.conversion.directory_target import DirectoryTarget
-from llmd.conversion.draft import Draft, Source, Target, open_source
 from llmd.conversion.gguf_target import GgufTarget
-from llmd.conversion.moves import find_moves
-from llmd.conversion.place import (
+from llmd.conversion.output_path import (
     FreeBytes,
     check_place,
     check_space,
-    drafting,
     free_bytes,
     is_gguf_target,
     put,
+    temporary_output,
 )
-from llmd.conversion.sameness import check_same_plan, check_same_text
+from llmd.conversion.output_plan import OutputPlan, Source, Target, open_source
+from llmd.conversion.tensor_map import map_tensors
 from llmd.conversion.tensor_reader import TensorReader
 from llmd.conversion.text_files import has_tokenizer
+from llmd.conversion.verify import check_same_plan, check_same_text
 from llmd.models.new_weights import write_header, write_tensors
 from llmd.models.open_model import open_model
 
@@ -75,38 +75,38 @@ def convert(
     opened = open_source(source, architectures)
     with opened.model.checkpoint as checkpoint:
         plan = kind.plan(opened)
-        moves = find_moves(opened.model.plan, plan)
-        formats = kind.formats(opened, moves, quant)
-        draft = kind.draft(opened, plan, moves, formats)
-        reader = TensorReader(checkpoint, moves, formats.by_name)
-        with drafting(target) as path:
-            check_space(path, draft.layout.num_bytes + sum(map(len, draft.files.values())), free)
-            yield from _write(kind.weights(path), path, draft, opened, plan, reader, architectures)
+        tensor_map = map_tensors(opened.model.plan, plan)
+        formats = kind.formats(opened, tensor_map, quant)
+        output = kind.output(opened, plan, tensor_map, formats)
+        reader = TensorReader(checkpoint, tensor_map, formats.by_name)
+        with temporary_output(target) as path:
+            check_space(path, output.layout.num_bytes + sum(map(len, output.files.values())), free)
+            yield from _write(kind.weights(path), path, output, opened, plan, reader, architectures)
             put(path, target)
-            return _report(target, draft, (*opened.model.notices, *formats.notices, *draft.notices))
+            return _report(target, output, (*opened.model.notices, *formats.notices, *output.notices))
 
 
 def _write(
     weights: Path,
     path: Path,
-    draft: Draft,
+    output: OutputPlan,
     source: Source,
     plan: ModelPlan,
     reader: TensorReader,
     architectures: Mapping[str, Architecture],
 ) -> Iterator[Progress]:
-    """Write a draft to ``path``. What it says is read again before its weights are written, which takes long."""
-    _write_files(path, draft)
-    write_header(weights, draft.layout)
-    completed, total = 0, sum(tensor.num_bytes for tensor in draft.tensors)
+    """Write a output to ``path``. What it says is read again before its weights are written, which takes long."""
+    _write_files(path, output)
+    write_header(weights, output.layout)
+    completed, total = 0, sum(tensor.num_bytes for tensor in output.tensors)
     with weights.open("r+b") as file:
         steps = write_tensors(
             file,
-            draft.layout,
-            draft.tensors,
-            lambda name: draft.given[name] if name in draft.given else reader(name),
+            output.layout,
+            output.tensors,
+            lambda name: output.given[name] if name in output.given else reader(name),
         )
-        for _, tensor in zip(draft.given, steps, strict=False):
+        for _, tensor in zip(output.given, steps, strict=False):
             completed += tensor.num_bytes
         file.flush()
         _check(path, source, plan, architectures)
@@ -117,8 +117,8 @@ def _write(
             yield Progress(completed, total)
 
 
-def _write_files(path: Path, draft: Draft) -> None:
-    for name, content in draft.files.items():
+def _write_files(path: Path, output: OutputPlan) -> None:
+    for name, content in output.files.items():
         place = path / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
@@ -138,11 +138,11 @@ def _check(path: Path, source: Source, plan: ModelPlan, architectures: Mapping[s
         check_same_text(load_tokenizer(source.path), load_tokenizer(path), what)
 
 
-def _report(target: Path, draft: Draft, notices: tuple[str, ...]) -> Report:
+def _report(target: Path, output: OutputPlan, notices: tuple[str, ...]) -> Report:
     return Report(
         target,
-        draft.layout.num_bytes,
-        len(draft.tensors),
-        dict(Counter(tensor.format for tensor in draft.tensors).most_common()),
+        output.layout.num_bytes,
+        len(output.tensors),
+        dict(Counter(tensor.format for tensor in output.tensors).most_common()),
         notices,
     )

@@ -10,9 +10,9 @@ from typing import Any
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import Format
-from llmd.conversion.draft import Draft, Source, new_tensors, rotating
 from llmd.conversion.formats import Formats, formats_of_directory
-from llmd.conversion.moves import Move
+from llmd.conversion.output_plan import OutputPlan, Source, new_tensors, rotating
+from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_files import text_files
 from llmd.models.gguf.source import GgufSource
 from llmd.models.hugging_face import CONFIG_FILE, HuggingFaceSource
@@ -26,7 +26,7 @@ INTERLEAVED, ORIGINAL_LEN = "rope_interleave", "original_max_position_embeddings
 
 
 class DirectoryTarget:
-    """`llmd.conversion.draft.Target` of directories."""
+    """`llmd.conversion.output_plan.Target` of directories."""
 
     def plan(self, source: Source) -> ModelPlan:
         """Rotations as transformers has them. A model that also sees or hears would lose what its configuration tells of."""
@@ -37,16 +37,20 @@ class DirectoryTarget:
             )
         return rotating(source.plan, interleaved=False)
 
-    def formats(self, source: Source, moves: Mapping[str, Move], quant: Format | None) -> Formats:
+    def formats(
+        self, source: Source, tensor_map: Mapping[str, MappedTensor], quant: Format | None
+    ) -> Formats:
         narrows = isinstance(source.form, GgufSource)
-        return formats_of_directory(source.model.checkpoint, moves, quant, narrows=narrows)
+        return formats_of_directory(source.model.checkpoint, tensor_map, quant, narrows=narrows)
 
-    def draft(self, source: Source, plan: ModelPlan, moves: Mapping[str, Move], formats: Formats) -> Draft:
-        tensors = new_tensors(moves, formats.by_name)
+    def output(
+        self, source: Source, plan: ModelPlan, tensor_map: Mapping[str, MappedTensor], formats: Formats
+    ) -> OutputPlan:
+        tensors = new_tensors(tensor_map, formats.by_name)
         largest = max(tensors, key=lambda tensor: tensor.num_bytes)
         config = config_of(source, largest.format)
         files = text_files(source.path) | {CONFIG_FILE: json.dumps(config, indent=2).encode()}
-        return Draft(safetensors_layout(tensors), tensors, files)
+        return OutputPlan(safetensors_layout(tensors), tensors, files)
 
     def weights(self, path: Path) -> Path:
         return path / SINGLE_FILE

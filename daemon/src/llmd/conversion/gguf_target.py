@@ -9,9 +9,9 @@ from typing import Any
 
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import PLAIN_FORMATS, Format
-from llmd.conversion.draft import Draft, Source, new_tensors, rotating
 from llmd.conversion.formats import Formats, formats_of_gguf
-from llmd.conversion.moves import Move
+from llmd.conversion.output_plan import OutputPlan, Source, new_tensors, rotating
+from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_keys import text_keys
 from llmd.models.gguf.config import TYPE
 from llmd.models.gguf.config_keys import config_keys, stored_architecture
@@ -31,22 +31,26 @@ QUANTIZATION_VERSION = 2
 
 
 class GgufTarget:
-    """`llmd.conversion.draft.Target` of GGUF files."""
+    """`llmd.conversion.output_plan.Target` of GGUF files."""
 
     def plan(self, source: Source) -> ModelPlan:
         architecture = stored_architecture(source.plan)
         rotated = rotating(source.plan, interleaved=FAMILIES[architecture].interleaved)
         return as_stored(rotated, architecture)
 
-    def formats(self, source: Source, moves: Mapping[str, Move], quant: Format | None) -> Formats:
-        return formats_of_gguf(source.model.checkpoint, moves, quant)
+    def formats(
+        self, source: Source, tensor_map: Mapping[str, MappedTensor], quant: Format | None
+    ) -> Formats:
+        return formats_of_gguf(source.model.checkpoint, tensor_map, quant)
 
-    def draft(self, source: Source, plan: ModelPlan, moves: Mapping[str, Move], formats: Formats) -> Draft:
+    def output(
+        self, source: Source, plan: ModelPlan, tensor_map: Mapping[str, MappedTensor], formats: Formats
+    ) -> OutputPlan:
         architecture = stored_architecture(plan)
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
         stated = config_keys(source.plan) | dict(rope.keys)
-        tensors = new_tensors(moves, formats.by_name)
+        tensors = new_tensors(tensor_map, formats.by_name)
         keys = {
             **_general(source, architecture, tensors),
             **{f"{architecture}.{key}": value for key, value in stated.items()},
@@ -54,7 +58,7 @@ class GgufTarget:
         }
         given = tuple(NewTensor(name, "f32", values.shape) for name, values in rope.tensors.items())
         every = (*given, *tensors)
-        return Draft(gguf_layout(keys, every), every, given=rope.tensors, notices=text.notices)
+        return OutputPlan(gguf_layout(keys, every), every, given=rope.tensors, notices=text.notices)
 
     def weights(self, path: Path) -> Path:
         return path

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
 from llmd.api.tensors import PLAIN_FORMATS, Format
-from llmd.conversion.moves import Move
+from llmd.conversion.tensor_map import MappedTensor
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.formats.gguf_quantization import quantize_to_blocks
 from llmd.models.plain_formats import convert, from_float32, to_float32
@@ -20,10 +20,10 @@ class TensorReader:
     """Reads tensors by the names of the target, in its formats. Keeps nothing between calls."""
 
     def __init__(
-        self, checkpoint: Checkpoint, moves: Mapping[str, Move], formats: Mapping[str, Format]
+        self, checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], formats: Mapping[str, Format]
     ) -> None:
         self._checkpoint = checkpoint
-        self._moves = moves
+        self._moves = tensor_map
         self._formats = formats
 
     def __call__(self, name: str) -> NDArray[np.generic]:
@@ -50,7 +50,7 @@ class TensorReader:
         values = to_float32(self._read(move, "f32"), "f32")
         return bool(np.array_equal(to_float32(from_float32(values, target), target), values))
 
-    def _read(self, move: Move, target: Format) -> NDArray[np.generic]:
+    def _read(self, move: MappedTensor, target: Format) -> NDArray[np.generic]:
         tensor, content = self._checkpoint.tensors[move.ref.name], self._checkpoint.view(move.ref.name)
         assert tensor.format is not None, "check_plan refuses other dtypes"
         if move.shift:

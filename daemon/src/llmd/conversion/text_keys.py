@@ -12,7 +12,7 @@ from llmd.chat.answers.stop_tokens import stop_token_ids
 from llmd.chat.generation_defaults import GGUF_KEYS, read_generation_defaults
 from llmd.chat.gguf_text import DEFAULT, TEMPLATE
 from llmd.chat.templates.template_files import template_sources
-from llmd.chat.tokenizers.gguf.cuts import OWN
+from llmd.chat.tokenizers.gguf.pre_tokenizers import OWN
 from llmd.chat.tokenizers.gguf.tokenizer_files import ROLES
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX
 from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys

@@ -90,7 +90,7 @@ class Engine:
 
         Raises:
             NotFoundError: there is no such model or device.
-            ModelError: the model cannot be used; the message names file, tensor and mend.
+            ModelError: the model cannot be used; the message names file, tensor and fix.
             MemoryBudgetError: weights or KV do not fit.
         """
         directories = user_directories()

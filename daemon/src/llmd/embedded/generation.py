@@ -69,7 +69,7 @@ def generate(
     if room < 1:
         raise ContextLengthError(len(prompt), window, param="prompt")
     if wanted.grammar is not None:
-        queue.learn(text.grammars.vocabulary)
+        queue.set_vocabulary(text.grammars.vocabulary)
     answer = AnswerText(
         text.tokenizer,
         wanted.end.strings or text.stops,

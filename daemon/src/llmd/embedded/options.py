@@ -19,7 +19,7 @@ from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
 from llmd.server.http.request_fields import RequestFields
 
 
-class Wanted(Struct, frozen=True):
+class RequestOptions(Struct, frozen=True):
     """An answer as it is wanted."""
 
     sampling: SamplingChoice
@@ -38,7 +38,7 @@ def check_names(options: GenerationOptions) -> None:
     _refuse_unknown([name for name in options if name not in known], tuple(known))
 
 
-def read_options(options: GenerationOptions) -> Wanted:
+def read_options(options: GenerationOptions) -> RequestOptions:
     """The options as they are wanted; ``system`` is left to the prompt.
 
     Raises:
@@ -55,7 +55,7 @@ def read_options(options: GenerationOptions) -> Wanted:
         raise RequestError(
             f"grammar and {choice.param} both bind the answer", param="grammar", hint="give one of them"
         )
-    return Wanted(
+    return RequestOptions(
         sampling=read_sampling(fields, logprobs=0),
         end=read_end(fields, fields.integer("max_tokens", 1, MAX_TOKENS)),
         grammar=bound if isinstance(bound, Grammar) else choice.grammar,

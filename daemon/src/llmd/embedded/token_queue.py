@@ -44,11 +44,11 @@ class TokenQueue:
         self._failed: dict[int, LlmdError] = {}
         self._knows_vocabulary = False
 
-    def learn(self, vocabulary: Vocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Take what requests with a grammar need, before the first of them; once is enough."""
         with self._taken():
             if not self._knows_vocabulary:
-                self._core.learn(vocabulary)
+                self._core.set_vocabulary(vocabulary)
             self._knows_vocabulary = True
 
     def submit(

@@ -12,7 +12,7 @@ from llmd.api.step import BLOCK_LEN, NUM_CANDIDATES
 from llmd.pager.pager import Pager
 
 
-class Limits(msgspec.Struct, frozen=True):
+class EngineLimits(msgspec.Struct, frozen=True):
     """What the core was built for.
 
     ``max_outputs`` bounds the rows of one step that return logits, ``chunk_len`` its prefill tokens. ``queues``: the
@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Admission:
     """Refuses what could never run, with the numbers."""
 
-    def __init__(self, limits: Limits, pager: Pager, pool_tokens: int) -> None:
+    def __init__(self, limits: EngineLimits, pager: Pager, pool_tokens: int) -> None:
         """``pool_tokens`` is how many tokens the KV pool holds."""
         self._limits = limits
         self._pager = pager

@@ -12,7 +12,7 @@ from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import Spools
 
 
@@ -23,13 +23,13 @@ def make_host(cache: Path) -> PluginHost:
 
 def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
     """Return `load_model` with the installed plugins behind it."""
-    host, spools, packings = make_host(cache), Spools(cache), Packings(cache)
+    host, spools, packed_files = make_host(cache), Spools(cache), PackedWeightFiles(cache)
     # Imported now, not by `load`: an engine that waits for a model has the time.
     architectures = host.architectures()
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
         open_device = device_opener(host, DeviceOptions(message.threads))
-        return load_model(message, architectures, open_device, report, spools, packings)
+        return load_model(message, architectures, open_device, report, spools, packed_files)
 
     return load
 

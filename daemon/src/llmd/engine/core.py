@@ -20,7 +20,7 @@ from llmd.api.messages import (
     Vocabulary,
 )
 from llmd.api.plan import KVGroup
-from llmd.engine.admission import Admission, Limits
+from llmd.engine.admission import Admission, EngineLimits
 from llmd.engine.batch import build_step
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
@@ -43,7 +43,7 @@ class EngineCore:
     """Sequences of one model. Not thread-safe: one loop owns it."""
 
     def __init__(
-        self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: Limits
+        self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimits
     ) -> None:
         self._pipeline = pipeline
         self._limits = limits
@@ -86,9 +86,9 @@ class EngineCore:
     def _has_rows(self) -> bool:
         return bool(self._scheduler.running or self._scheduler.waiting or self._in_flight)
 
-    def learn(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Take what requests with a grammar need, before the first of them."""
-        self._grammars.learn(vocabulary)
+        self._grammars.set_vocabulary(vocabulary)
 
     def submit(self, submit: Submit) -> None:
         """Queue a request.

@@ -56,7 +56,7 @@ class Grammars:
         """Whether a request waits for its grammar, or has failed and nobody was told."""
         return bool(self._waiting or self._failed)
 
-    def learn(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Take the vocabulary that grammars are compiled for, once."""
         self._end_ids = vocabulary.end_ids
         self._process = GrammarProcess(vocabulary, self._vocab_size, self._max_rows)

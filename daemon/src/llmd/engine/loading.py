@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.checks import refusals
-from llmd.api.device import Device, LoadedParts, StageLimits
+from llmd.api.device import Device, LoadedWeights, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
@@ -20,7 +20,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
-from llmd.engine.admission import Limits
+from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
@@ -33,7 +33,7 @@ from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
-from llmd.registry.packings import Packings
+from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
 
 SCORED_ROWS = 16
@@ -76,7 +76,7 @@ class _Placed(msgspec.Struct, frozen=True):
     spec: StageSpec
     device: Device
     program: Program
-    parts: LoadedParts
+    parts: LoadedWeights
 
 
 def load_model(
@@ -85,9 +85,9 @@ def load_model(
     open_device: OpenDevice,
     report: ReportProgress,
     spools: Spools | None = None,
-    packings: Packings | None = None,
+    packed_files: PackedWeightFiles | None = None,
 ) -> LoadedModel:
-    """Load a model, with what ``spools`` has of its prefix cache and ``packings`` of its weights. ``open_device`` takes
+    """Load a model, with what ``spools`` has of its prefix cache and ``packed_files`` of its weights. ``open_device`` takes
     ``auto`` or a device's name.
 
     Raises:
@@ -99,7 +99,7 @@ def load_model(
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
         _check_context(model.plan)
-        placed = _place(load, model, open_device, report, packings, stack)
+        placed = _place(load, model, open_device, report, packed_files, stack)
         build = _generating if model.embedding is None else _embedding
         runner, budget, pipeline = build(load, model, placed, stack)
         spool = _take_spool(load, model, placed, runner, pipeline, spools)
@@ -185,7 +185,7 @@ def _place(
     model: OpenModel,
     open_device: OpenDevice,
     report: ReportProgress,
-    packings: Packings | None,
+    packed_files: PackedWeightFiles | None,
     stack: ExitStack,
 ) -> list[_Placed]:
     specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
@@ -200,7 +200,7 @@ def _place(
     for spec, program in zip(specs, programs, strict=True):
         device = devices[spec.device]
         phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
-        packing = _packing(load, model, device, program, packings)
+        packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
         source = CheckpointSource(model.checkpoint, packing, quantizer)
         parts = device.load(program, source, partial(_report_progress, report, phase))
@@ -211,14 +211,14 @@ def _place(
 
 
 def _packing(
-    load: Load, model: OpenModel, device: Device, program: Program, packings: Packings | None
+    load: Load, model: OpenModel, device: Device, program: Program, packed_files: PackedWeightFiles | None
 ) -> Path | None:
     """Where the device may keep the program's weights as it packs them: those in integer formats, which take time to make."""
     num_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format in INTEGER_FORMATS)
-    if packings is None or not num_bytes:
+    if packed_files is None or not num_bytes:
         return None
     fingerprint = packing_fingerprint(model.directory, device.info.name, program)
-    return packings.open(model.directory, fingerprint, num_bytes, load.weight_cache)
+    return packed_files.open(model.directory, fingerprint, num_bytes, load.weight_cache)
 
 
 def _report_progress(report: ReportProgress, phase: str, done: int, total: int) -> None:
@@ -247,10 +247,10 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
     return program
 
 
-def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> Limits:
+def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLimits:
     queues = all(one.device.info.queues for one in placed)
     outputs = load.slots + SCORED_ROWS
-    return Limits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
+    return EngineLimits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
 
 
 def _budget(

@@ -12,10 +12,10 @@ import msgspec
 
 from llmd.api.errors import LlmdError, RequestError
 from llmd.api.messages import (
-    Ask,
     Cancel,
     EmbedText,
     FromFront,
+    GetReport,
     Load,
     Loading,
     PackedVocabulary,
@@ -97,10 +97,10 @@ def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> No
                 channel.send(failure(message.request_id, error))
         case PackedVocabulary():
             if isinstance(core, EngineCore):
-                core.learn(message)
+                core.set_vocabulary(message)
         case Cancel(request_id=request_id):
             core.cancel(request_id)
-        case Ask():
+        case GetReport():
             channel.send(core.report())
         case Load() | Shutdown():
             log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})

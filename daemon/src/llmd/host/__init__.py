@@ -1,4 +1,4 @@
-"""Plugins: found by name, described, probed in a child process, opened; each grain may fail alone.
+"""Plugins: found by name, described, probed in a child process, opened; each phase may fail alone.
 
 ``plugin_host`` is the way in. Importing the root imports nothing else.
 """

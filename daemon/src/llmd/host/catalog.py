@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llmd.host.cache import Cache
 from llmd.host.description import Description, describe, summarize
 from llmd.host.fingerprint import plugin_fingerprint
-from llmd.host.listing import known_summary, verbs_of
+from llmd.host.listing import commands_of, known_summary
 from llmd.host.names import PluginName
 from llmd.host.states import DESCRIPTION, Summary
 
@@ -45,7 +45,7 @@ class Catalog:
         return self._descriptions[plugin]
 
 
-def described_verbs(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str]:
+def described_commands(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str]:
     """Verbs that plugins add, with their help; a plugin is imported only the first time that it is seen."""
     catalog = Catalog(cache)
-    return verbs_of({plugin: catalog.known(plugin) or catalog.summary(plugin) for plugin in plugins})
+    return commands_of({plugin: catalog.known(plugin) or catalog.summary(plugin) for plugin in plugins})

@@ -122,7 +122,7 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
     wrong = try_device(backend, info, trial)
     outdated = " or ".join(filter(None, (backend.driver, task.plugin.distribution)))
     fix = f"update {outdated}; `llmd check {info.name}` shows each case" if wrong else ""
-    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), mend=fix)
+    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), fix=fix)
 
 
 def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:

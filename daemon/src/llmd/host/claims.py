@@ -33,10 +33,10 @@ def settle(summaries: Iterable[tuple[PluginName, Summary]]) -> dict[PluginName, 
 def _conflict(plugin: PluginName, claim: tuple[str, str], owner: PluginName) -> Failure:
     kind, name = claim
     return Failure(
-        grain="description",
+        phase="description",
         reason=f"{plugin.distribution} {plugin.version} claims the {kind} {name!r}, "
         f"which {owner.distribution} {owner.version} already provides",
-        mend=f"uninstall {plugin.distribution}"
+        fix=f"uninstall {plugin.distribution}"
         + (
             ""
             if owner.built_in

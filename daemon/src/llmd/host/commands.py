@@ -24,7 +24,9 @@ def loaded(plugin: PluginName, command: Command) -> click.Command:
     except LlmdError:
         raise
     except Exception as error:  # the door of plugins
-        log.warning("command_not_loaded", exc_info=True, extra={"plugin": plugin.name, "verb": command.name})
+        log.warning(
+            "command_not_loaded", exc_info=True, extra={"plugin": plugin.name, "subcommand": command.name}
+        )
         raise _error(plugin, command, f"raised {type(error).__name__}: {error}") from error
     if not isinstance(found, click.Command):
         raise _error(plugin, command, f"gave a {type(found).__name__}, not a click.Command")

@@ -1,4 +1,4 @@
-"""The second grain, *description*: import the module, check the contract version, call the hooks."""
+"""The second phase, *description*: import the module, check the contract version, call the hooks."""
 
 from __future__ import annotations
 

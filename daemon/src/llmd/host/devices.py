@@ -12,14 +12,14 @@ from llmd.host.states import Failure
 
 
 class DeviceState(msgspec.Struct, frozen=True):
-    """A device that a probe found. Where ``ok`` is false, ``reason`` says why it is not used and ``mend`` what helps."""
+    """A device that a probe found. Where ``ok`` is false, ``reason`` says why it is not used and ``fix`` what helps."""
 
     info: DeviceInfo
     backend: str
     plugin: PluginName
     ok: bool
     reason: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
 class FailedBackend(msgspec.Struct, frozen=True):
@@ -60,5 +60,5 @@ def _claimed(device: DeviceState, owner: DeviceState) -> DeviceState:
         device,
         ok=False,
         reason=f"{theirs} already has a device {device.info.name!r}; {mine} offers another",
-        mend=f"report it to the authors of {mine}" if mine == theirs else f"uninstall {theirs} or {mine}",
+        fix=f"report it to the authors of {mine}" if mine == theirs else f"uninstall {theirs} or {mine}",
     )

@@ -108,7 +108,7 @@ def overrun_error(
 def _error(task: Probe | Measure, code: int, answers: list[Answer], stderr: str) -> PluginError:
     """Why there is no `Finished`."""
     if answers and isinstance(failed := answers[-1], Failed):
-        return PluginError(failed.reason, hint=failed.mend)
+        return PluginError(failed.reason, hint=failed.fix)
     step = _last_begun(answers)
     if code < 0:
         return PluginError(f"it crashed with {_signal(-code)} while it {step.doing}", hint=_fix(task, step))

@@ -74,7 +74,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     """The plugin raised, or returned what the contract does not allow. Nothing follows."""
 
     reason: str
-    mend: str
+    fix: str
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):

@@ -31,16 +31,19 @@ def known_summary(plugin: PluginName, cache: Cache) -> Summary | None:
     return cache.get(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), Summary)
 
 
-def known_verbs(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str] | None:
+def known_commands(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str] | None:
     """Verbs that plugins add, with their help, or None where a plugin was never described as it is now."""
     summaries = {plugin: known_summary(plugin, cache) for plugin in plugins}
     known = {plugin: summary for plugin, summary in summaries.items() if summary}
-    return verbs_of(known) if len(known) == len(summaries) else None
+    return commands_of(known) if len(known) == len(summaries) else None
 
 
-def verbs_of(summaries: Mapping[PluginName, Summary]) -> dict[str, str]:
-    """The verbs of plugins that are not set aside."""
+def commands_of(summaries: Mapping[PluginName, Summary]) -> dict[str, str]:
+    """The subcommands of plugins that are not set aside."""
     settled = settle(summaries.items()).values()
     return {
-        verb: text for summary in settled if not summary.failure for verb, text in summary.commands.items()
+        subcommand: text
+        for summary in settled
+        if not summary.failure
+        for subcommand, text in summary.commands.items()
     }

@@ -1,4 +1,4 @@
-"""The first grain, *name*: what entry-point metadata says of a plugin. Nothing of a plugin is imported."""
+"""The first phase, *name*: what entry-point metadata says of a plugin. Nothing of a plugin is imported."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class PluginHost:
     """Plugins by kind, and the devices that they find. Used by one thread at a time.
 
-    A plugin that fails at any grain is set aside with its reason and the rest goes on; one that is asked for by
+    A plugin that fails at any phase is set aside with its reason and the rest goes on; one that is asked for by
     name is an error. Nothing is imported before it is needed. ``trial`` is the dotted name of a function that
     tries a device in the child process of its probe (`llmd.host.jobs.Probe`).
     """
@@ -68,21 +68,23 @@ class PluginHost:
     def parsers(self) -> dict[str, Parser]:
         return {one.name: one for one in self._all("parser")}
 
-    def command(self, verb: str) -> click.Command:
-        """The ``click.Command`` of a verb; only the plugin that provides it is imported.
+    def command(self, subcommand: str) -> click.Command:
+        """The ``click.Command`` of a subcommand; only the plugin that provides it is imported.
 
         Raises:
             NotFoundError: no plugin has it.
             PluginError: the plugin that has it failed.
         """
         for plugin, summary in self._summaries().items():
-            if not summary.failure and verb in summary.commands:
+            if not summary.failure and subcommand in summary.commands:
                 from llmd.host.commands import loaded
 
                 commands = self._catalog.description(plugin).command
-                return loaded(plugin, next(command for command in commands if command.name == verb))
+                return loaded(plugin, next(command for command in commands if command.name == subcommand))
         hint = "see `llmd --help` for the commands there are"
-        raise self._blamed("command", verb) or NotFoundError(f"there is no command {verb!r}", hint=hint)
+        raise self._blamed("command", subcommand) or NotFoundError(
+            f"there is no command {subcommand!r}", hint=hint
+        )
 
     def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
         """Every device that a probe found, usable or not.
@@ -101,7 +103,7 @@ class PluginHost:
         return tuple(
             FailedBackend(name, plugin, failure)
             for plugin, failure in failures.items()
-            if failure and failure.grain != "open"
+            if failure and failure.phase != "open"
             for name in self._backend_names(plugin)
         )
 
@@ -126,12 +128,12 @@ class PluginHost:
         chosen = self.find_device(name)
         if not chosen.ok:
             raise PluginError(
-                f"device {name} cannot be used: {chosen.reason}", hint=chosen.mend or "see `llmd devices`"
+                f"device {name} cannot be used: {chosen.reason}", hint=chosen.fix or "see `llmd devices`"
             )
         return chosen
 
     def open_device(self, device: DeviceState, options: DeviceOptions = AS_IT_FINDS_BEST) -> Device:
-        """The last grain, *open*: only in the process that computes on the device.
+        """The last phase, *open*: only in the process that computes on the device.
 
         Raises:
             PluginError: the plugin failed.
@@ -213,7 +215,7 @@ class PluginHost:
         self._log(plugin, failure)
 
     def _log(self, plugin: PluginName, failure: Failure) -> None:
-        fields = {"plugin": plugin.name, "grain": failure.grain, "reason": failure.reason}
+        fields = {"plugin": plugin.name, "phase": failure.phase, "reason": failure.reason}
         log.warning("plugin_set_aside", extra=fields)
 
     def _verdict(self, plugin: PluginName) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""The third grain, *probe*: which devices a plugin finds on this machine, and whether they compute."""
+"""The third phase, *probe*: which devices a plugin finds on this machine, and whether they compute."""
 
 from __future__ import annotations
 

@@ -14,30 +14,30 @@ from llmd.host.names import PluginName
 DESCRIPTION = "description"
 PROBE = "probe"
 
-Grain = Literal["name", "description", "probe", "open"]
+Phase = Literal["name", "description", "probe", "open"]
 State = Literal["ok", "failed", "unknown"]
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a plugin was set aside, at which grain, and what mends it."""
+    """Why a plugin was set aside, at which phase, and what fixes it."""
 
-    grain: Grain
+    phase: Phase
     reason: str
-    mend: str
+    fix: str
 
     @classmethod
-    def of(cls, grain: Grain, error: PluginError) -> Failure:
-        return cls(grain, error.message, error.hint)
+    def of(cls, phase: Phase, error: PluginError) -> Failure:
+        return cls(phase, error.message, error.hint)
 
     def error(self, plugin: PluginName) -> PluginError:
         """As the error of a plugin that the user named."""
-        return PluginError(f"plugin {plugin} was set aside: {self.reason}", hint=self.mend)
+        return PluginError(f"plugin {plugin} was set aside: {self.reason}", hint=self.fix)
 
 
 class Summary(msgspec.Struct, frozen=True):
     """What a plugin's description said, without the callables.
 
-    ``provides`` maps a plugin kind to the names it claims; ``commands`` maps a verb to its help.
+    ``provides`` maps a plugin kind to the names it claims; ``commands`` maps a subcommand to its help.
     """
 
     provides: Mapping[str, tuple[str, ...]] = {}
@@ -52,37 +52,37 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class PluginState(msgspec.Struct, frozen=True):
-    """One row of ``llmd plugins list``. ``grain`` is the last grain that was reached."""
+    """One row of ``llmd plugins list``. ``phase`` is the last phase that was reached."""
 
     name: str
     distribution: str
     version: str
     module: str
-    grain: Grain
+    phase: Phase
     state: State
     reason: str = ""
-    mend: str = ""
+    fix: str = ""
     provides: Mapping[str, tuple[str, ...]] = {}
 
 
 def state_of(plugin: PluginName, summary: Summary | None, verdict: Verdict | None) -> PluginState:
-    """The row of a plugin; None stands for a grain that was not reached yet."""
+    """The row of a plugin; None stands for a phase that was not reached yet."""
     failure = (summary and summary.failure) or (verdict and verdict.failure) or None
     return PluginState(
         name=plugin.name,
         distribution=plugin.distribution,
         version=plugin.version,
         module=plugin.module,
-        grain=failure.grain if failure else reached(summary, verdict),
+        phase=failure.phase if failure else reached(summary, verdict),
         state="failed" if failure else "ok" if summary else "unknown",
         reason=failure.reason if failure else "",
-        mend=failure.mend if failure else "",
+        fix=failure.fix if failure else "",
         provides=summary.provides if summary else {},
     )
 
 
-def reached(summary: Summary | None, verdict: Verdict | None) -> Grain:
-    """The last grain that was reached."""
+def reached(summary: Summary | None, verdict: Verdict | None) -> Phase:
+    """The last phase that was reached."""
     if summary is None:
         return "name"
     return "description" if verdict is None else "probe"

@@ -15,10 +15,10 @@ import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd.registry.hub import Hub
-from llmd.registry.library import Library
 from llmd.registry.names import parse_hub_name
 from llmd.registry.pacing import paced
 from llmd.registry.pull import pull
+from llmd.registry.pulled_models import PulledModels
 
 
 class PullFailed(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        library = Library(options.models, options.reserved)
+        library = PulledModels(options.models, options.reserved)
         for step in paced(pull(parse_hub_name(options.name), Hub(options.hub), library)):
             _say(step)
     except LlmdError as error:

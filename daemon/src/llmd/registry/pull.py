@@ -15,9 +15,9 @@ from llmd.registry.blobs import Blobs
 from llmd.registry.download import Downloader, Open
 from llmd.registry.gguf_selection import choose_gguf
 from llmd.registry.hub import HubFile, Listing
-from llmd.registry.library import Library
 from llmd.registry.manifest import Manifest, ManifestFile
 from llmd.registry.names import HubName
+from llmd.registry.pulled_models import PulledModels
 from llmd.registry.selection import has_weights, licences, small_files, weight_files, weight_index
 
 SPARE_BYTES = 64 << 20
@@ -48,7 +48,7 @@ class Source(Protocol):
 def pull(
     name: HubName,
     hub: Source,
-    library: Library,
+    library: PulledModels,
     *,
     make_downloader: Callable[[Blobs, Open], Downloader] = Downloader,
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
@@ -81,7 +81,7 @@ def pull(
 def _fetch_all(
     listing: Listing,
     quant: str | None,
-    library: Library,
+    library: PulledModels,
     downloader: Downloader,
     free_bytes: Callable[[Path], int],
 ) -> Generator[PullStep, None, list[ManifestFile]]:
@@ -104,7 +104,7 @@ def _fetch_all(
 
 def _paths(
     by_path: Mapping[str, HubFile],
-    library: Library,
+    library: PulledModels,
     downloader: Downloader,
     fetched: dict[str, ManifestFile],
 ) -> Generator[PullStep, None, list[str]]:
@@ -146,7 +146,7 @@ def _fetch(file: HubFile, downloader: Downloader) -> Generator[PullStep, None, M
 
 
 def _check_space(
-    files: Sequence[HubFile], library: Library, downloader: Downloader, free_bytes: Callable[[Path], int]
+    files: Sequence[HubFile], library: PulledModels, downloader: Downloader, free_bytes: Callable[[Path], int]
 ) -> None:
     """Refuse what cannot fit before a weight is fetched."""
     library.blobs.partial.mkdir(parents=True, exist_ok=True)

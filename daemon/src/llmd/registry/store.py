@@ -1,7 +1,7 @@
 """The models of this machine: the built-in ones, and the directories below the data directory's ``models/``.
 
 Nothing is registered or indexed: a directory that is put there is in the store. What llmd fetches itself lies in the
-`Library`, and a link leads to it.
+`PulledModels`, and a link leads to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.meta.params_file import PARAMS_FILE
 from llmd.models.model_path import is_model_path, path_error, path_name
 from llmd.registry.derived import DerivedModels
-from llmd.registry.library import Library
+from llmd.registry.pulled_models import PulledModels
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
@@ -38,7 +38,7 @@ class Store:
         self._models_directory = models_directory
         self._builtin = builtin
         self.derived = DerivedModels(models_directory / DERIVED)
-        self.library = Library(models_directory, builtin)
+        self.library = PulledModels(models_directory, builtin)
 
     def list(self) -> list[StoredModel]:
         """Every model by name, broken ones with their reason. Reads headers only."""

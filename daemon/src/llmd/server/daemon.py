@@ -28,11 +28,12 @@ from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
+from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
+from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Admit, Supervisor
-from llmd.server.engines.waiting_room import QueueLimits
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
@@ -40,17 +41,16 @@ from llmd.server.http.listeners import Listener, check_exposure, listen, listeni
 from llmd.server.http.origins import allowed_origins
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.load_message import load_message
-from llmd.server.models.memory import Memory
+from llmd.server.models.memory_budget import MemoryBudget
+from llmd.server.models.model_leases import ModelLeases
+from llmd.server.models.model_manager import Loader, Measure, ModelManager
 from llmd.server.models.model_settings import check_parsers, parser_choice, warn_of_unused
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls, pull_command
-from llmd.server.models.residence import Residence
-from llmd.server.models.residents import Loader, Measure, Residents
 from llmd.server.models.served_model import ServedModel
-from llmd.server.plugin_desk import PluginDesk
 from llmd.server.service import Service
 from llmd.server.tasks import unless
-from llmd.server.telemetry.ledger import Ledger
+from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.traces import open_traces
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Serving(Struct, frozen=True):
         where = " and ".join(self._places())
         return f"llmd {self.version} listens on {where}; models: {', '.join(self.models) or 'none loaded'}"
 
-    def told(self) -> dict[str, Any]:
+    def as_event(self) -> dict[str, Any]:
         """What the log says of the start."""
         return {
             "version": self.version,
@@ -116,7 +116,7 @@ class Daemon:
         self._ending = asyncio.Event()
         server = settings.config.server
         self._traces = open_traces(server.otlp_endpoint, version()) if server.otlp_endpoint else None
-        self._ledger = Ledger(self._traces.tell if self._traces else None)
+        self._metrics = Metrics(self._traces.tell if self._traces else None)
         keys = KeyFile(settings.directories.keys)
         self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
         self._addresses = listening_addresses(settings)
@@ -161,14 +161,14 @@ class Daemon:
             GrammarChecker() as checker,
             listen(addresses, user_folder=self._settings.directories.user_socket.parent) as listeners,
         ):
-            plugins = PluginDesk(self._host, threads)
-            residents = Residents(
+            plugins = AsyncPluginHost(self._host, threads)
+            manager = ModelManager(
                 self._loader(threads, renderer, checker),
                 self._measurer(plugins),
-                Memory(server.max_memory, available_bytes),
+                MemoryBudget(server.max_memory, available_bytes),
                 keep_alive_s=lambda name: self._settings.of_model(name).server.keep_alive,
             )
-            table = ModelTable(self._store, self._aliases, residents)
+            table = ModelTable(self._store, self._aliases, manager)
             pulls = Pulls(self._pull_command())
             service = Service(
                 server,
@@ -179,7 +179,7 @@ class Daemon:
                 threads,
                 self.shut_down,
                 self.reload,
-                self._ledger,
+                self._metrics,
             )
             async with AsyncExitStack() as http:
                 work = unless(self._draining, self._load_models(table), "loading models")
@@ -196,7 +196,7 @@ class Daemon:
                     loading.cancel()
                     await asyncio.gather(loading, return_exceptions=True)
                     await pulls.close(shutting_down())
-                    await residents.close(shutting_down())
+                    await manager.close(shutting_down())
 
     async def _serve(
         self,
@@ -212,7 +212,7 @@ class Daemon:
             names = tuple(name for model in service.models.served for name in service.models.names_of(model))
             serving = Serving(service.version, addresses, names)
             announce(serving)
-            logger.info("serving", extra=serving.told())
+            logger.info("serving", extra=serving.as_event())
         check = await self._check_devices(service)
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
@@ -226,7 +226,7 @@ class Daemon:
         served = [await table.resolve(name, allow_path=True) for name in self._names]
         for model in served:
             if not self._says_how_long(model):
-                model.residence.pin()
+                model.leases.pin()
         warn_of_unused(self._settings, table.directories())
         for model in served:
             await model.ready()
@@ -251,7 +251,7 @@ class Daemon:
     ) -> Loader:
         engines, parsers = self._engines, self._host.parsers()
 
-        def load(name: str, directory: Path, residence: Residence, admit: Admit) -> ServedModel:
+        def load(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
             config = self._settings.of_model(name)
             # The version that the name means now: an engine that is started again must find the same files.
             lease = self._store.library.lease(directory)
@@ -266,18 +266,18 @@ class Daemon:
                 buffer_tokens=server.buffer_tokens,
                 limits=limits,
                 admit=admit,
-                watch=self._ledger.watch(name),
+                metrics=self._metrics.of_model(name),
             )
             choice = parser_choice(parsers, config)
 
             async def read_text() -> ModelText:
                 # A large vocabulary keeps the interpreter for tenths of a second, in which no engine is told anything.
-                await supervisor.told.wait()
+                await supervisor.load_sent.wait()
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
 
             text = asyncio.Task(read_text(), name=f"text of {name}")
-            return ServedModel(name, directory, supervisor, text, residence, lease)
+            return ServedModel(name, directory, supervisor, text, leases, lease)
 
         return load
 
@@ -287,7 +287,7 @@ class Daemon:
             settings.directories.models, settings.config.registry.hub, self._store.builtin_names
         )
 
-    def _measurer(self, plugins: PluginDesk) -> Measure:
+    def _measurer(self, plugins: AsyncPluginHost) -> Measure:
         async def measure(name: str, directory: Path) -> MemoryNeed:
             message = load_message(directory, self._settings.of_model(name).engine)
             return await plugins.ask(

@@ -10,11 +10,11 @@ from typing import ParamSpec, TypeVar
 from llmd.config import ServerConfig
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
+from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
-from llmd.server.plugin_desk import PluginDesk
-from llmd.server.telemetry.ledger import Ledger
-from llmd.server.telemetry.observatory import Observatory
+from llmd.server.telemetry.metrics import Metrics
+from llmd.server.telemetry.snapshots import Snapshots
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,12 +32,12 @@ class Service:
         config: ServerConfig,
         version: str,
         models: ModelTable,
-        plugins: PluginDesk,
+        plugins: AsyncPluginHost,
         pulls: Pulls,
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
         reload: Callable[[], None],
-        ledger: Ledger,
+        metrics: Metrics,
     ) -> None:
         self.config = config
         self.version = version
@@ -47,8 +47,8 @@ class Service:
         self.shut_down = shut_down
         self.reload = reload
         self.is_serving = False
-        self.ledger = ledger
-        self.observatory = Observatory(version, ledger, lambda: models.served)
+        self.metrics = metrics
+        self.snapshots = Snapshots(version, metrics, lambda: models.served)
         self._plugins = plugins
         self._threads = threads
 

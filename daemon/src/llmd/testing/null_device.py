@@ -80,15 +80,15 @@ class NullDevice:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return DeviceProfile(1e9, {"f32": 1e9}, 1e9)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullParts:
-        return NullParts(self, program)
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullWeights:
+        return NullWeights(self, program)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-class NullParts:
-    """See `llmd.api.LoadedParts`."""
+class NullWeights:
+    """See `llmd.api.LoadedWeights`."""
 
     def __init__(self, device: NullDevice, program: Program) -> None:
         self._device = device

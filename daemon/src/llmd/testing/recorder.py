@@ -42,7 +42,7 @@ class RecordedStep(msgspec.Struct):
 
 
 class Recorder:
-    """See `llmd.api.Device`, `LoadedParts` and `Stage`: one object is all three, for one program and one stage.
+    """See `llmd.api.Device`, `LoadedWeights` and `Stage`: one object is all three, for one program and one stage.
 
     Results are zeros of the right shapes.
     """

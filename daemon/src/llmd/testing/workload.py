@@ -24,7 +24,7 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
-    LoadedParts,
+    LoadedWeights,
     ModelPlan,
     Op,
     Program,
@@ -205,7 +205,7 @@ class LoadedWorkload:
         self._programs = [
             lower_range(device, workload, first, last) for first, last in itertools.pairwise(bounds)
         ]
-        self._loaded: list[LoadedParts] = []
+        self._loaded: list[LoadedWeights] = []
         for program in self._programs:
             self._loaded.append(device.load(program, source or RandomSource(), lambda _done, _total: None))
 

@@ -27,7 +27,7 @@ def load_parts(program: Program, tensors: TensorSource, progress: Progress) -> E
 
 
 class ExampleParts:
-    """See `llmd.api.LoadedParts`."""
+    """See `llmd.api.LoadedWeights`."""
 
     def __init__(self, program: Program, kernels: Sequence[Kernel]) -> None:
         self._program = program

@@ -116,7 +116,7 @@ class _Loading:
 
 
 class CpuParts:
-    """See `llmd.api.LoadedParts`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
+    """See `llmd.api.LoadedWeights`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
     that are dropped and read again.
     """
 

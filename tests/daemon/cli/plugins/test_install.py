@@ -84,9 +84,9 @@ def test_listing_afterwards_knows_what_was_found(site: Site, cache: Cache) -> No
     plugins = site.install("twin_one", "segfaults")
     probe_new(set(build_names()) - set(plugins), [], cache)
     states = {state.name: state for state in known_states(plugins, cache, DEVICE_TRIAL)}
-    assert (states["twin-one"].state, states["twin-one"].grain) == ("ok", "probe")
+    assert (states["twin-one"].state, states["twin-one"].phase) == ("ok", "probe")
     assert states["twin-one"].provides == {"backend": ("twin",)}
-    assert (states["segfaults"].state, states["segfaults"].grain) == ("failed", "probe")
+    assert (states["segfaults"].state, states["segfaults"].phase) == ("failed", "probe")
 
 
 def test_devices_stand_below_their_plugin() -> None:

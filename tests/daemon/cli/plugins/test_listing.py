@@ -32,7 +32,7 @@ def test_json_has_a_schema_and_every_field(llmd: Llmd, site: Site) -> None:
     document = json.loads(llmd("plugins", "list", "--json").out)
     assert document["schema"] == 1
     other = next(plugin for plugin in document["plugins"] if plugin["name"] == "other")
-    assert set(other) == set(PluginState.__struct_fields__)
+    assert set(other) == {*PluginState.__struct_fields__, "grain", "mend"}
     assert other["state"] == "unknown"
 
 
@@ -54,7 +54,7 @@ assert not modules & set(sys.modules), modules & set(sys.modules)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_failure_shows_grain_reason_and_mend() -> None:
+def test_a_failure_shows_phase_reason_and_fix() -> None:
     assert told(FAILED) == "failed (probe): it hung → wake it"
     assert provided(FAILED.provides) == "backend a b"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import Ask, Failed, Load, Loaded, Report, Shutdown
+from llmd.api.messages import Failed, GetReport, Load, Loaded, Report, Shutdown
 from llmd.server.engines.engine_child import engine_command, start_child
 from llmd.server.engines.engine_process import EngineProcess
 
@@ -23,7 +23,7 @@ async def test_messages_go_both_ways_until_the_engine_is_told_to_end(
     async for message in process.messages():
         kinds.append(type(message))
         if isinstance(message, Loaded):
-            process.send(Ask())
+            process.send(GetReport())
         if isinstance(message, Report):
             process.send(Shutdown())
     assert kinds[-2:] == [Loaded, Report]
@@ -44,7 +44,7 @@ async def test_killed_engine_ends_its_messages_and_tells_the_signal(probes: Path
     os.kill(process.pid, signal.SIGKILL)
     assert [message async for message in process.messages()] == []
     assert await process.end(GRACE_S) == "signal 9, SIGKILL"
-    process.send(Ask())
+    process.send(GetReport())
 
 
 async def test_engine_that_does_not_end_is_killed() -> None:

@@ -72,7 +72,7 @@ def test_vocabulary_goes_to_every_engine_once_before_its_first_grammar(ready: Su
     def messages(commands: list[Command]) -> list[str]:
         return [type(command.message).__name__ for command in commands if isinstance(command, Send)]
 
-    ready.learn(Vocabulary((b"a",)))
+    ready.set_vocabulary(Vocabulary((b"a",)))
     grammar = Grammar("regex", "a")
     bound = [structs.replace(request(number), grammar=grammar) for number in (8, 9)]
     assert messages(ready.submit(request(7))) == ["Submit"]
@@ -240,7 +240,7 @@ def test_engine_that_dies_in_its_first_load_is_not_tried_again() -> None:
 def test_loading_error_keeps_its_class_and_ends_the_engine() -> None:
     supervision = Supervision("tiny")
     supervision.submit(request(7))
-    message = Failed(None, "CheckpointError", "config.json: a field is missing", "mend it")
+    message = Failed(None, "CheckpointError", "config.json: a field is missing", "fix it")
     shutdown, failure = supervision.receive(message)
     assert shutdown == Send(Shutdown())
     assert isinstance(failure, Fail)

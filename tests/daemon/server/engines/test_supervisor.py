@@ -16,13 +16,13 @@ from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
 from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
+from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
-from llmd.server.engines.waiting_room import QueueLimits
 from llmd.server.errors import BusyError, UnavailableError
 from llmd.server.http.request_record import RequestRecord
 from tests.serving.model import write_embedding_model
@@ -96,12 +96,12 @@ async def test_places_that_were_held_while_the_model_loaded_are_none_that_became
     async with supervised(model_directory, engine_command(probes), **options) as supervisor:
         now[0] = 30.0
         for _ in range(30):
-            with supervisor.place(record):
+            with supervisor.reserve(record):
                 pass
         with ExitStack() as held:
             for _ in range(4):  # all slots
-                held.enter_context(supervisor.place(record))
-            with pytest.raises(BusyError) as refused, supervisor.place(record):
+                held.enter_context(supervisor.reserve(record))
+            with pytest.raises(BusyError) as refused, supervisor.reserve(record):
                 pass
     assert refused.value.retry_after_s == 30
 
@@ -226,7 +226,7 @@ async def test_engine_that_does_not_answer_holds_nobody_who_asks(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await supervisor.loaded()
-    monkeypatch.setattr("llmd.server.engines.supervisor.REPORT_LIMIT_S", 0.05)
+    monkeypatch.setattr("llmd.server.engines.report_requests.REPORT_LIMIT_S", 0.05)
     assert supervisor.pid is not None
     os.kill(supervisor.pid, signal.SIGSTOP)
     assert await supervisor.report() is None
@@ -252,7 +252,7 @@ async def test_program_that_cannot_be_started_is_an_error(model_directory: Path)
     async with supervised(model_directory, ("/nonexistent/python",)) as supervisor:
         with pytest.raises(EngineCrashedError, match="could not run it"):
             await supervisor.loaded()
-        assert supervisor.told.is_set()
+        assert supervisor.load_sent.is_set()
 
 
 async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: Path, probes: Path) -> None:
@@ -264,20 +264,20 @@ async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: P
 
     async with supervised(model_directory, engine_command(probes), admit=admit) as supervisor:
         await asyncio.sleep(0)
-        assert not supervisor.told.is_set()
+        assert not supervisor.load_sent.is_set()
         admitted.set()
-        await supervisor.told.wait()
+        await supervisor.load_sent.wait()
         assert supervisor.pid is not None
     never = supervised(model_directory, engine_command(probes), admit=asyncio.Event().wait)
     async with never as closed:
         await closed.close()
-        assert closed.told.is_set()
+        assert closed.load_sent.is_set()
 
 
 async def test_closing_ends_the_process_and_what_waits_for_it(model_directory: Path, probes: Path) -> None:
     async with supervised(model_directory, engine_command(probes)) as supervisor:
         await supervisor.loaded()
-        assert supervisor.told.is_set()
+        assert supervisor.load_sent.is_set()
         stream = supervisor.open([request(400)])
         await stream.next()
         pid = supervisor.pid

@@ -122,7 +122,7 @@ def test_path_that_is_too_long_is_an_error(tmp_path: Path) -> None:
 def test_network_is_served_only_on_request(host: str) -> None:
     with pytest.raises(ConfigError, match="other machines") as caught:
         check_exposure([TcpAddress(host)], protected=False)
-    assert all(mend in caught.value.hint for mend in ("llmd keys add", "--no-auth"))
+    assert all(fix in caught.value.hint for fix in ("llmd keys add", "--no-auth"))
     check_exposure([TcpAddress(host)], protected=True)
 
 

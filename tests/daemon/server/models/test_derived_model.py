@@ -11,7 +11,7 @@ from llmd.server.models.derived_model import DerivedServedModel
 from llmd.server.models.model_table import ModelTable
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
-from tests.serving.residents import residents_of
+from tests.serving.model_managers import residents_of
 from tests.serving.running import MODEL, directories_below, running_daemon
 
 

@@ -7,7 +7,7 @@ import pytest
 from llmd.api.errors import NotFoundError, RequestError
 from llmd.registry.store import Store
 from llmd.server.models.model_table import ModelTable, matching
-from tests.serving.residents import bare, residents_of
+from tests.serving.model_managers import bare, residents_of
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ async def until_fetching(steps: AsyncIterator[PullStep]) -> PullStep:
 
 
 async def test_a_pull_ends_with_the_name_of_the_model(pulls: Pulls, tmp_path: Path) -> None:
-    async with pulls.follow(NAME) as steps:
+    async with pulls.subscribe(NAME) as steps:
         told = [step async for step in steps]
     assert (told[0].status, told[-1].status, told[-1].model) == ("pulling manifest", "success", "org/name")
     assert (tmp_path / "models" / "org" / "name" / "config.json").exists()
@@ -43,26 +43,26 @@ async def test_a_pull_ends_with_the_name_of_the_model(pulls: Pulls, tmp_path: Pa
 async def test_all_who_want_a_model_share_one_download(pulls: Pulls, hub: Hub) -> None:
     hub.hold.clear()
 
-    async def follow() -> list[PullStep]:
-        async with pulls.follow(NAME) as steps:
+    async def subscribe() -> list[PullStep]:
+        async with pulls.subscribe(NAME) as steps:
             return [step async for step in steps]
 
-    async with pulls.follow(NAME) as steps:
+    async with pulls.subscribe(NAME) as steps:
         await until_fetching(steps)
         assert list(pulls.running) == [NAME]
-        followers = [asyncio.Task(follow(), name=f"follower {number}") for number in range(3)]
+        subscribers = [asyncio.Task(subscribe(), name=f"subscriber {number}") for number in range(3)]
         await asyncio.sleep(0)
         hub.hold.set()
         told = [step async for step in steps]
-    for follower in followers:
-        assert (await follower)[-1] == told[-1]
+    for subscriber in subscribers:
+        assert (await subscriber)[-1] == told[-1]
     assert hub.asked.count("/api/models/org/name") == 1
 
 
 async def test_one_who_leaves_stops_nothing_for_the_others(pulls: Pulls, hub: Hub) -> None:
     hub.hold.clear()
-    async with pulls.follow(NAME) as steps:
-        async with pulls.follow(NAME) as others:
+    async with pulls.subscribe(NAME) as steps:
+        async with pulls.subscribe(NAME) as others:
             await until_fetching(others)
         hub.hold.set()
         assert [step async for step in steps][-1].status == "success"
@@ -72,18 +72,18 @@ async def test_the_last_who_leaves_ends_it_and_the_next_goes_on(
     pulls: Pulls, hub: Hub, tmp_path: Path
 ) -> None:
     hub.hold.clear()
-    async with asyncio.timeout(LIMIT_S), pulls.follow(NAME) as steps:
+    async with asyncio.timeout(LIMIT_S), pulls.subscribe(NAME) as steps:
         await until_fetching(steps)
     assert pulls.running == {}
     hub.hold.set()
-    async with pulls.follow(NAME) as steps:
+    async with pulls.subscribe(NAME) as steps:
         assert [step async for step in steps][-1].status == "success"
     assert (tmp_path / "models" / "org" / "name").is_dir()
 
 
 async def test_closing_ends_every_pull_with_the_reason(pulls: Pulls, hub: Hub) -> None:
     hub.hold.clear()
-    async with pulls.follow(NAME) as steps:
+    async with pulls.subscribe(NAME) as steps:
         await until_fetching(steps)
         await pulls.close(UnavailableError("ending", code="c"))
         with pytest.raises(UnavailableError, match="ending"):
@@ -91,7 +91,7 @@ async def test_closing_ends_every_pull_with_the_reason(pulls: Pulls, hub: Hub) -
 
 
 async def failed(pulls: Pulls, name: HubName) -> LlmdError:
-    async with pulls.follow(name) as steps:
+    async with pulls.subscribe(name) as steps:
         with pytest.raises(LlmdError) as caught:
             _ = [step async for step in steps]
     return caught.value
@@ -110,7 +110,7 @@ async def test_errors_come_back_as_they_were(pulls: Pulls, hub: Hub, tmp_path: P
 
 async def test_a_completed_count_never_goes_down(pulls: Pulls, hub: Hub) -> None:
     hub.damaged["model.safetensors"] = 1
-    async with pulls.follow(NAME) as steps:
+    async with pulls.subscribe(NAME) as steps:
         counts = [step.completed async for step in steps if step.file == "model.safetensors" and step.total]
     assert counts == sorted(counts)
     assert hub.sent["model.safetensors"] > counts[-1]

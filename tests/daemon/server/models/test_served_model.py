@@ -15,7 +15,7 @@ from llmd.chat.model_text import ModelText
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Supervisor
-from llmd.server.models.residence import Residence
+from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.served_model import ServedModel
 from tests.serving.model import CONTEXT_LEN
 
@@ -27,15 +27,15 @@ async def served(
     load = Load(str(directory), device="reference", kv_dtype="f32", kv_memory=kv_memory)
     supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)))
     future = asyncio.get_running_loop().run_in_executor(None, text)
-    model = ServedModel("tiny", directory, supervisor, future, residence())
+    model = ServedModel("tiny", directory, supervisor, future, leases())
     try:
         yield model
     finally:
         await model.close()
 
 
-def residence() -> Residence:
-    return Residence(-1, lambda: None, on_idle=lambda: None)
+def leases() -> ModelLeases:
+    return ModelLeases(-1, lambda: None, on_idle=lambda: None)
 
 
 def damaged() -> ModelText:
@@ -81,7 +81,7 @@ async def test_one_client_that_leaves_does_not_end_the_loading(
     release = asyncio.get_running_loop().create_future()
     load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
     supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)))
-    model = ServedModel("tiny", model_directory, supervisor, release, residence())
+    model = ServedModel("tiny", model_directory, supervisor, release, leases())
     leaving = asyncio.Task(model.ready(), name="client that leaves")
     await asyncio.sleep(0)
     leaving.cancel()
@@ -104,7 +104,7 @@ async def test_model_whose_engine_is_started_again_is_loading_meanwhile(
     load = Load(str(model_directory), device="reference", kv_memory=64 << 20)
     supervisor = Supervisor("tiny", load, EngineStarter(engine_command(probes)), sleep=hold_the_restart)
     future = asyncio.get_running_loop().run_in_executor(None, lambda: text)
-    model = ServedModel("tiny", model_directory, supervisor, future, residence())
+    model = ServedModel("tiny", model_directory, supervisor, future, leases())
     await model.ready()
     assert supervisor.pid is not None
     os.kill(supervisor.pid, signal.SIGKILL)

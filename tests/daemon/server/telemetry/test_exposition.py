@@ -6,9 +6,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from llmd.api.messages import Report
 from llmd.server.http.request_record import RequestRecord
+from llmd.server.telemetry.daemon_state import ModelState
 from llmd.server.telemetry.exposition import exposition
-from llmd.server.telemetry.ledger import Ledger
-from llmd.server.telemetry.snapshot import ModelState
+from llmd.server.telemetry.metrics import Metrics
 
 REPORT = Report(
     steps=9,
@@ -26,8 +26,8 @@ REPORT = Report(
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def samples(ledger: Ledger, *models: ModelState) -> Samples:
-    text = exposition("1.2", ledger, models).decode()
+def samples(metrics: Metrics, *models: ModelState) -> Samples:
+    text = exposition("1.2", metrics, models).decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -40,7 +40,7 @@ def value(found: Samples, name: str, **labels: str) -> float:
 
 
 def test_engines_are_told_under_both_names() -> None:
-    found = samples(Ledger(), ModelState("tiny", "loaded", 3, None, REPORT))
+    found = samples(Metrics(), ModelState("tiny", "loaded", 3, None, REPORT))
     theirs = {"model_name": "tiny", "engine": "0"}
     for name, number in (("requests_running", 2), ("requests_waiting", 3)):
         assert value(found, f"llmd_{name}", model="tiny") == number
@@ -53,19 +53,19 @@ def test_engines_are_told_under_both_names() -> None:
 
 
 def test_an_engine_that_does_not_answer_has_what_the_front_knows() -> None:
-    found = samples(Ledger(), ModelState("tiny", "loading", 8))
+    found = samples(Metrics(), ModelState("tiny", "loading", 8))
     assert value(found, "llmd_requests_waiting", model="tiny") == 8
     assert value(found, "llmd_requests_running", model="tiny") == 0
     assert not any(name == "llmd_kv_blocks" for name, _ in found)
 
 
 def test_requests_are_told_as_counters_and_histograms() -> None:
-    ledger = Ledger()
+    metrics = Metrics()
     record = RequestRecord(model="tiny", sequences=1, prompt_tokens=7, finish="stop", route="/v1/completions")
-    ledger.series["tiny"].first_token.observe(0.03)
-    ledger.series["tiny"].cached_tokens += 6
-    ledger.end(record, 200)
-    found = samples(ledger)
+    metrics.series["tiny"].first_token.observe(0.03)
+    metrics.series["tiny"].cached_tokens += 6
+    metrics.end(record, 200)
+    found = samples(metrics)
     theirs = {"model_name": "tiny", "engine": "0"}
     assert value(found, "vllm:request_success_total", **theirs, finished_reason="stop") == 1
     assert value(found, "llmd_requests_total", model="tiny", outcome="stop") == 1
@@ -82,4 +82,4 @@ def test_requests_are_told_as_counters_and_histograms() -> None:
 
 def test_names_with_quotes_are_told_whole() -> None:
     name = 'a "b"\\c\nd'
-    assert value(samples(Ledger(), ModelState(name, "loaded", 1)), "llmd_requests_waiting", model=name) == 1
+    assert value(samples(Metrics(), ModelState(name, "loaded", 1)), "llmd_requests_waiting", model=name) == 1

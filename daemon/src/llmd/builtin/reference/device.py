@@ -62,15 +62,15 @@ class ReferenceDevice:
         prefill = 2.0 * decode["f32"] / np.dtype(np.float32).itemsize
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=decode, prefill_flops_per_s=prefill)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceParts:
-        return ReferenceParts(program, _read_weights(program, tensors, progress))
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
+        return ReferenceWeights(program, _read_weights(program, tensors, progress))
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-class ReferenceParts:
-    """See `llmd.api.LoadedParts`."""
+class ReferenceWeights:
+    """See `llmd.api.LoadedWeights`."""
 
     def __init__(self, program: Program, weights: Weights) -> None:
         self._program = program

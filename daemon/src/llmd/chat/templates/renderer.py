@@ -31,7 +31,7 @@ _CONTINUE = "\ufdd0"
 _RESERVED = frozenset(
     {"messages", "tools", "documents", "add_generation_prompt", "strftime_now", "raise_exception"}
 )
-_MENDS = {
+_FIXES = {
     "syntax": "the model's chat template does not parse; correct it or use /v1/completions",
     "sandbox": "the model's chat template reaches for what the sandbox forbids; do not trust this model",
     "memory": "the model's chat template needs more memory than it may have; shorten the messages or correct it",
@@ -169,7 +169,7 @@ class TemplateRenderer:
                 param="messages",
                 hint="order the messages as the template asks",
             )
-        raise TemplateError(f"the chat template failed: {reason}", hint=_MENDS[reply.kind])
+        raise TemplateError(f"the chat template failed: {reason}", hint=_FIXES[reply.kind])
 
     def _exchange(self, frame: bytes) -> Rendered | Failed:
         try:
@@ -185,7 +185,7 @@ class TemplateRenderer:
             ) from exc
         except WorkerLostError as exc:
             self._end()
-            raise TemplateError(f"the chat template was lost: {exc}", hint=_MENDS["memory"]) from exc
+            raise TemplateError(f"the chat template was lost: {exc}", hint=_FIXES["memory"]) from exc
         except BaseException:
             self._end()
             raise

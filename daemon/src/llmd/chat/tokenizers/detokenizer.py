@@ -12,7 +12,7 @@ class IncrementalDetokenizer:
     """The text of one sequence of tokens, piece by piece; each token costs its own bytes only.
 
     Bytes that do not yet make a character wait for the next token; U+FFFD stands for them only where no
-    continuation can mend them. ``at_text_start`` says that the tokens begin a text of their own, as a chat answer
+    continuation can fix them. ``at_text_start`` says that the tokens begin a text of their own, as a chat answer
     does: the leading space of SentencePiece is then dropped, as `Tokenizer.decode` does. Tokens that continue a
     prompt keep it. ``shown`` are texts of special tokens that are not skipped.
     """

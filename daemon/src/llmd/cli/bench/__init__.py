@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from llmd.cli.group import LazyGroup
-from llmd.cli.verbs import Verb
+from llmd.cli.subcommands import Subcommand
 
-VERBS = {
-    "engine": Verb("llmd.cli.bench.engine", "Say what the engine's loop costs by itself."),
-    "serve": Verb("llmd.cli.bench.serve", "Put a load on a server and say what its clients see."),
+SUBCOMMANDS = {
+    "engine": Subcommand("llmd.cli.bench.engine", "Say what the engine's loop costs by itself."),
+    "serve": Subcommand("llmd.cli.bench.serve", "Put a load on a server and say what its clients see."),
 }
 
-command = LazyGroup("bench", verbs=VERBS, help="Measure how fast a server is, or the loop inside it.")
+command = LazyGroup(
+    "bench", subcommands=SUBCOMMANDS, help="Measure how fast a server is, or the loop inside it."
+)

@@ -14,7 +14,7 @@ from llmd.benchmark.arrivals import RampUp, Traffic
 from llmd.benchmark.data_set import DataSet, RandomData, ShareGptData
 from llmd.benchmark.measurement import Plan
 from llmd.benchmark.random_prompts import RandomShape
-from llmd.benchmark.report import Chosen
+from llmd.benchmark.report import ReportOptions
 from llmd.benchmark.target import CHAT, COMPLETIONS
 from llmd.cli.bench.options import SAMPLING
 from llmd.config.schema import ClientConfig
@@ -65,9 +65,9 @@ def read_traffic(options: Mapping[str, Any]) -> Traffic:
     return Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"], ramp_up)
 
 
-def read_chosen(options: Mapping[str, Any]) -> Chosen:
+def read_chosen(options: Mapping[str, Any]) -> ReportOptions:
     """What is to be reported."""
-    return Chosen(options["metrics"], options["percentiles"], options["goals_ms"])
+    return ReportOptions(options["metrics"], options["percentiles"], options["goals_ms"])
 
 
 def read_fields(options: Mapping[str, Any]) -> dict[str, Any]:

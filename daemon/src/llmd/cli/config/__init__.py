@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from llmd.cli.group import LazyGroup
-from llmd.cli.verbs import Verb
+from llmd.cli.subcommands import Subcommand
 
-VERBS = {
-    "show": Verb("llmd.cli.config.show", "Show every setting, its value and where it came from."),
-    "paths": Verb("llmd.cli.config.paths", "Show which files and folders are used."),
+SUBCOMMANDS = {
+    "show": Subcommand("llmd.cli.config.show", "Show every setting, its value and where it came from."),
+    "paths": Subcommand("llmd.cli.config.paths", "Show which files and folders are used."),
 }
 
-command = LazyGroup("config", verbs=VERBS, help="Show settings and where each came from.")
+command = LazyGroup("config", subcommands=SUBCOMMANDS, help="Show settings and where each came from.")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from llmd.cli.group import LazyGroup
-from llmd.cli.verbs import Verb
+from llmd.cli.subcommands import Subcommand
 
-VERBS = {
-    "list": Verb("llmd.cli.plugins.listing", "List installed plugins, their states and why one is not used."),
-    "install": Verb("llmd.cli.plugins.install", "Install a plugin and probe it."),
+SUBCOMMANDS = {
+    "list": Subcommand(
+        "llmd.cli.plugins.listing", "List installed plugins, their states and why one is not used."
+    ),
+    "install": Subcommand("llmd.cli.plugins.install", "Install a plugin and probe it."),
 }
 
-command = LazyGroup("plugins", verbs=VERBS, help="List and install plugins.")
+command = LazyGroup("plugins", subcommands=SUBCOMMANDS, help="List and install plugins.")

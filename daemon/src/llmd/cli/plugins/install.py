@@ -86,7 +86,7 @@ def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:
         if report.failure:
             raise PluginError(
                 f"{plugin} is installed, and its probe failed: {report.failure.reason}",
-                hint=report.failure.mend,
+                hint=report.failure.fix,
             )
 
 

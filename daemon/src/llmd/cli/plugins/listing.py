@@ -26,12 +26,10 @@ def _first(names: Sequence[str]) -> str:
 
 
 def told(state: PluginState) -> str:
-    """The state with its reason and its mend."""
+    """The state with its reason and its fix."""
     if state.state == "unknown":
         return "unknown: not looked at yet; `llmd doctor` looks"
-    return (
-        f"failed ({state.grain}): {state.reason} → {state.mend}" if state.state == "failed" else state.state
-    )
+    return f"failed ({state.phase}): {state.reason} → {state.fix}" if state.state == "failed" else state.state
 
 
 COLUMNS = (
@@ -51,5 +49,12 @@ def command(**view: Any) -> None:
     --json has every name that a plugin provides. Nothing is imported: states are those of the last time that the daemon or `llmd doctor` looked.
     """
     from llmd.host.listing import known_states
+    from llmd.host.old_keys import with_old_keys
 
-    show(View(**view), "plugins", known_states(build_names(), build_cache(), DEVICE_TRIAL), COLUMNS)
+    show(
+        View(**view),
+        "plugins",
+        known_states(build_names(), build_cache(), DEVICE_TRIAL),
+        COLUMNS,
+        with_old_keys,
+    )

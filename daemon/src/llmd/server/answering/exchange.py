@@ -67,7 +67,7 @@ async def wait_for(
         BusyError: too many wait for the model.
     """
     record = current_record()
-    with model.supervisor.place(record):
+    with model.supervisor.reserve(record):
         async with record.in_time():
             ready = await model.ready()
             return ready, await prepare(ready)

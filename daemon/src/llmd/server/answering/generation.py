@@ -128,7 +128,7 @@ class Generation:
         record = current_record()
         self.timing.submit()
         if self.request.grammar is not None:
-            supervisor.learn(self._text.grammars.vocabulary)
+            supervisor.set_vocabulary(self._text.grammars.vocabulary)
         requests = self._token_requests(await self._named_tokens())
         if self.request.beams is None:
             self._stream = supervisor.open(requests, record, together=self.request.together)

@@ -10,14 +10,14 @@ from llmd.api.errors import LlmdError
 from llmd.api.messages import Started
 
 
-class Addressed(Protocol):
+class SequenceMessage(Protocol):
     """A message for one sequence."""
 
     @property
     def request_id(self) -> int: ...
 
 
-Item = TypeVar("Item", bound=Addressed)
+Item = TypeVar("Item", bound=SequenceMessage)
 
 
 class Canceller(Protocol):
@@ -58,7 +58,7 @@ class Mailbox(Generic[Item]):
         return self._index[item.request_id], item
 
     def close(self) -> None:
-        """Ask for no more at all."""
+        """GetReport for no more at all."""
         for request_id in tuple(self._index):
             self._canceller.cancel(request_id)
         self._index.clear()

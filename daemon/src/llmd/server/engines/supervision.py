@@ -123,7 +123,7 @@ class Supervision:
         """How many requests have not ended."""
         return len(self._live)
 
-    def learn(self, vocabulary: Vocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Keep what every engine must know before its first grammar."""
         self._vocabulary = vocabulary
 

@@ -12,13 +12,13 @@ from typing import Any, assert_never
 
 from msgspec import structs
 
-from llmd.api.errors import EngineCrashedError, LlmdError
+from llmd.api.errors import LlmdError
 from llmd.api.messages import (
-    Ask,
     BeamOutput,
     Embedded,
     EmbedText,
     FromEngine,
+    GetReport,
     Load,
     Loaded,
     Loading,
@@ -31,9 +31,11 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
+from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueEntry, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.mailbox import Mailbox
+from llmd.server.engines.report_requests import ReportRequests
 from llmd.server.engines.supervision import (
     BACKOFF_S,
     Command,
@@ -47,22 +49,20 @@ from llmd.server.engines.supervision import (
 )
 from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
-from llmd.server.engines.waiting_room import DEFAULT_LIMITS, Place, QueueLimits, WaitingRoom
 from llmd.server.errors import UnavailableError
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.tasks import OwnedTask, unless
-from llmd.server.telemetry.model_watch import ModelWatch, SequenceRecord, silent_watch
+from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord, no_metrics
 
 logger = logging.getLogger(__name__)
 
-REPORT_LIMIT_S = 2.0
 Sleep = Callable[[float], Coroutine[None, None, None]]
 Admit = Callable[[], Awaitable[int | None]]
 """Waits until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice."""
 
 
 class Supervisor:
-    """Keeps the engine of one model alive; ``told`` is set once one was told to load it, or none will be.
+    """Keeps the engine of one model alive; ``load_sent`` is set once its load message was sent, or none will be.
     Used on the event loop alone; whoever makes it awaits `close`.
     """
 
@@ -78,11 +78,11 @@ class Supervisor:
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
         admit: Admit | None = None,
-        watch: ModelWatch | None = None,
+        metrics: ModelMetrics | None = None,
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
-        self.told = asyncio.Event()
+        self.load_sent = asyncio.Event()
         self._load = load
         self._buffer_tokens = buffer_tokens
         self._engines = engines
@@ -92,12 +92,12 @@ class Supervisor:
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
         self._clock = clock
-        self._room = WaitingRoom(model, load.slots, limits, clock())
-        self._watch = watch or silent_watch(model)
+        self._admission = AdmissionLimits(model, load.slots, limits, clock())
+        self._metrics = metrics or no_metrics(model)
         self._sequences: dict[int, SequenceRecord] = {}
         self._streams: dict[int, Mailbox[Any]] = {}
         self._ids = itertools.count()
-        self._reports: list[asyncio.Future[Report]] = []
+        self._reports = ReportRequests()
         self._settled = asyncio.Event()
         self._closing = asyncio.Event()
         self._task = OwnedTask(self._run(), f"supervisor of {model}")
@@ -128,7 +128,7 @@ class Supervisor:
     @property
     def waiting(self) -> int:
         """Sequences beyond those that can run at once."""
-        return self._room.waiting
+        return self._admission.waiting
 
     @property
     def pid(self) -> int | None:
@@ -147,80 +147,82 @@ class Supervisor:
             raise self._state.error
         return self._state.loaded
 
-    def learn(self, vocabulary: Vocabulary) -> None:
+    def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Take what requests with a grammar need, before the first of them."""
-        self._state.learn(vocabulary)
+        self._state.set_vocabulary(vocabulary)
 
     @contextmanager
-    def place(self, record: RequestRecord) -> Iterator[None]:
+    def reserve(self, record: RequestRecord) -> Iterator[None]:
         """Count a request as one that waits while its model loads and its prompt becomes tokens.
 
         Raises:
             BusyError: too many wait already.
         """
-        place = self._room.enter(record.key, 1, 0, self._clock())
+        entry = self._admission.admit(record.key, 1, 0, self._clock())
         try:
             yield
         finally:
-            self._room.leave(place, self._clock(), served=False)
+            self._admission.release(entry, self._clock(), served=False)
 
     def open(
         self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
     ) -> TokenStream:
         """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
-        Where they are ``together``, they take one place in the queue, however many there are.
+        Where they are ``together``, they take one entry in the queue, however many there are.
 
         Raises:
             BusyError: too many wait already.
         """
         record, last = record or RequestRecord(), len(requests) - 1
         counts = [int(not together or index == last) for index in range(len(requests))]
-        submits, sequences = self._enter(requests, counts, record)
+        submits, sequences = self._admit_all(requests, counts, record)
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
         self._run_sequences(stream, submits, sequences, record)
         return stream
 
     def search(self, requests: Sequence[TokenRequest], record: RequestRecord) -> Mailbox[BeamOutput]:
-        """As `open` for requests with beams. Each takes the places of as many sequences.
+        """As `open` for requests with beams. Each takes the entries of as many sequences.
 
         Raises:
             BusyError: too many wait already.
         """
-        submits, sequences = self._enter(requests, [r.width for r in requests], record)
+        submits, sequences = self._admit_all(requests, [r.width for r in requests], record)
         mailbox: Mailbox[BeamOutput] = Mailbox(tuple(s.request_id for s in submits), self)
         self._run_sequences(mailbox, submits, sequences, record)
         return mailbox
 
-    def _enter(
+    def _admit_all(
         self, requests: Sequence[TokenRequest], counts: Sequence[int], record: RequestRecord
     ) -> tuple[list[Submit], list[SequenceRecord]]:
-        """Take so many places in the queue for each request."""
+        """Take so many entries in the queue for each request."""
         leads = [r.sampling.choice == 0 for r in requests]
-        places = [Place(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)]
-        sequences = self._take(places, leads, record)
+        entries = [
+            QueueEntry(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)
+        ]
+        sequences = self._take(entries, leads, record)
         return [r.submit(next(self._ids)) for r in requests], sequences
 
     def _take(
-        self, places: Sequence[Place], leads: Sequence[bool], record: RequestRecord
+        self, entries: Sequence[QueueEntry], leads: Sequence[bool], record: RequestRecord
     ) -> list[SequenceRecord]:
-        """Take places in the queue, one for each sequence, and all of them or none."""
-        num_sequences = sum(one.sequences for one in places)
-        num_tokens = sum(one.tokens for one in places)
-        self._room.enter(record.key, num_sequences, num_tokens, self._clock())
-        begun, pairs = time.monotonic(), zip(places, leads, strict=True)
-        return [SequenceRecord(record, place, begun, leads=lead) for place, lead in pairs]
+        """Take entries in the queue, one for each sequence, and all of them or none."""
+        num_sequences = sum(one.sequences for one in entries)
+        num_tokens = sum(one.tokens for one in entries)
+        self._admission.admit(record.key, num_sequences, num_tokens, self._clock())
+        begun, pairs = time.monotonic(), zip(entries, leads, strict=True)
+        return [SequenceRecord(record, entry, begun, leads=lead) for entry, lead in pairs]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
         """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
-        which ends at the deadline. However many there are, they take one place in the queue.
+        which ends at the deadline. However many there are, they take one entry in the queue.
 
         Raises:
             BusyError: too many wait already.
         """
-        # The engine answers in order: the last text has the place of all.
+        # The engine answers in order: the last text has the entry of all.
         last = len(texts) - 1
-        places = [Place(record.key, int(i == last), len(text.tokens)) for i, text in enumerate(texts)]
-        sequences = self._take(places, [True] * len(texts), record)
+        entries = [QueueEntry(record.key, int(i == last), len(text.tokens)) for i, text in enumerate(texts)]
+        sequences = self._take(entries, [True] * len(texts), record)
         group = next(self._ids)
         requests = [structs.replace(text, request_id=next(self._ids), group=group) for text in texts]
         mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
@@ -234,12 +236,12 @@ class Supervisor:
         sequences: Sequence[SequenceRecord],
         record: RequestRecord,
     ) -> None:
-        self._watch.opened(record, len(requests))
+        self._metrics.opened(record, len(requests))
         if record.deadline is not None:
             mailbox.expire_at(record.deadline, record.too_late())
         for request, sequence in zip(requests, sequences, strict=True):
             self._sequences[request.request_id] = sequence
-            self._watch.submitted(sequence)
+            self._metrics.submitted(sequence)
         for request in requests:
             self._streams[request.request_id] = mailbox
             self._perform(self._state.submit(request))
@@ -258,26 +260,21 @@ class Supervisor:
         """Counters of the engine; None while it does not run, or is too busy with one step to say."""
         if self._process is None or self.phase is not Phase.READY:
             return None
-        answer: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
-        self._reports.append(answer)
-        self._process.send(Ask())
-        try:
-            return await asyncio.wait_for(answer, REPORT_LIMIT_S)
-        except (EngineCrashedError, TimeoutError):
-            return None
+        self._process.send(GetReport())
+        return await self._reports.wait()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
         """End the engine; requests that still run end with ``error``. ``spool``: it keeps its cache on disk before."""
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
         self._perform(self._state.close(error, spool=spool))
-        self.told.set()
+        self.load_sent.set()
         self._settled.set()
         self._closing.set()
         if not await self._task.join(SPOOL_GRACE_S if spool else GRACE_S):
             await self._task.close()
-        self._watch.closed()
+        self._metrics.closed()
 
-    def hurry(self) -> None:
+    def close_now(self) -> None:
         """Let an engine that is being closed keep no more of its cache than it has by now."""
         if self._process is not None:
             self._process.send(Shutdown())
@@ -296,9 +293,9 @@ class Supervisor:
                 how = f"the daemon could not run it: {error}"
             self._perform(self._state.died(how))
             if not self._closing.is_set():
-                self._watch.died(how, starts_again=self._next_start is not None)
-            self._fail_reports(how)
-        self.told.set()
+                self._metrics.died(how, starts_again=self._next_start is not None)
+            self._reports.fail(how)
+        self.load_sent.set()
         self._settled.set()
 
     async def _admitted(self) -> None:
@@ -319,7 +316,7 @@ class Supervisor:
         try:
             if not self._closing.is_set():
                 process.send(self._load)
-                self.told.set()
+                self.load_sent.set()
                 async for message in process.messages():
                     self._receive(message)
         finally:
@@ -333,16 +330,13 @@ class Supervisor:
     def _receive(self, message: FromEngine) -> None:
         if isinstance(message, Loading):
             self.progress = message
-            self._watch.loading(message)
+            self._metrics.loading(message)
         elif isinstance(message, Report):
-            for answer in self._reports:
-                if not answer.done():
-                    answer.set_result(message)
-            self._reports.clear()
+            self._reports.answer(message)
         else:
             if isinstance(message, Loaded):
                 logger.info("model_loaded", extra={"model": self.model, "load_s": round(message.load_s, 3)})
-                self._watch.loaded(message)
+                self._metrics.loaded(message)
                 for notice in message.notices:
                     logger.warning("load_notice", extra={"model": self.model, "notice": notice})
             elif isinstance(message, Output | Embedded):
@@ -372,29 +366,23 @@ class Supervisor:
             request_id = self._state.reader_of(one.request_id)
             if request_id is not None and (stream := self._streams.get(request_id)):
                 stream.begin(structs.replace(one, request_id=request_id))
-                self._watch.begun(self._sequences[request_id], one)
+                self._metrics.begun(self._sequences[request_id], one)
 
     def _deliver(self, command: Deliver) -> None:
         output = command.output
         stream = self._streams.get(output.request_id)
         if sequence := self._sequences.get(output.request_id):
             if isinstance(output, TokenOutput):
-                self._watch.token(sequence)
+                self._metrics.token(sequence)
             elif isinstance(output, BeamOutput):
-                self._watch.found(sequence, sum(len(found.tokens) for found in output.hypotheses))
+                self._metrics.found(sequence, sum(len(found.tokens) for found in output.hypotheses))
         if not isinstance(output, TokenOutput) or output.finish is not None:
             self._end_stream(output.request_id)
         if stream is not None:
             stream.push(output)
 
     def _end_stream(self, request_id: int) -> Mailbox[Any] | None:
-        """Let go of a sequence that has ended or is no longer wanted; its place is free."""
+        """Let go of a sequence that has ended or is no longer wanted; its entry is free."""
         if sequence := self._sequences.pop(request_id, None):
-            self._room.leave(sequence.place, self._clock())
+            self._admission.release(sequence.entry, self._clock())
         return self._streams.pop(request_id, None)
-
-    def _fail_reports(self, how: str) -> None:
-        for answer in self._reports:
-            if not answer.done():
-                answer.set_exception(EngineCrashedError(f"the engine died ({how})"))
-        self._reports.clear()

@@ -9,7 +9,7 @@ from llmd.api.messages import TokenOutput
 from llmd.server.engines.mailbox import Canceller, Mailbox
 
 
-class Control(Canceller, Protocol):
+class StreamControl(Canceller, Protocol):
     """What a stream may ask of its supervisor."""
 
     def pause(self, request_id: int) -> None: ...
@@ -22,7 +22,7 @@ class TokenStream(Mailbox[TokenOutput]):
     ``buffer_tokens`` bounds what the mailbox holds: a token counts once, and once for each alternative that comes with it.
     """
 
-    def __init__(self, request_ids: tuple[int, ...], control: Control, buffer_tokens: int) -> None:
+    def __init__(self, request_ids: tuple[int, ...], control: StreamControl, buffer_tokens: int) -> None:
         super().__init__(request_ids, control)
         self._control = control
         self._buffer_tokens = buffer_tokens
@@ -30,7 +30,7 @@ class TokenStream(Mailbox[TokenOutput]):
         self._paused = False
 
     def cancel(self, index: int) -> None:
-        """Ask for no more tokens of one sequence; those on their way are dropped."""
+        """GetReport for no more tokens of one sequence; those on their way are dropped."""
         request_id = next(key for key, value in self._index.items() if value == index)
         del self._index[request_id]
         self._items = deque(token for token in self._items if token.request_id != request_id)

@@ -41,7 +41,7 @@ PROBE = web.RequestKey("probe", bool)
 """Where a request keeps that it only asks whether somebody answers."""
 
 
-class Door:
+class RequestHandler:
     """Checks a request, finds its handler, and turns what went wrong into a reply."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Door:
             traceparent=request.headers.get("traceparent", ""),
         )
         begin_record(record)
-        self._service.ledger.begin(record)
+        self._service.metrics.begin(record)
         try:
             record.limit(self._service.config.request_timeout_s)
             record.limit(asked_timeout_s(request.headers))
@@ -85,7 +85,7 @@ class Door:
     def _end(self, request: web.Request, response: web.StreamResponse) -> None:
         """Count the request and log it: sizes and times, never texts."""
         record = current_record()
-        self._service.ledger.end(record, response.status)
+        self._service.metrics.end(record, response.status)
         if request.get(PROBE, False):  # asked again and again; `not ready` is an answer, too
             return
         fields = {
@@ -95,7 +95,7 @@ class Door:
             "ms": round(_elapsed_ms(request[STARTED]), 1),
         }
         if record.model:
-            fields |= record.told()
+            fields |= record.as_event()
         logger.info("request", extra=fields)
 
     def _problem(self, request: web.Request, error: Exception) -> Problem:
@@ -154,7 +154,7 @@ def build_app(
     service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
 ) -> web.Application:
     """The application that serves ``routes``, with errors in the form of ``shapes``."""
-    door = Door(service, routes, shapes, guards, access)
+    door = RequestHandler(service, routes, shapes, guards, access)
 
     @web.middleware
     async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name

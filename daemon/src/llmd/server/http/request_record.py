@@ -43,7 +43,7 @@ class RequestRecord(Struct, eq=False):
     finish: str = ""
     traceparent: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_event(self) -> dict[str, Any]:
         """What the log and the watchers are told of a request that an engine answers: sizes and times, never texts."""
         return {
             "request_id": self.request_id,

@@ -11,7 +11,7 @@ from llmd.chat.derived_text import derived_text
 from llmd.chat.model_text import ModelText
 from llmd.registry.derived import DerivedModel
 from llmd.server.engines.supervisor import Supervisor
-from llmd.server.models.residence import Residence
+from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.served_model import ReadyModel, ServedModel
 
 
@@ -31,8 +31,8 @@ class DerivedServedModel(Struct, frozen=True):
         return self.base.supervisor
 
     @property
-    def residence(self) -> Residence:
-        return self.base.residence
+    def leases(self) -> ModelLeases:
+        return self.base.leases
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
         """Hold the base for a request."""

@@ -12,7 +12,7 @@ from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
-from llmd.server.models.residents import Residents
+from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.served_model import ServedModel
 
 LATEST = ":latest"
@@ -23,17 +23,17 @@ NEAREST = 3
 class ModelTable:
     """Models by name and alias. One that lies in the store is loaded when it is first asked for."""
 
-    def __init__(self, store: Store, aliases: Mapping[str, str], residents: Residents) -> None:
+    def __init__(self, store: Store, aliases: Mapping[str, str], manager: ModelManager) -> None:
         self.store = store
         self.aliases = aliases
-        self._residents = residents
+        self._manager = manager
         # Models outside the store, by name: they are found again after they were unloaded.
         self._elsewhere: dict[str, Path] = {}
 
     @property
     def served(self) -> tuple[ServedModel, ...]:
         """Models that are loaded or being loaded."""
-        return tuple(self._residents.served.values())
+        return tuple(self._manager.served.values())
 
     async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
         """The model of a name: derived, exact, alias, without ``:latest``, unique prefix, directory.
@@ -54,9 +54,9 @@ class ModelTable:
 
     async def _serve(self, asked: str, *, allow_path: bool) -> ServedModel:
         name, directory = self.locate(asked, allow_path=allow_path)
-        if name not in self._residents.served and self.store.directories().get(name) != directory:
+        if name not in self._manager.served and self.store.directories().get(name) != directory:
             self._elsewhere[name] = directory
-        return await self._residents.serve(name, directory)
+        return await self._manager.serve(name, directory)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
         """Name and directory of a model, whether or not it is loaded.
@@ -84,12 +84,12 @@ class ModelTable:
         Raises:
             NotFoundError: it is not loaded.
         """
-        served = self._residents.served
+        served = self._manager.served
         name = next(iter(matching(name, self.aliases, served)), name)
         if name not in served:
             loaded = ", ".join(served) or "none"
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
-        await self._residents.unload(name, error)
+        await self._manager.unload(name, error)
 
     def names_of(self, served: AnsweringModel) -> list[str]:
         """The model's name and its aliases, but for those that stand for many names."""
@@ -102,7 +102,7 @@ class ModelTable:
         return name if taken.get(name, directory) == directory else str(directory)
 
     def _only(self) -> ServedModel:
-        served = self._residents.served
+        served = self._manager.served
         if len(served) == 1:
             return next(iter(served.values()))
         loaded = ", ".join(served) or "none"

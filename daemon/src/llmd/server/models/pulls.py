@@ -15,7 +15,7 @@ from llmd.api import errors
 from llmd.api.errors import LlmdError, RequestError
 from llmd.registry.names import HubName
 from llmd.registry.pull import PullStep
-from llmd.server.models.follower import Follower
+from llmd.server.models.pull_subscriber import PullSubscriber
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -40,11 +40,11 @@ def pull_command(models: Path, hub: str | None, reserved: Sequence[str]) -> tupl
 
 
 class _Pull:
-    """One child process and those who follow it."""
+    """One child process and those who subscribe it."""
 
     def __init__(self, name: HubName, command: Sequence[str]) -> None:
         self.name = name
-        self.followers: set[Follower] = set()
+        self.subscribers: set[PullSubscriber] = set()
         self.ended = False
         self._command = command
         self._seen = {(BEGUN.status, BEGUN.digest): BEGUN}
@@ -52,9 +52,9 @@ class _Pull:
         self._error: LlmdError | None = None
         self._task = OwnedTask(self._run(), f"pull of {name}")
 
-    def follow(self) -> Follower:
-        self.followers.add(follower := Follower(self.seen))
-        return follower
+    def subscribe(self) -> PullSubscriber:
+        self.subscribers.add(subscriber := PullSubscriber(self.seen))
+        return subscriber
 
     @property
     def seen(self) -> tuple[PullStep, ...]:
@@ -83,8 +83,8 @@ class _Pull:
         finally:
             await self._end_process()
             self.ended = True
-            for follower in self.followers:
-                follower.end(self._error or error)
+            for subscriber in self.subscribers:
+                subscriber.end(self._error or error)
 
     async def _read(self, process: asyncio.subprocess.Process) -> LlmdError | None:
         """Pass every step on; returns why the pull failed."""
@@ -110,8 +110,8 @@ class _Pull:
         if before is not None and before.completed > step.completed:
             return  # begun anew: clients are never told less than before
         self._seen[key] = step
-        for follower in self.followers:
-            follower.push(step)
+        for subscriber in self.subscribers:
+            subscriber.push(step)
 
     async def _end_process(self) -> None:
         process = self._process
@@ -138,26 +138,26 @@ class Pulls:
         return {name: pull.seen for name, pull in self._running.items() if not pull.ended}
 
     @asynccontextmanager
-    async def follow(self, name: HubName) -> AsyncIterator[AsyncIterator[PullStep]]:
-        """Join the pull of a model, which begins where nobody has asked for it yet. It ends when its last follower leaves.
+    async def subscribe(self, name: HubName) -> AsyncIterator[AsyncIterator[PullStep]]:
+        """Join the pull of a model, which begins where nobody has asked for it yet. It ends when its last subscriber leaves.
 
         The steps raise `LlmdError` where the pull fails.
         """
         pull = self._running.get(name)
         if pull is None or pull.ended:
             pull = self._running[name] = _Pull(name, self._command)
-        follower = pull.follow()
+        subscriber = pull.subscribe()
         try:
-            yield follower.steps()
+            yield subscriber.steps()
         finally:
-            pull.followers.discard(follower)
-            if not pull.followers:
+            pull.subscribers.discard(subscriber)
+            if not pull.subscribers:
                 if self._running.get(name) is pull:
                     del self._running[name]
                 await pull.stop()
 
     async def close(self, error: LlmdError) -> None:
-        """End every pull; its followers are told why."""
+        """End every pull; its subscribers are told why."""
         await asyncio.gather(*(pull.stop(error) for pull in self._running.values()))
 
 

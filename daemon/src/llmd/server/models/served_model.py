@@ -16,7 +16,7 @@ from llmd.chat.tokenizers.tokenizer import check_vocab_size
 from llmd.registry.locks import FileLock
 from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import Supervisor
-from llmd.server.models.residence import Residence
+from llmd.server.models.model_leases import ModelLeases
 
 
 class ReadyModel(Struct, frozen=True):
@@ -40,14 +40,14 @@ class ServedModel:
         directory: Path,
         supervisor: Supervisor,
         text: asyncio.Future[ModelText],
-        residence: Residence,
+        leases: ModelLeases,
         lease: FileLock | None = None,
     ) -> None:
         """``lease`` keeps its files from being removed."""
         self.name = name
         self.directory = directory
         self.supervisor = supervisor
-        self.residence = residence
+        self.leases = leases
         self._lease = lease
         self.created = int(time.time())
         self._text = text
@@ -55,7 +55,7 @@ class ServedModel:
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
         """Hold it for a request: it is not unloaded meanwhile. ``keep_alive_s`` says how long it stays afterwards."""
-        return self.residence.use(keep_alive_s)
+        return self.leases.use(keep_alive_s)
 
     async def ready(self) -> ReadyModel:
         """Wait until it can answer.
@@ -97,7 +97,7 @@ class ServedModel:
 
     @property
     def never_loaded(self) -> bool:
-        """Whether loading failed, so that another try may find mended files."""
+        """Whether loading failed, so that another try may find fixed files."""
         return self.error is not None and (self.loaded is None or self.supervisor.error is None)
 
     @property
@@ -108,9 +108,9 @@ class ServedModel:
         ready = self.supervisor.phase is Phase.READY and self._text.done()
         return "loaded" if ready else "loading"
 
-    def hurry(self) -> None:
+    def close_now(self) -> None:
         """End at once where it is being closed."""
-        self.supervisor.hurry()
+        self.supervisor.close_now()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
         """End the engine; running requests end with ``error``. ``spool``: it keeps its cache on disk before."""

@@ -10,10 +10,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from llmd.api.messages import Report
+from llmd.server.telemetry.daemon_state import ModelState, processes_of
 from llmd.server.telemetry.histogram import Histogram
-from llmd.server.telemetry.ledger import Ledger
+from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.series import Series
-from llmd.server.telemetry.snapshot import ModelState, processes_of
 
 ENGINE = "0"
 """vLLM's label for one of several engines of a model; here there is one."""
@@ -107,24 +107,24 @@ _TOTALS: Mapping[_Name, Callable[[Report], float]] = {
 }
 
 
-def exposition(version: str, ledger: Ledger, models: Sequence[ModelState]) -> bytes:
+def exposition(version: str, metrics: Metrics, models: Sequence[ModelState]) -> bytes:
     """The metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(version, ledger, models))
+    registry.register(_Collected(version, metrics, models))
     return generate_latest(registry)
 
 
 class _Collected(Collector):
     """All families, made when they are asked for."""
 
-    def __init__(self, version: str, ledger: Ledger, models: Sequence[ModelState]) -> None:
+    def __init__(self, version: str, metrics: Metrics, models: Sequence[ModelState]) -> None:
         self._version = version
-        self._ledger = ledger
+        self._metrics = metrics
         self._models = models
 
     def collect(self) -> Iterable[Metric]:
         yield from self._of_daemon()
-        yield from _of_requests(self._ledger.series)
+        yield from _of_requests(self._metrics.series)
         yield from _of_engines(self._models)
 
     def describe(self) -> Iterable[Metric]:
@@ -133,17 +133,17 @@ class _Collected(Collector):
     def _of_daemon(self) -> Iterator[Metric]:
         yield _gauge("build_info", "The version of llmd.", ("version",), [((self._version,), 1)])
         replies = CounterMetricFamily("llmd_http_replies", "Replies.", labels=["route", "status"])
-        for (route, status), count in sorted(self._ledger.replies.items()):
+        for (route, status), count in sorted(self._metrics.replies.items()):
             replies.add_metric([route, str(status)], count)
         yield replies
         states = [((model.name, model.status), 1) for model in self._models]
         yield _gauge("model_state", "1 for the state that a model is in.", ("model", "state"), states)
         processes = processes_of(self._models)
         memory = [((name,), use.resident_bytes) for name, use in processes.items()]
-        yield _gauge("resident_memory_bytes", "Memory of each process.", ("process",), memory)
+        yield _gauge("resident_memory_bytes", "MemoryBudget of each process.", ("process",), memory)
         files = [((name,), use.descriptors) for name, use in processes.items()]
         yield _gauge("open_descriptors", "Open descriptors of each process.", ("process",), files)
-        yield _gauge("event_watchers", "Clients of /llmd/events.", (), [((), self._ledger.feed.watchers)])
+        yield _gauge("event_watchers", "Clients of /llmd/events.", (), [((), self._metrics.feed.watchers)])
 
 
 def _gauge(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from llmd.api.errors import EngineCrashedError, RequestError
 from llmd.chat.answers.answer_text import Piece
 from llmd.server.answering.generation import Generation
-from llmd.server.dialects.anthropic.messages import PING, read_question
+from llmd.server.dialects.anthropic.messages import PING, read_request
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ServedModel
@@ -112,7 +112,7 @@ def test_failure_in_a_stream_is_an_event_with_the_request_id(
 )
 def test_garbage_is_refused_and_never_a_failure(field: str, value: Any) -> None:
     with contextlib.suppress(RequestError):
-        read_question(RequestFields({"messages": HELLO, field: value}))
+        read_request(RequestFields({"messages": HELLO, field: value}))
 
 
 def test_silence_is_filled_with_an_event() -> None:

@@ -18,7 +18,7 @@ from llmd.server.errors import BadRequestError, UnknownModelError
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.model_table import ModelTable
 from tests.serving.model import write_model
-from tests.serving.residents import residents_of
+from tests.serving.model_managers import residents_of
 
 
 def test_model_may_be_called_name() -> None:

@@ -11,7 +11,7 @@ from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.registry.derived import DerivedModel, DerivedModels
-from llmd.server.dialects.ollama.request import read_asked, read_format, read_template, think_variables
+from llmd.server.dialects.ollama.request import read_format, read_request, read_template, think_variables
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
@@ -27,7 +27,7 @@ def derived(tmp_path: Path) -> DerivedModels:
 
 
 def test_options_of_a_derived_model_hold_where_the_request_has_none(derived: DerivedModels) -> None:
-    asked = read_asked(RequestFields({"model": "mario", "options": {"num_predict": 7, "odd": 1}}), derived)
+    asked = read_request(RequestFields({"model": "mario", "options": {"num_predict": 7, "odd": 1}}), derived)
     assert (asked.options.sampling.temperature, asked.options.end.max_tokens) == (0.1, 7)
     assert asked.ignored == ("options.odd",)
 
@@ -43,7 +43,7 @@ def test_templates_of_go_are_refused_and_those_of_jinja_taken(template: str) -> 
 
 def test_answers_are_streamed_unless_told_otherwise(derived: DerivedModels) -> None:
     body = {"model": "m", "user": "me", "options": {"num_gpu": 1}}
-    asked = read_asked(RequestFields(body), derived)
+    asked = read_request(RequestFields(body), derived)
     assert (asked.stream, asked.think, asked.grammar, asked.truncate) == (True, None, None, False)
     assert asked.ignored == ("user", "options.num_gpu")
 
@@ -67,7 +67,7 @@ def test_format_is_json_or_a_schema(value: Any, grammar: Grammar | None) -> None
 )
 def test_other_values_are_refused_by_name(derived: DerivedModels, body: dict[str, Any]) -> None:
     with pytest.raises(BadRequestError) as caught:
-        read_asked(RequestFields({"model": "m", **body}), derived)
+        read_request(RequestFields({"model": "m", **body}), derived)
     assert caught.value.param == next(iter(body))
 
 

@@ -8,10 +8,10 @@ from llmd.chat.model_text import ModelText
 from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.generation import GenerationRequest
-from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_shape import ChatShape
+from llmd.server.dialects.openai.reply import ReplyHead
 
-HEAD = Head("chatcmpl-1", "m", 5, "llmd-0")
+HEAD = ReplyHead("chatcmpl-1", "m", 5, "llmd-0")
 
 
 def shape_of(

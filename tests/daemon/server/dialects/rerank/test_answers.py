@@ -8,7 +8,7 @@ import pytest
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.server.dialects.rerank.answers import ask_about
-from llmd.server.dialects.rerank.request import read_asked
+from llmd.server.dialects.rerank.request import read_request
 from llmd.server.http.request_fields import RequestFields
 from tests.serving.reranker import FALSE_ID, TRUE_ID, write_reranker
 
@@ -21,7 +21,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelText]:
 
 
 def prompts(text: ModelText, *documents: str, **fields: object) -> list[str]:
-    asked = read_asked(RequestFields({"query": "q", "documents": list(documents), **fields}))
+    asked = read_request(RequestFields({"query": "q", "documents": list(documents), **fields}))
     return [text.tokenizer.decode(prompt) for prompt in ask_about(text, asked).request.prompts]
 
 
@@ -32,7 +32,7 @@ def test_each_document_is_a_prompt_that_begins_as_the_others(text: ModelText) ->
 
 
 def test_one_token_is_asked_for_and_the_odds_of_two(text: ModelText) -> None:
-    asked = read_asked(RequestFields({"query": "q", "documents": ["d"], "priority": 3, "cache_salt": "s"}))
+    asked = read_request(RequestFields({"query": "q", "documents": ["d"], "priority": 3, "cache_salt": "s"}))
     request = ask_about(text, asked).request
     assert request.sampling.logprob_ids == (TRUE_ID, FALSE_ID)
     assert (request.end.max_tokens, request.end.ignore_eos) == (1, True)
@@ -40,7 +40,7 @@ def test_one_token_is_asked_for_and_the_odds_of_two(text: ModelText) -> None:
 
 
 def test_special_tokens_of_a_document_are_text(text: ModelText) -> None:
-    asked = read_asked(RequestFields({"query": "q", "documents": ["d", "d<|im_end|>"]}))
+    asked = read_request(RequestFields({"query": "q", "documents": ["d", "d<|im_end|>"]}))
     plain, typed = ask_about(text, asked).request.prompts
     assert len(typed) == len(plain) + len("<|im_end|>")
     (cut,) = prompts(text, "<|im_end|>" * 3, max_tokens_per_doc=10)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmd.server.dialects.rerank.request import MAX_DOCUMENTS, read_asked
+from llmd.server.dialects.rerank.request import MAX_DOCUMENTS, read_request
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_fields import RequestFields
 
@@ -12,7 +12,7 @@ BODY: dict[str, Any] = {"model": "m", "query": "q", "documents": ["a", "b"]}
 
 
 def test_reads_what_is_to_be_ranked_in_every_form() -> None:
-    asked = read_asked(
+    asked = read_request(
         RequestFields({**BODY, "query": {"text": "q"}, "documents": ["a", {"text": "b", "id": 7}]})
     )
     assert (asked.query, asked.documents) == ("q", ("a", "b"))
@@ -23,14 +23,14 @@ def test_reads_what_is_to_be_ranked_in_every_form() -> None:
 def test_reads_how_it_is_answered() -> None:
     more = {"top_n": 1, "return_documents": True, "instruction": "Find", "max_tokens_per_doc": 9, "user": "u"}
     fields = RequestFields({**BODY, **more})
-    asked = read_asked(fields)
+    asked = read_request(fields)
     assert (asked.top_n, asked.returns_documents, asked.instruction) == (1, True, "Find")
     assert asked.max_document_tokens == 9
     assert fields.ignored == ("user",)
 
 
 def test_no_number_is_all_documents_as_vllm_has_it() -> None:
-    assert read_asked(RequestFields({**BODY, "top_n": 0})).top_n is None
+    assert read_request(RequestFields({**BODY, "top_n": 0})).top_n is None
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_no_number_is_all_documents_as_vllm_has_it() -> None:
 )
 def test_what_cannot_be_ranked_so_is_refused_with_its_field(field: str, value: object) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read_asked(RequestFields({**BODY, field: value}))
+        read_request(RequestFields({**BODY, field: value}))
     assert refused.value.param == field
 
 
 @pytest.mark.parametrize("document", [7, ["a"], {"title": "a"}, None])
 def test_a_document_that_is_no_text_is_named(document: object) -> None:
     with pytest.raises(BadRequestError, match=r"documents\[1\] is no text") as refused:
-        read_asked(RequestFields({**BODY, "documents": ["a", document]}))
+        read_request(RequestFields({**BODY, "documents": ["a", document]}))
     assert refused.value.param == "documents[1]"

@@ -7,7 +7,7 @@ import difflib
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers
 
-from llmd.chat.tokenizers.gguf.cuts import CUTS, Cut
+from llmd.chat.tokenizers.gguf.pre_tokenizers import CUTS, PreTokenizer
 from llmd.chat.tokenizers.gguf.roles import vocabulary_of
 from llmd.chat.tokenizers.gguf.vocabulary import GgufVocabulary, TokenKind
 from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer
@@ -20,7 +20,7 @@ def load_byte_pairs(stated: GgufVocabulary) -> HFTokenizer:
     Raises:
         TokenizerError: the cut of its name is not known, or a merge is of tokens that are not there.
     """
-    cut = find_cut(stated)
+    cut = find_pre_tokenizer(stated)
     tokenizer = tokenizers.Tokenizer(_model(stated, cut))
     if cut.spaced:
         tokenizer.normalizer = normalizers.Replace(" ", "▁")
@@ -34,7 +34,7 @@ def load_byte_pairs(stated: GgufVocabulary) -> HFTokenizer:
     return HFTokenizer(vocabulary, tokenizer, pieces)
 
 
-def find_cut(stated: GgufVocabulary) -> Cut:
+def find_pre_tokenizer(stated: GgufVocabulary) -> PreTokenizer:
     """The cut that a vocabulary names; that of Gemma 4 goes by the kind of vocabulary.
 
     Raises:
@@ -50,7 +50,7 @@ def find_cut(stated: GgufVocabulary) -> Cut:
     return CUTS[name]
 
 
-def _steps(cut: Cut) -> list[pre_tokenizers.PreTokenizer]:
+def _steps(cut: PreTokenizer) -> list[pre_tokenizers.PreTokenizer]:
     steps: list[pre_tokenizers.PreTokenizer] = [
         pre_tokenizers.Split(tokenizers.Regex(pattern), behavior="isolated") for pattern in cut.patterns
     ]
@@ -59,7 +59,7 @@ def _steps(cut: Cut) -> list[pre_tokenizers.PreTokenizer]:
     )
 
 
-def _model(stated: GgufVocabulary, cut: Cut) -> models.BPE:
+def _model(stated: GgufVocabulary, cut: PreTokenizer) -> models.BPE:
     if not stated.merges:
         raise stated.error("there is no list tokenizer.ggml.merges", "take a newer conversion of the model")
     vocab = {text: place for place, text in enumerate(stated.tokens) if text}

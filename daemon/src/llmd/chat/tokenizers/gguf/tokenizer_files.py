@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from llmd.chat.tokenizers.gguf.byte_pairs import find_cut, load_byte_pairs
+from llmd.chat.tokenizers.gguf.byte_pairs import find_pre_tokenizer, load_byte_pairs
 from llmd.chat.tokenizers.gguf.pieces import read_pieces
 from llmd.chat.tokenizers.gguf.vocabulary import GgufVocabulary, read_vocabulary
 from llmd.chat.tokenizers.tokenizer import Vocabulary
@@ -59,7 +59,9 @@ def _text(stated: GgufVocabulary, place: int | None) -> str:
 def _of_byte_pairs(stated: GgufVocabulary) -> tuple[Vocabulary, Files, Json]:
     tokenizer = load_byte_pairs(stated)
     form = tokenizer.form()
-    form["decoder"] = _spaced_decoder() if find_cut(stated).spaced else {"type": "ByteLevel", **_BYTE_LEVEL}
+    form["decoder"] = (
+        _spaced_decoder() if find_pre_tokenizer(stated).spaced else {"type": "ByteLevel", **_BYTE_LEVEL}
+    )
     form["post_processor"] = _template(stated, tokenizer.vocabulary)
     content = json.dumps(form, ensure_ascii=False).encode()
     return tokenizer.vocabulary, {"tokenizer.json": content}, {"tokenizer_class": "PreTrainedTokenizerFast"}

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from llmd.api.errors import TokenizerError
-from llmd.chat.tokenizers.gguf.cut_names import cut_name, name_of
-from llmd.chat.tokenizers.gguf.cuts import Cut
+from llmd.chat.tokenizers.gguf.pre_tokenizer_names import name_of, pre_tokenizer_name
+from llmd.chat.tokenizers.gguf.pre_tokenizers import PreTokenizer
 from llmd.chat.tokenizers.gguf.rank_merges import merges_of
 from llmd.chat.tokenizers.gguf.sentencepiece_model import Algorithm, SentencePieceModel
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
@@ -109,7 +109,7 @@ def _of_form(tokenizer: HFTokenizer) -> tuple[Keys, dict[int, Token]]:
     if model.get("byte_fallback"):
         keys, tokens = _spaced(tokenizer, tokens, merges, model)
     else:
-        keys = _byte_level(cut_name(form), merges)
+        keys = _byte_level(pre_tokenizer_name(form), merges)
     return keys, tokens | {
         place: Token(text, _kind_of_added(tokenizer, place))
         for place, text in added.items()
@@ -124,7 +124,7 @@ def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
     merges = ((signs(left), signs(right)) for left, right in merges_of(tokenizer.ranks))
     specials = tokenizer.vocabulary.specials
     tokens |= {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
-    return _byte_level(name_of(Cut((tokenizer.pattern,), whole_words=True)), merges), tokens
+    return _byte_level(name_of(PreTokenizer((tokenizer.pattern,), whole_words=True)), merges), tokens
 
 
 def _byte_level(name: str | None, merges: Iterable[tuple[str, ...]]) -> Keys:

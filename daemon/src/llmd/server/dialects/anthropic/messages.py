@@ -27,7 +27,7 @@ PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 """Fills a silence: clients of this API know no comments."""
 
 
-class Question(Struct, frozen=True):
+class MessagesRequest(Struct, frozen=True):
     """What both routes read: the prompt, what its answer must match, whether reasoning is shown, what was ignored."""
 
     prompt: ChatPrompt
@@ -41,7 +41,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     stream, keep_alive_s = fields.boolean("stream"), read_keep_alive(fields)
-    question = read_question(fields)
+    question = read_request(fields)
     template = GenerationRequest(
         prompts=(),
         sampling=read_sampling(fields),
@@ -91,11 +91,11 @@ async def _stream(
 async def count(request: web.Request, service: Service) -> web.Response:
     """How many tokens a conversation is as a prompt. The engine is not asked."""
     fields = RequestFields(await read_object(request))
-    asked, question = fields.text("model"), read_question(fields)
+    asked, question = fields.text("model"), read_request(fields)
     return json_response({"input_tokens": await count_tokens(request, service, asked, question.prompt)})
 
 
-def read_question(fields: RequestFields) -> Question:
+def read_request(fields: RequestFields) -> MessagesRequest:
     """The prompt of a request.
 
     Raises:
@@ -111,4 +111,4 @@ def read_question(fields: RequestFields) -> Question:
         reasoning_budget=thinking.budget,
     )
     ignored = conversation.skipped + tools.ignored + thinking.ignored + output.ignored
-    return Question(prompt, output.grammar, thinking.is_shown, ignored)
+    return MessagesRequest(prompt, output.grammar, thinking.is_shown, ignored)

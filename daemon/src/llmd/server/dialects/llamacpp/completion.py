@@ -12,8 +12,8 @@ from llmd.chat.model_text import ModelText
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.mixed_text import MixedText, encode_mixed
-from llmd.server.dialects.llamacpp.answering import Answering, write_answer
 from llmd.server.dialects.llamacpp.fields import Settings, read_prompts, read_settings
+from llmd.server.dialects.llamacpp.reply import Reply, write_reply
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.request_fields import RequestFields
@@ -82,7 +82,7 @@ async def _answer(
         return await service.in_thread(_request, ready.text, settings, encode)
 
     exchange = Exchange(model, fields.ignored, prepare, keep_alive_s)
-    return await write_answer(request, service, Answering(exchange, asked or model.name, settings))
+    return await write_reply(request, service, Reply(exchange, asked or model.name, settings))
 
 
 def _request(text: ModelText, settings: Settings, encode: Encode) -> GenerationRequest:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
@@ -71,7 +72,9 @@ async def reload(_request: web.Request, service: Service) -> web.Response:
 async def plugins(_request: web.Request, service: Service) -> web.Response:
     """Every plugin with its state and reason, as far as this daemon has looked."""
     states = await service.ask_host(PluginHost.plugins)
-    return json_response({"schema": SCHEMA, "plugins": msgspec.to_builtins(states)})
+    return json_response(
+        {"schema": SCHEMA, "plugins": [with_old_keys(msgspec.to_builtins(one)) for one in states]}
+    )
 
 
 async def devices(_request: web.Request, service: Service) -> web.Response:
@@ -87,7 +90,7 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
             "plugin": state.plugin.name,
             "ok": state.ok,
             "reason": state.reason,
-            "mend": state.mend,
+            "fix": state.fix,
         }
         for state in states
     ]
@@ -100,16 +103,16 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
             "plugin": backend.plugin.name,
             "ok": False,
             "reason": backend.failure.reason,
-            "mend": backend.failure.mend,
+            "fix": backend.failure.fix,
         }
         for backend in failed
     ]
-    return json_response({"schema": SCHEMA, "devices": rows})
+    return json_response({"schema": SCHEMA, "devices": [with_old_keys(row) for row in rows]})
 
 
 def _expiry(model: ServedModel) -> str | None:
     """When it is unloaded if nobody asks again; None: it stays."""
-    remaining_s = model.residence.remaining_s
+    remaining_s = model.leases.remaining_s
     if remaining_s is None:
         return None
     return (datetime.now(UTC) + timedelta(seconds=remaining_s)).isoformat(timespec="seconds")
@@ -129,9 +132,9 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
         "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
         "report": msgspec.to_builtins(report),
         "size_bytes": model.size_bytes,
-        "users": model.residence.users,
-        "pinned": model.residence.pinned,
-        "waits_for": model.residence.waits_for,
+        "users": model.leases.users,
+        "pinned": model.leases.pinned,
+        "waits_for": model.leases.waits_for,
         "expires_at": _expiry(model),
     }
     if loaded is not None:

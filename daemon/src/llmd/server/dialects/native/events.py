@@ -21,19 +21,19 @@ class NumberedEvents(StreamedReply):
 
 async def events(request: web.Request, service: Service) -> web.StreamResponse:
     """A snapshot, then every event, until the client leaves. A watcher that falls too far behind is told, and gets a new snapshot."""
-    feed = service.ledger.feed
+    feed = service.metrics.feed
     after = last_seen(request.headers.get(LAST_EVENT, ""))
     async with (
-        service.observatory.watch(after) as watcher,
+        service.snapshots.watch(after) as watcher,
         NumberedEvents(request, HEADERS, service.config.ping_s, PING) as stream,
     ):
         if after is None:
-            await stream.send(Event.of(feed.last, "snapshot", await service.observatory.snapshot()))
+            await stream.send(Event.of(feed.last, "snapshot", await service.snapshots.snapshot()))
         while True:
             happened = await watcher.next()
             if happened is None:
                 await stream.send(Event.of(feed.last, "lost", {}))
-                happened = [Event.of(feed.last, "snapshot", await service.observatory.snapshot())]
+                happened = [Event.of(feed.last, "snapshot", await service.snapshots.snapshot())]
             for event in happened:
                 await stream.send(event)
     return stream.response
@@ -46,5 +46,5 @@ def last_seen(text: str) -> int | None:
 
 async def metrics(_request: web.Request, service: Service) -> web.Response:
     """Figures for Prometheus."""
-    body = await service.observatory.metrics()
+    body = await service.snapshots.metrics()
     return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

@@ -48,7 +48,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
     name = parse_hub_name(asked)
     await service.in_thread(service.models.store.library.check_free, name.local)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
-        async with service.pulls.follow(name) as steps:
+        async with service.pulls.subscribe(name) as steps:
             async for step in steps:
                 await lines.send(msgspec.to_builtins(step))
         await lines.end()

@@ -14,12 +14,12 @@ from llmd.chat.tools.choice import prepare_tools
 from llmd.chat.truncation import Fitted, fit_messages
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
-from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_chat
+from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import resolve
-from llmd.server.dialects.ollama.request import read_asked, think_variables
-from llmd.server.dialects.ollama.residency import load_or_unload
+from llmd.server.dialects.ollama.reply import Reply, write_reply
+from llmd.server.dialects.ollama.request import read_request, think_variables
 from llmd.server.http.bodies import read_object
 from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
@@ -30,7 +30,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     """Continue a conversation; without messages, load the model or let it go."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields)
-    asked = read_asked(fields, service.models.store.derived)
+    asked = read_request(fields, service.models.store.derived)
     if not prompt.messages:
         return await load_or_unload(request, service, asked, said_in_chat)
     model = await resolve(request, service, asked.name)
@@ -43,9 +43,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
     ignored = asked.ignored + unknown_keys(prompt.messages, CHAT_KEYS)
     exchange = Exchange(model, ignored, prepare, asked.keep_alive_s)
-    return await write_answer(
-        request, service, Answering(exchange, asked.name, said_in_chat, stream=asked.stream)
-    )
+    return await write_reply(request, service, Reply(exchange, asked.name, said_in_chat, stream=asked.stream))
 
 
 def read_prompt(fields: RequestFields) -> ChatPrompt:

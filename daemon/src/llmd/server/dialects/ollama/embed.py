@@ -24,7 +24,7 @@ from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
 
-class Asked(Struct, frozen=True):
+class EmbedRequest(Struct, frozen=True):
     """The common fields."""
 
     name: str
@@ -73,10 +73,10 @@ async def embed_one(request: web.Request, service: Service) -> web.Response:
     )
 
 
-def _read(fields: RequestFields) -> Asked:
+def _read(fields: RequestFields) -> EmbedRequest:
     """Read what both routes share, when everything else has been read."""
     options = fields.nested("options")
-    return Asked(
+    return EmbedRequest(
         name=read_name(fields),
         truncates=fields.boolean("truncate", default=True),
         window=options.integer("num_ctx", 1, MAX_TOKENS),
@@ -85,7 +85,7 @@ def _read(fields: RequestFields) -> Asked:
     )
 
 
-async def _load(request: web.Request, service: Service, asked: Asked) -> None:
+async def _load(request: web.Request, service: Service, asked: EmbedRequest) -> None:
     async with current_record().in_time():
         model = await resolve(request, service, asked.name)
         with model.in_use(asked.keep_alive_s):
@@ -93,7 +93,7 @@ async def _load(request: web.Request, service: Service, asked: Asked) -> None:
 
 
 async def _answer(
-    request: web.Request, service: Service, asked: Asked, wanted: EmbeddingRequest
+    request: web.Request, service: Service, asked: EmbedRequest, wanted: EmbeddingRequest
 ) -> tuple[Embeddings, dict[str, str]]:
     model = await resolve(request, service, asked.name)
     exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)

@@ -11,12 +11,12 @@ from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, fit_tokens
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
-from llmd.server.dialects.ollama.answering import Answering, write_answer
 from llmd.server.dialects.ollama.lines import said_in_generate
+from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import refuse_images
 from llmd.server.dialects.ollama.names import resolve
-from llmd.server.dialects.ollama.request import Asked, read_asked, read_template, think_variables
-from llmd.server.dialects.ollama.residency import load_or_unload
+from llmd.server.dialects.ollama.reply import Reply, write_reply
+from llmd.server.dialects.ollama.request import OllamaRequest, read_request, read_template, think_variables
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.request_fields import RequestFields
@@ -24,7 +24,7 @@ from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 
-class Question(Struct, frozen=True):
+class GenerateRequest(Struct, frozen=True):
     """The prompt and what stands around it. ``raw``: it goes to the model as it is, without a template.
 
     ``context`` are the tokens that an earlier answer ended with: this one goes on from there.
@@ -47,8 +47,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     """Answer a prompt; without one, load the model or let it go."""
     body = await read_object(request)
     fields = RequestFields(body)
-    question = read_question(fields)
-    asked = read_asked(fields, service.models.store.derived)
+    question = read_generate(fields)
+    asked = read_request(fields, service.models.store.derived)
     if not question.prompt and not question.continues:
         return await load_or_unload(request, service, asked, said_in_generate)
     model = await resolve(request, service, asked.name)
@@ -57,20 +57,20 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return await service.in_thread(ask, ready, question, asked)
 
     exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
-    answering = Answering(
+    answering = Reply(
         exchange, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
     )
-    return await write_answer(request, service, answering)
+    return await write_reply(request, service, answering)
 
 
-def read_question(fields: RequestFields) -> Question:
+def read_generate(fields: RequestFields) -> GenerateRequest:
     """Read what is asked.
 
     Raises:
         BadRequestError: there are pictures, or a raw prompt with what only a template can place.
     """
     refuse_images({"images": fields.value("images")}, "images")
-    question = Question(
+    question = GenerateRequest(
         prompt=fields.text("prompt") or "",
         suffix=fields.text("suffix") or "",
         system=fields.text("system") or "",
@@ -88,7 +88,7 @@ def read_question(fields: RequestFields) -> Question:
     return question
 
 
-def ask(ready: ReadyModel, question: Question, asked: Asked) -> GenerationRequest:
+def ask(ready: ReadyModel, question: GenerateRequest, asked: OllamaRequest) -> GenerationRequest:
     """The request to the engine. Blocks."""
     text = ready.text
     stops: tuple[int, ...] = ()
@@ -107,14 +107,14 @@ def ask(ready: ReadyModel, question: Question, asked: Asked) -> GenerationReques
     return structs.replace(request, end=structs.replace(request.end, token_ids=stops))
 
 
-def read_conversation(text: ModelText, question: Question, asked: Asked) -> ChatPrompt:
+def read_conversation(text: ModelText, question: GenerateRequest, asked: OllamaRequest) -> ChatPrompt:
     """The prompt as a user's message."""
     system = [{"role": "system", "content": question.system}] if question.system else []
     messages = [*system, {"role": "user", "content": question.prompt}]
     return ChatPrompt(messages, variables=think_variables(asked.think, text, asked.name))
 
 
-def encode(text: ModelText, question: Question, conversation: ChatPrompt) -> tuple[int, ...]:
+def encode(text: ModelText, question: GenerateRequest, conversation: ChatPrompt) -> tuple[int, ...]:
     """The conversation as tokens, behind the context where there is one."""
     if question.template:
         text = with_template(text, question.template)

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.messages import Loaded
-from llmd.chat.abilities import capabilities, read_abilities
+from llmd.chat.capabilities import capability_names, read_capabilities
 from llmd.registry.stored_model import describe
 from llmd.server.dialects.ollama.description import describe_model, digest, parent_of
 from llmd.server.dialects.ollama.names import KnownModel, known_models
@@ -48,7 +48,7 @@ def _entry(model: KnownModel) -> dict[str, Any]:
         "size": stored.size_bytes,
         "digest": digest(stored.directory, model.record),
         "details": describe_model(stored).details(parent=parent_of(model)),
-        "capabilities": capabilities(read_abilities(stored.directory)),
+        "capabilities": capability_names(read_capabilities(stored.directory)),
     }
 
 
@@ -68,5 +68,5 @@ def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
 
 
 def _expiry(model: ServedModel) -> datetime:
-    remaining_s = model.residence.remaining_s
+    remaining_s = model.leases.remaining_s
     return FOR_EVER if remaining_s is None else datetime.now(UTC) + timedelta(seconds=remaining_s)

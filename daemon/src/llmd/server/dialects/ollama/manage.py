@@ -50,7 +50,7 @@ async def delete(request: web.Request, service: Service) -> web.Response:
     known = name.removesuffix(":latest")
     is_derived = await service.in_thread(service.models.store.derived.find, name) is not None
     if not is_derived and await service.in_thread(service.models.store.is_pulled, known):
-        if any(served.name == known and not served.residence.users for served in service.models.served):
+        if any(served.name == known and not served.leases.users for served in service.models.served):
             await service.models.unload(known)
         await service.in_thread(service.models.store.library.remove, known)
     else:

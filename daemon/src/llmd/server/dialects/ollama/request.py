@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
-from llmd.chat.abilities import knows_reasoning
+from llmd.chat.capabilities import knows_reasoning
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, prompt_room
 from llmd.grammar.closed_objects import close_objects
@@ -30,7 +30,7 @@ Think = bool | str | None
 _GO = re.compile(r"\{\{-?\s*(?:\.|\$|/\*|(?:if|else|end|range|with|block|define|template)\b)")
 
 
-class Asked(Struct, frozen=True):
+class OllamaRequest(Struct, frozen=True):
     """The common fields. ``truncate``: the prompt may be cut where it is too long."""
 
     name: str
@@ -65,7 +65,7 @@ class Asked(Struct, frozen=True):
         )
 
 
-def read_asked(fields: RequestFields, derived: DerivedModels) -> Asked:
+def read_request(fields: RequestFields, derived: DerivedModels) -> OllamaRequest:
     """Read the common fields; read all others before, so that ``ignored`` is complete. Options of a derived model hold
     where the request has none.
 
@@ -75,7 +75,7 @@ def read_asked(fields: RequestFields, derived: DerivedModels) -> Asked:
     name = read_name(fields)
     options = _with_parameters(fields.nested("options"), name, derived)
     read = read_options(options, read_logprobs(fields))
-    return Asked(
+    return OllamaRequest(
         name=name,
         stream=fields.boolean("stream", default=True),
         options=read,

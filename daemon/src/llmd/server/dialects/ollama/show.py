@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from llmd.api.errors import ModelError
-from llmd.chat.abilities import capabilities, read_abilities
+from llmd.chat.capabilities import capability_names, read_capabilities
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
@@ -57,7 +57,7 @@ def _body(model: KnownModel) -> dict[str, Any]:
         "system": record.system,
         "details": description.details(parent=parent_of(model)),
         "model_info": description.info(),
-        "capabilities": capabilities(read_abilities(stored.directory)),
+        "capabilities": capability_names(read_capabilities(stored.directory)),
         "modified_at": rfc3339_of(model.modified),
         "messages": list(record.messages),
     }

@@ -17,7 +17,6 @@ from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.grammar_fields import read_grammar
 from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
-from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.chat_calls import CallForms, with_functions
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
@@ -29,6 +28,7 @@ from llmd.server.dialects.openai.fields import (
     read_prompt_logprobs,
     refuse,
 )
+from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
 from llmd.server.dialects.openai.tools import ToolUse, read_tools_aside
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
@@ -85,7 +85,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     )
     refuse(fields, {**REFUSED, **REFUSED_IN_CHAT})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    head = Head.new("chatcmpl", asked or model.name, service.version)
+    head = ReplyHead.new("chatcmpl", asked or model.name, service.version)
 
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         tokens = await service.in_thread(ready.text.encode_chat, prompt)
@@ -103,7 +103,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     ignored += unknown_keys(prompt.messages, CHAT_KEYS)
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_answer(request, service, Answering(exchange, options, shape))
+    return await write_reply(request, service, Reply(exchange, options, shape))
 
 
 def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:

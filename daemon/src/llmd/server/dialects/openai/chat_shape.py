@@ -10,10 +10,10 @@ from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.prompt_logprobs import prompt_entries
-from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.chat_calls import CallDeltas, CallForms
 from llmd.server.dialects.openai.chat_parts import PLAIN, deltas_of, finish_of, last_deltas, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
+from llmd.server.dialects.openai.reply import ReplyHead
 
 CHUNK = "chat.completion.chunk"
 
@@ -23,7 +23,7 @@ class ChatShape:
 
     def __init__(
         self,
-        head: Head,
+        head: ReplyHead,
         request: GenerationRequest,
         tokenizer: Tokenizer,
         *,

@@ -12,8 +12,8 @@ from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.prompt_logprobs import prompt_entries, prompt_tokens
-from llmd.server.dialects.openai.answering import Head
 from llmd.server.dialects.openai.logprobs import completion_logprobs
+from llmd.server.dialects.openai.reply import ReplyHead
 
 KIND = "text_completion"
 
@@ -23,7 +23,7 @@ class CompletionShape:
 
     def __init__(
         self,
-        head: Head,
+        head: ReplyHead,
         request: GenerationRequest,
         tokenizer: Tokenizer,
         echoes: Sequence[str],

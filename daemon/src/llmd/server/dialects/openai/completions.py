@@ -17,7 +17,6 @@ from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.answering.grammar_fields import read_grammar
 from llmd.server.answering.sampling_fields import read_sampling
-from llmd.server.dialects.openai.answering import Answering, Head, read_stream_options, write_answer
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -28,6 +27,7 @@ from llmd.server.dialects.openai.fields import (
     read_prompt_logprobs,
     refuse,
 )
+from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -90,7 +90,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         fields.refuse("best_of", (1, n), "every answer is returned")
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    head = Head.new("cmpl", asked or model.name, service.version)
+    head = ReplyHead.new("cmpl", asked or model.name, service.version)
 
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(with_tokens, ready.text, template, prompts, suffix)
@@ -110,7 +110,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_answer(request, service, Answering(exchange, options, shape))
+    return await write_reply(request, service, Reply(exchange, options, shape))
 
 
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:

@@ -14,7 +14,7 @@ from llmd.chat.sampling_choice import SamplingChoice
 from llmd.server.answering.ending import EndChoice
 from llmd.server.answering.generation import Generation, GenerationRequest
 from llmd.server.dialects.rerank.documents import cut
-from llmd.server.dialects.rerank.request import Asked
+from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
@@ -40,23 +40,23 @@ class Answers(Struct, frozen=True):
         return Scores(found, generation.usage.prompt_tokens, self.truncated_tokens)
 
 
-def ask_about(text: ModelText, asked: Asked) -> Answers:
-    """What the model is asked. Blocks.
+def ask_about(text: ModelText, request: RerankRequest) -> Answers:
+    """What the model is request. Blocks.
 
     Raises:
         RequestError: the model does not rank, or its template refuses a text.
     """
-    documents = cut(text.tokenizer, asked.documents, asked.max_document_tokens)
+    documents = cut(text.tokenizer, request.documents, request.max_document_tokens)
     return Answers(
         GenerationRequest(
             prompts=tuple(
-                text.encode_pair(asked.query, document, asked.instruction) for document in documents.texts
+                text.encode_pair(request.query, document, request.instruction) for document in documents.texts
             ),
             sampling=SamplingChoice(temperature=0.0, logprobs=0, logprob_ids=text.as_reranker().answer_ids),
             end=EndChoice(max_tokens=1, ignore_eos=True),
             param="documents",
-            priority=asked.priority,
-            cache_salt=asked.cache_salt,
+            priority=request.priority,
+            cache_salt=request.cache_salt,
             together=True,
         ),
         documents.truncated_tokens,

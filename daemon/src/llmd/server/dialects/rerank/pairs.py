@@ -12,7 +12,7 @@ from llmd.chat.rerankers.reranker import logistic
 from llmd.chat.tokenizers.pairs import TokenPair
 from llmd.server.answering.embedding import vectors_of
 from llmd.server.dialects.rerank.documents import cut
-from llmd.server.dialects.rerank.request import Asked
+from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.errors import BadRequestError
 from llmd.server.http.request_record import RequestRecord
@@ -41,7 +41,7 @@ class Pairs(Struct, frozen=True):
         return Scores(scores, sum(len(text.tokens) for text in texts), self.truncated_tokens, self.ignored)
 
 
-def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pairs:
+def join_pairs(ready: ReadyModel, function: ScoreFunction, request: RerankRequest) -> Pairs:
     """The query with each document. Blocks.
 
     Raises:
@@ -49,7 +49,7 @@ def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pair
         ContextLengthError: a document is too long.
         RequestError: the model's tokenizer does not join texts.
     """
-    if asked.instruction:
+    if request.instruction:
         raise BadRequestError(
             "this model takes no instruction",
             code="unsupported_parameter",
@@ -57,9 +57,9 @@ def join_pairs(ready: ReadyModel, function: ScoreFunction, asked: Asked) -> Pair
             hint="leave it out",
         )
     tokenizer = ready.text.tokenizer
-    documents = cut(tokenizer, asked.documents, asked.max_document_tokens)
-    pairs = tuple(tokenizer.encode_pair(asked.query, document) for document in documents.texts)
+    documents = cut(tokenizer, request.documents, request.max_document_tokens)
+    pairs = tuple(tokenizer.encode_pair(request.query, document) for document in documents.texts)
     longest = max(len(pair.ids) for pair in pairs)
     if longest > ready.window:
         raise ContextLengthError(longest, ready.window, param="documents")
-    return Pairs(pairs, function, documents.truncated_tokens, asked.prompt_fields)
+    return Pairs(pairs, function, documents.truncated_tokens, request.prompt_fields)

@@ -10,7 +10,7 @@ from llmd.server.answering.exchange import reply_headers, wait_for
 from llmd.server.answering.vectors import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
-from llmd.server.dialects.rerank.request import Asked
+from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
@@ -23,7 +23,7 @@ class Ranking(Struct, frozen=True):
 
     model: AnsweringModel
     ignored: tuple[str, ...]
-    asked: Asked
+    request: RerankRequest
 
     def headers(self, scores: Scores) -> dict[str, str]:
         """Headers of the reply."""
@@ -36,9 +36,9 @@ class Ranking(Struct, frozen=True):
             LlmdError: the model does not rank, cannot answer this request, or not in time; or a score is no number.
             BusyError: too many wait for the model.
         """
-        with self.model.in_use(self.asked.keep_alive_s):
+        with self.model.in_use(self.request.keep_alive_s):
             ready, work = await wait_for(
-                self.model, lambda ready: service.in_thread(prepare, ready, self.asked)
+                self.model, lambda ready: service.in_thread(prepare, ready, self.request)
             )
             scores = await work.scores(ready, current_record())
         if not all(map(math.isfinite, scores.relevance)):
@@ -46,7 +46,7 @@ class Ranking(Struct, frozen=True):
         return scores
 
 
-def prepare(ready: ReadyModel, asked: Asked) -> Answers | Pairs:
+def prepare(ready: ReadyModel, request: RerankRequest) -> Answers | Pairs:
     """What the engine is given. Blocks.
 
     Raises:
@@ -54,5 +54,5 @@ def prepare(ready: ReadyModel, asked: Asked) -> Answers | Pairs:
     """
     embedding = ready.loaded.embedding
     if embedding is None or embedding.score is None:
-        return ask_about(ready.text, asked)
-    return join_pairs(ready, embedding.score, asked)
+        return ask_about(ready.text, request)
+    return join_pairs(ready, embedding.score, request)

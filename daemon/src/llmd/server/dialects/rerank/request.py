@@ -18,7 +18,7 @@ MAX_DOCUMENTS = 2048
 MAX_DOCUMENT_TOKENS = 1 << 20
 
 
-class Asked(Struct, frozen=True):
+class RerankRequest(Struct, frozen=True):
     """What to rank, and how it is answered. ``top_n`` None: every document is returned.
 
     ``instruction`` None: the model's own. ``max_document_tokens`` cuts longer documents; None: none is cut.
@@ -42,13 +42,13 @@ class Asked(Struct, frozen=True):
         return tuple(name for name, value in given.items() if value)
 
 
-def read_asked(fields: RequestFields) -> Asked:
+def read_request(fields: RequestFields) -> RerankRequest:
     """Read every field.
 
     Raises:
         BadRequestError: one has another form, there is nothing to rank, or what it wants would make the order wrong.
     """
-    asked = Asked(
+    request = RerankRequest(
         model=fields.text("model"),
         query=_query(fields),
         documents=_documents(fields),
@@ -63,7 +63,7 @@ def read_asked(fields: RequestFields) -> Asked:
     fields.refuse("rank_fields", (["text"],), "documents are texts")
     fields.refuse("truncate_prompt_tokens", (-1,), "max_tokens_per_doc cuts documents")
     fields.refuse("use_activation", (True,), "scores are probabilities")
-    return asked
+    return request
 
 
 def _query(fields: RequestFields) -> str:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from llmd.server.answering.exchange import truncation_header
 from llmd.server.dialects.rerank.ranking import Ranking
-from llmd.server.dialects.rerank.request import Asked, read_asked
+from llmd.server.dialects.rerank.request import RerankRequest, read_request
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -21,15 +21,15 @@ from llmd.server.service import Service
 async def rerank(request: web.Request, service: Service) -> web.Response:
     """Rank documents by how well they answer a query."""
     fields = RequestFields(await read_object(request))
-    asked = read_asked(fields)
-    model = await service.models.resolve(asked.model, allow_path=peer_of(request).is_unix)
-    ranking = Ranking(model, fields.ignored, asked)
+    wanted = read_request(fields)
+    model = await service.models.resolve(wanted.model, allow_path=peer_of(request).is_unix)
+    ranking = Ranking(model, fields.ignored, wanted)
     scores = await ranking.scores(service)
-    body = body_of(asked, asked.model or model.name, scores)
+    body = body_of(wanted, wanted.model or model.name, scores)
     return json_response(body, headers=ranking.headers(scores) | truncation_header(scores.truncated_tokens))
 
 
-def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:
+def body_of(request: RerankRequest, name: str, scores: Scores) -> dict[str, Any]:
     """The documents from the most relevant on, equal ones as they came; ``meta`` is what Cohere has for ``usage``."""
     relevance, tokens = scores.relevance, scores.prompt_tokens
     order = sorted(range(len(relevance)), key=lambda index: -relevance[index])
@@ -37,12 +37,12 @@ def body_of(asked: Asked, name: str, scores: Scores) -> dict[str, Any]:
         "id": f"rerank-{uuid.uuid4().hex}",
         "object": "list",
         "model": name,
-        "results": [_result(asked, index, relevance[index]) for index in order[: asked.top_n]],
+        "results": [_result(request, index, relevance[index]) for index in order[: request.top_n]],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         "meta": {"tokens": {"input_tokens": tokens, "output_tokens": 0}},
     }
 
 
-def _result(asked: Asked, index: int, relevance: float) -> dict[str, Any]:
-    document = {"document": {"text": asked.documents[index]}} if asked.returns_documents else {}
+def _result(request: RerankRequest, index: int, relevance: float) -> dict[str, Any]:
+    document = {"document": {"text": request.documents[index]}} if request.returns_documents else {}
     return {"index": index, "relevance_score": relevance, **document}

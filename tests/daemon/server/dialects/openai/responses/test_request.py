@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
 from llmd.chat.answers.thinking import effort_budget
-from llmd.server.dialects.openai.responses.request import Asked, read_question, read_request
+from llmd.server.dialects.openai.responses.request import ResponsesRequest, read_input, read_request
 from llmd.server.http.request_fields import RequestFields
 from tests.serving.garbage import garbage
 
 
-def read(earlier: list[Any] | None = None, **fields: Any) -> Asked:
+def read(earlier: list[Any] | None = None, **fields: Any) -> ResponsesRequest:
     return read_request(RequestFields({"input": "Hi", **fields}), earlier or [])
 
 
@@ -130,5 +130,5 @@ def test_garbage_is_refused_and_never_a_failure(field: str, value: Any) -> None:
 
 def test_a_question_alone_leaves_the_rest_unread() -> None:
     fields = RequestFields({"input": "Hi", "max_output_tokens": 7})
-    assert read_question(fields, []).prompt.messages == [{"role": "user", "content": "Hi"}]
+    assert read_input(fields, []).prompt.messages == [{"role": "user", "content": "Hi"}]
     assert fields.ignored == ("max_output_tokens",)

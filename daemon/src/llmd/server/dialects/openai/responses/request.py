@@ -31,7 +31,7 @@ from llmd.server.dialects.openai.responses.tools import Tools, read_tools
 from llmd.server.http.request_fields import RequestFields
 
 
-class Question(Struct, frozen=True):
+class ResponsesInput(Struct, frozen=True):
     """What the model is asked: ``items`` are those of the whole conversation."""
 
     prompt: ChatPrompt
@@ -42,10 +42,10 @@ class Question(Struct, frozen=True):
     ignored: tuple[str, ...]
 
 
-class Asked(Struct, frozen=True):
+class ResponsesRequest(Struct, frozen=True):
     """How it is answered. ``echo`` are the fields that the response repeats."""
 
-    question: Question
+    question: ResponsesInput
     template: GenerationRequest
     echo: dict[str, Any]
     ignored: tuple[str, ...]
@@ -68,7 +68,7 @@ class Asked(Struct, frozen=True):
         return cut.with_prompts((fitted.tokens,))
 
 
-def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
+def read_input(fields: RequestFields, earlier: list[Any]) -> ResponsesInput:
     """The prompt, after the items of an earlier response.
 
     Raises:
@@ -93,16 +93,16 @@ def read_question(fields: RequestFields, earlier: list[Any]) -> Question:
         reasoning_budget=effort_budget(reasoning.effort),
     )
     ignored = given.skipped + tools.ignored + reasoning.ignored
-    return Question(prompt, items, tools, reasoning, instructions, ignored)
+    return ResponsesInput(prompt, items, tools, reasoning, instructions, ignored)
 
 
-def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
+def read_request(fields: RequestFields, earlier: list[Any]) -> ResponsesRequest:
     """All fields but the model and how it is sent.
 
     Raises:
         RequestError: a field cannot be read or honoured.
     """
-    question = read_question(fields, earlier)
+    question = read_input(fields, earlier)
     max_tokens, logprobs = read_max_tokens(fields), read_logprobs(fields)
     text, sampling = read_text(fields), read_sampling(fields, logprobs)
     template = GenerationRequest(
@@ -135,4 +135,4 @@ def read_request(fields: RequestFields, earlier: list[Any]) -> Asked:
         "truncation": read_truncation(fields),
     }
     refuse(fields, {**REFUSED_EVERYWHERE, **REFUSED})
-    return Asked(question, template, echo, question.ignored + text.ignored)
+    return ResponsesRequest(question, template, echo, question.ignored + text.ignored)

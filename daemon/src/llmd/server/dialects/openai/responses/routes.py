@@ -11,8 +11,8 @@ from llmd.server.answering.counting import count_tokens
 from llmd.server.answering.exchange import Exchange
 from llmd.server.answering.generation import GenerationRequest
 from llmd.server.dialects.openai.input_tokens import counted
-from llmd.server.dialects.openai.responses.answering import Answering
-from llmd.server.dialects.openai.responses.request import read_question, read_request
+from llmd.server.dialects.openai.responses.reply import Reply
+from llmd.server.dialects.openai.responses.request import read_input, read_request
 from llmd.server.dialects.openai.responses.store import ResponseStore
 from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
@@ -46,7 +46,7 @@ class Responses:
             return await service.in_thread(asked.request, ready.text, ready.window)
 
         exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
-        answering = Answering(exchange, asked, named or model.name)
+        answering = Reply(exchange, asked, named or model.name)
         reply = await answering.write(request, service, stream=stream)
         if asked.echo["store"] and answering.body is not None:
             items = [*asked.question.items, *answering.body["output"]]
@@ -70,7 +70,7 @@ class Responses:
         """How many tokens a conversation is as a prompt. The engine is not asked."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
-        question = await service.in_thread(read_question, fields, self._earlier(fields))
+        question = await service.in_thread(read_input, fields, self._earlier(fields))
         return counted(await count_tokens(request, service, named, question.prompt))
 
     def _earlier(self, fields: RequestFields) -> list[Any]:

@@ -1,0 +1,26 @@
+"""Questions to the plugin host, which answers one thread at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from llmd.host.plugin_host import PluginHost
+
+T = TypeVar("T")
+
+
+class AsyncPluginHost:
+    """The plugin host as the event loop sees it."""
+
+    def __init__(self, host: PluginHost, threads: ThreadPoolExecutor) -> None:
+        self._host = host
+        self._threads = threads
+        self._turn = asyncio.Lock()
+
+    async def ask(self, question: Callable[[PluginHost], T]) -> T:
+        """Ask in a thread: probes take their time."""
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, question, self._host)

@@ -1,0 +1,77 @@
+"""Runs a request for a response and writes it, whole or as a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from llmd.api.problem import Problem
+from llmd.chat.answers.answer_text import AnswerToken
+from llmd.server.answering.exchange import Exchange, truncation_header
+from llmd.server.answering.generation import Generation
+from llmd.server.answering.logprobs import logprob_entries
+from llmd.server.dialects.openai.responses.output import Output
+from llmd.server.dialects.openai.responses.request import ResponsesRequest
+from llmd.server.dialects.openai.responses.response import Response, error_event
+from llmd.server.http.event_stream import EventStream
+from llmd.server.http.json_response import json_response
+from llmd.server.models.served_model import ReadyModel
+from llmd.server.service import Service
+
+
+class Reply:
+    """One answer on its way; ``model`` is the name that was asked for. ``body`` is the response once it is whole."""
+
+    def __init__(self, exchange: Exchange, asked: ResponsesRequest, model: str) -> None:
+        self.body: dict[str, Any] | None = None
+        self._exchange = exchange
+        self._asked = asked
+        self._model = model
+        self._response: Response | None = None
+
+    async def write(self, request: web.Request, service: Service, *, stream: bool) -> web.StreamResponse:
+        """Send the response."""
+        if stream:
+            return await self._stream(request, service)
+        ready, generation, response = await self._start()
+        async with generation:
+            async for _, piece in generation.pieces(ready.supervisor):
+                response.add(piece)
+        self.body = response.body(generation.usage)
+        return json_response(
+            self.body,
+            headers=self._exchange.headers() | truncation_header(generation.request.truncated_tokens),
+        )
+
+    async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
+        headers, ping_s = self._exchange.headers(), service.config.ping_s
+        async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
+            ready, generation, response = await self._start()
+            events.response.headers.update(truncation_header(generation.request.truncated_tokens))
+            async with generation:
+                async for _, piece in generation.pieces(ready.supervisor):
+                    for event in response.events(piece):
+                        await events.send(event)
+            last = response.end(generation.usage)
+            await events.send(last)
+            await events.end()
+            self.body = last["response"]
+        return events.response
+
+    async def _start(self) -> tuple[ReadyModel, Generation, Response]:
+        ready, generation = await self._exchange.start()
+        asked, sampling = self._asked, generation.request.sampling
+
+        def entries(tokens: tuple[AnswerToken, ...]) -> list[dict[str, Any]]:
+            return [] if sampling.logprobs is None else logprob_entries(ready.text.tokenizer, tokens)
+
+        summarized = asked.question.reasoning.summary is not None
+        output = Output(asked.question.tools.call, entries, summarized=summarized)
+        drawn = sampling.params(ready.text.defaults, seed=0, choice=0)
+        echo = {**asked.echo, "temperature": drawn.temperature, "top_p": drawn.top_p}
+        self._response = Response(self._model, echo, output)
+        return ready, generation, self._response
+
+    def _failed(self, problem: Problem) -> dict[str, Any]:
+        return error_event(problem) if self._response is None else self._response.failed(problem)

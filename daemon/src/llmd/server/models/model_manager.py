@@ -1,0 +1,225 @@
+"""The models that are loaded, being loaded, or on their way out: room for one more, and an end for those unused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from llmd.api.byte_size import format_bytes
+from llmd.api.errors import LlmdError, MemoryBudgetError
+from llmd.engine.memory_need import MemoryNeed
+from llmd.server.engines.supervisor import Admit
+from llmd.server.errors import UnavailableError
+from llmd.server.models.eviction import Decision, Fits, ModelFootprint, NeverFits, Unload, Wait, decide
+from llmd.server.models.memory_budget import MemoryBudget
+from llmd.server.models.model_leases import Clock, ModelLeases, Timer, loop_timer
+from llmd.server.models.served_model import ServedModel
+from llmd.server.tasks import OwnedTask
+
+logger = logging.getLogger(__name__)
+
+WAIT_S = 60.0
+"""How long a model waits for others to finish their answers before its requests are refused."""
+
+Loader = Callable[[str, Path, ModelLeases, Admit], ServedModel]
+Measure = Callable[[str, Path], Awaitable[MemoryNeed]]
+
+
+class ModelManager:
+    """Used on the event loop alone; whoever makes it awaits `close`."""
+
+    def __init__(
+        self,
+        load: Loader,
+        measure: Measure,
+        memory: MemoryBudget,
+        *,
+        keep_alive_s: Callable[[str], float],
+        timer: Timer = loop_timer,
+        clock: Clock = time.monotonic,
+        wait_s: float = WAIT_S,
+    ) -> None:
+        self._load = load
+        self._measure = measure
+        self._memory = memory
+        self._keep_alive_s = keep_alive_s
+        self._timer = timer
+        self._clock = clock
+        self._wait_s = wait_s
+        self._served: dict[str, ServedModel] = {}
+        self._promised: dict[ServedModel, int] = {}
+        self._leaving: dict[ServedModel, OwnedTask] = {}
+        self._loading: dict[ServedModel, OwnedTask] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def served(self) -> dict[str, ServedModel]:
+        """Every model that takes requests, by name."""
+        return dict(self._served)
+
+    async def serve(self, name: str, directory: Path) -> ServedModel:
+        """The model of that name, which loads where it does not yet; one that could not be loaded is tried anew."""
+        served = self._served.get(name)
+        if served is not None and served.never_loaded:
+            await self.unload(name)
+        # Looked up anew: while one request waited, another may have begun to load it.
+        if name not in self._served:
+            self._served[name] = self._begin(name, directory)
+        return self._served[name]
+
+    async def unload(self, name: str, error: LlmdError | None = None) -> None:
+        """End a model's engine and wait until its memory is free."""
+        await self._retire(self._served[name], error).join()
+
+    async def close(self, error: LlmdError) -> None:
+        """End every engine."""
+        for model in self._leaving:
+            model.close_now()
+        leaving = [self._retire(model, error) for model in tuple(self._served.values())]
+        await asyncio.gather(*(task.join() for task in [*leaving, *self._leaving.values()]))
+
+    def _begin(self, name: str, directory: Path) -> ServedModel:
+        leases = ModelLeases(
+            self._keep_alive_s(name),
+            lambda: self._expire(model),
+            on_idle=self._changed.set,
+            timer=self._timer,
+            clock=self._clock,
+        )
+        model = self._load(name, directory, leases, lambda: self._admit(model))
+        self._loading[model] = OwnedTask(self._loaded(model), f"loading of {name}")
+        return model
+
+    async def _loaded(self, model: ServedModel) -> None:
+        """Loading is a use: its clock starts when it is done, even where the one who asked has left."""
+        try:
+            with model.leases.use():
+                await model.ready()
+        except LlmdError as error:  # whoever asks is told, too
+            logger.warning("model_not_loaded", extra={"model": model.name, "reason": str(error)})
+        finally:
+            self._promised.pop(model, None)
+            self._loading.pop(model, None)
+            self._changed.set()
+
+    def _expire(self, model: ServedModel) -> None:
+        logger.info("model_expired", extra={"model": model.name})
+        self._retire(model, spool=True)
+
+    def _retire(
+        self, model: ServedModel, error: LlmdError | None = None, *, spool: bool = False
+    ) -> OwnedTask:
+        """Take no more requests for a model; its engine ends in the background."""
+        if self._served.get(model.name) is model:
+            del self._served[model.name]
+        if model not in self._leaving:
+            leave = self._leave(model, error, spool=spool)
+            self._leaving[model] = OwnedTask(leave, f"unloading of {model.name}")
+        return self._leaving[model]
+
+    async def _leave(self, model: ServedModel, error: LlmdError | None, *, spool: bool) -> None:
+        model.leases.end()
+        try:
+            await model.close(error, spool=spool)
+            if loading := self._loading.get(model):
+                await loading.join()
+        finally:
+            del self._leaving[model]
+            self._changed.set()
+
+    async def _admit(self, model: ServedModel) -> int | None:
+        """Wait until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice.
+
+        Raises:
+            MemoryBudgetError: it cannot fit; the message shows the arithmetic.
+            UnavailableError: others were busy for too long.
+        """
+        try:
+            need = await self._measure(model.name, model.directory)
+        except LlmdError:  # the engine says better what is wrong with it
+            return None
+        left = await self._room(model, need)
+        if self._memory.limit_bytes is None:
+            self._promised[model] = need.total_bytes
+            return None
+        kv_bytes = min(need.kv_bytes + left // 2, need.most_kv_bytes)
+        self._promised[model] = need.weight_bytes + need.step_bytes + kv_bytes
+        return kv_bytes
+
+    async def _room(self, model: ServedModel, need: MemoryNeed) -> int:
+        """Make room; returns the bytes that stay free beside the model."""
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            self._changed.clear()
+            decision = self._decide(model, need)
+            model.leases.waits_for = decision.names if isinstance(decision, Wait) else ()
+            match decision:
+                case Fits():
+                    return decision.left_bytes
+                case NeverFits():
+                    raise _too_large(model.name, need, decision)
+                case Unload():
+                    for name in decision.names:
+                        logger.info("model_evicted", extra={"model": name, "in_favour_of": model.name})
+                        self._retire(self._served[name])
+                case Wait():
+                    for leaving in self._leaving:
+                        leaving.close_now()
+                    await self._wait(model, decision, deadline)
+
+    def _decide(self, model: ServedModel, need: MemoryNeed) -> Decision:
+        others = {other: self._size(other) for other in (*self._served.values(), *self._leaving)}
+        others.pop(model, None)
+        promised = sum(size for other, size in self._promised.items() if other.loaded is None)
+        free = self._memory.free_bytes(sum(others.values()), promised)
+        return decide(
+            need.total_bytes, free, [self._footprint(other, size) for other, size in others.items()]
+        )
+
+    def _footprint(self, model: ServedModel, size_bytes: int) -> ModelFootprint:
+        leases = model.leases
+        return ModelFootprint(
+            model.name,
+            size_bytes,
+            last_used=leases.last_used,
+            busy=leases.users > 0,
+            pinned=leases.pinned,
+            leaving=model in self._leaving,
+            kept_forever=leases.remaining_s is None,
+        )
+
+    def _size(self, model: ServedModel) -> int:
+        return self._promised.get(model, 0) if model.loaded is None else model.size_bytes
+
+    async def _wait(self, model: ServedModel, decision: Wait, deadline: float) -> None:
+        names = ", ".join(decision.names)
+        left_s = deadline - asyncio.get_running_loop().time()
+        if left_s <= 0 or not await _came(self._changed, left_s):
+            raise UnavailableError(
+                f"{model.name} does not fit into memory beside {names}, which kept on answering "
+                f"for {self._wait_s:.0f} s",
+                code="model_busy",
+                hint="ask again later, or free memory with `llmd stop`",
+                retry_after_s=max(1, round(self._wait_s)),
+            )
+
+
+async def _came(event: asyncio.Event, limit_s: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), limit_s)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _too_large(name: str, need: MemoryNeed, decision: NeverFits) -> MemoryBudgetError:
+    beside = f" beside {', '.join(decision.pinned)}, which stay loaded" if decision.pinned else ""
+    return MemoryBudgetError(
+        f"{name} needs {format_bytes(need.total_bytes)} ({format_bytes(need.weight_bytes)} of weights, "
+        f"{format_bytes(need.kv_bytes)} of keys and values, {format_bytes(need.step_bytes)} of the rows of a step), "
+        f"and {format_bytes(decision.most_bytes)} can be had{beside}",
+        hint="quantise it with --quant q8 or q4, choose a smaller one, or raise --max-memory",
+    )

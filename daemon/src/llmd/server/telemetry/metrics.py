@@ -1,0 +1,63 @@
+"""All that is counted, and the requests that run."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+from llmd.server.http.request_record import RequestRecord
+from llmd.server.telemetry.feed import Feed
+from llmd.server.telemetry.model_metrics import ModelMetrics
+from llmd.server.telemetry.series import Series
+
+OTHER_ROUTE = "other"
+
+
+class Metrics:
+    """One for each daemon, used on its event loop alone."""
+
+    def __init__(self, trace: Callable[[RequestRecord], None] | None = None) -> None:
+        """``trace`` is told of every request that an engine answered, once it has ended."""
+        self._trace = trace
+        self.feed = Feed()
+        self.series: defaultdict[str, Series] = defaultdict(Series)
+        self.replies: Counter[tuple[str, int]] = Counter()
+        self.live: dict[int, RequestRecord] = {}
+
+    def of_model(self, model: str) -> ModelMetrics:
+        """What the supervisor of a model tells."""
+        return ModelMetrics(model, self.series[model], self.feed)
+
+    def begin(self, record: RequestRecord) -> None:
+        self.live[id(record)] = record
+
+    def end(self, record: RequestRecord, status: int) -> None:
+        """A request was answered, failed, or its client left (status 499)."""
+        self.live.pop(id(record), None)
+        record.status = status
+        self.replies[record.route or OTHER_ROUTE, status] += 1
+        if not record.model:
+            return
+        now, series = time.monotonic(), self.series[record.model]
+        series.finished[outcome(record)] += 1
+        series.whole.observe(now - record.started)
+        series.prompt_len.observe(record.prompt_tokens)
+        series.answer_len.observe(record.completion_tokens)
+        series.choices.observe(record.sequences)
+        if record.first_token:
+            decode = record.last_token - record.first_token
+            series.decode.observe(decode)
+            series.inference.observe(record.last_token - (record.begun or record.first_token))
+            if record.completion_tokens > record.sequences:
+                series.per_output_token.observe(decode / (record.completion_tokens / record.sequences - 1))
+        self.feed.emit("request", {"phase": "end", **record.as_event()})
+        if self._trace is not None:
+            self._trace(record)
+
+
+def outcome(record: RequestRecord) -> str:
+    """``stop`` or ``length`` as the answer ended, ``error``, or ``abort`` where the client left."""
+    if record.error or record.status >= 500:
+        return "error"
+    return record.finish or "abort"

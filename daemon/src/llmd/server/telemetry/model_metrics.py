@@ -1,0 +1,103 @@
+"""What a supervisor tells of one model and its sequences: kept as figures, sent on as events."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import Struct
+
+from llmd.api.messages import Loaded, Loading, Started
+from llmd.server.engines.admission_limits import QueueEntry
+from llmd.server.http.request_record import RequestRecord
+from llmd.server.telemetry.feed import Feed
+from llmd.server.telemetry.series import Series
+
+
+class SequenceRecord(Struct, eq=False):
+    """One sequence on its way. ``leads`` its prompt: further choices of ``n`` share its prompt tokens."""
+
+    request: RequestRecord
+    entry: QueueEntry
+    submitted: float
+    leads: bool
+    begun: float = 0.0
+    last_token: float = 0.0
+
+
+class ModelMetrics:
+    """Used on the event loop alone. Times are seconds of its clock."""
+
+    def __init__(self, model: str, series: Series, feed: Feed) -> None:
+        self._model = model
+        self._series = series
+        self._feed = feed
+
+    def loading(self, progress: Loading) -> None:
+        self._tell("loading", step=progress.phase, done=progress.done, total=progress.total)
+
+    def loaded(self, loaded: Loaded) -> None:
+        self._series.loads += 1
+        self._tell("loaded", load_s=loaded.load_s, context_len=loaded.context_len, kv_tokens=loaded.kv_tokens)
+
+    def died(self, how: str, *, starts_again: bool) -> None:
+        """The engine process ended without being asked to."""
+        self._series.restarts += starts_again
+        self._tell("restarting" if starts_again else "failed", reason=how)
+
+    def closed(self) -> None:
+        self._tell("unloaded")
+
+    def opened(self, request: RequestRecord, sequences: int) -> None:
+        """A request was handed to the engine, or to its queue."""
+        request.model = self._model
+        request.sequences = sequences
+        self._feed.emit("request", {"phase": "begin", **request.as_event()})
+
+    def submitted(self, sequence: SequenceRecord) -> None:
+        if sequence.leads:
+            self._series.prompt_tokens += sequence.entry.tokens
+            sequence.request.prompt_tokens += sequence.entry.tokens
+
+    def begun(self, sequence: SequenceRecord, started: Started) -> None:
+        """A sequence runs since its first chunk was scheduled; when it runs on after a preemption, that does not count."""
+        if sequence.begun:
+            return
+        request = sequence.request
+        sequence.begun = max(time.monotonic() - started.running_s, sequence.submitted)
+        waited = sequence.begun - sequence.submitted
+        request.begun = request.begun or sequence.begun
+        self._series.queue.observe(waited)
+        request.queue_s = max(request.queue_s, waited)
+        if sequence.leads:
+            cached = min(started.cached_tokens, sequence.entry.tokens)
+            self._series.cached_tokens += cached
+            request.cached_tokens += cached
+
+    def token(self, sequence: SequenceRecord) -> None:
+        """The next token of a sequence has come."""
+        now = time.monotonic()
+        if sequence.last_token:
+            self._series.inter_token.observe(now - sequence.last_token)
+        self._count(sequence, 1, now)
+
+    def found(self, sequence: SequenceRecord, num_tokens: int) -> None:
+        """All tokens of a search's answers have come at once."""
+        self._count(sequence, num_tokens, time.monotonic())
+
+    def _count(self, sequence: SequenceRecord, num_tokens: int, now: float) -> None:
+        request = sequence.request
+        request.completion_tokens += num_tokens
+        self._series.answer_tokens += num_tokens
+        if not (sequence.last_token or request.first_token):
+            request.first_token = now
+            self._series.first_token.observe(now - request.started)
+            self._series.prefill.observe(now - (sequence.begun or sequence.submitted))
+        sequence.last_token = request.last_token = now
+
+    def _tell(self, phase: str, **fields: object) -> None:
+        self._feed.emit("model", {"model": self._model, "phase": phase, **fields})
+
+
+def no_metrics(model: str) -> ModelMetrics:
+    """A watch that nobody asks."""
+    return ModelMetrics(model, Series(), Feed())

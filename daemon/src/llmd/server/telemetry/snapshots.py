@@ -1,0 +1,89 @@
+"""Looks at the whole daemon: when metrics are asked for, and once a second while somebody watches its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from llmd.server.models.served_model import ServedModel
+from llmd.server.tasks import OwnedTask
+from llmd.server.telemetry.daemon_state import ModelState, processes_of
+from llmd.server.telemetry.feed import Watcher
+from llmd.server.telemetry.metrics import Metrics
+
+REPORT_S = 1.0
+
+
+class Snapshots:
+    """Used on the event loop alone."""
+
+    def __init__(
+        self,
+        version: str,
+        metrics: Metrics,
+        served: Callable[[], Sequence[ServedModel]],
+        report_s: float = REPORT_S,
+    ) -> None:
+        self._version = version
+        self._metrics = metrics
+        self._served = served
+        self._report_s = report_s
+        self._reporter: OwnedTask | None = None
+
+    async def metrics(self) -> bytes:
+        """The text of ``/metrics``."""
+        # Only daemons that are asked pay for the library.
+        from llmd.server.telemetry.exposition import exposition
+
+        return exposition(self._version, self._metrics, await self._states())
+
+    async def snapshot(self) -> dict[str, Any]:
+        """The daemon now, as it stands before the first event that a watcher gets."""
+        return {
+            "version": self._version,
+            **await self._report(),
+            "requests": [record.as_event() for record in self._metrics.live.values() if record.model],
+        }
+
+    @asynccontextmanager
+    async def watch(self, after: int | None) -> AsyncIterator[Watcher]:
+        """Watch the feed of events; reports are made as long as anybody does.
+
+        Raises:
+            BusyError: too many watch already.
+        """
+        with self._metrics.feed.watch(after) as watcher:
+            if self._reporter is None:
+                self._reporter = OwnedTask(self._report_often(), "reports for watchers")
+            try:
+                yield watcher
+            finally:
+                if self._metrics.feed.watchers == 1 and self._reporter is not None:
+                    reporter, self._reporter = self._reporter, None
+                    await reporter.close()
+
+    async def _report_often(self) -> None:
+        while True:
+            await asyncio.sleep(self._report_s)
+            self._metrics.feed.emit("report", await self._report())
+            for record in self._metrics.live.values():
+                if record.model:
+                    self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
+
+    async def _report(self) -> dict[str, Any]:
+        states = await self._states()
+        return {"models": msgspec.to_builtins(states), "processes": msgspec.to_builtins(processes_of(states))}
+
+    async def _states(self) -> list[ModelState]:
+        return list(await asyncio.gather(*(_state(model) for model in self._served())))
+
+
+async def _state(model: ServedModel) -> ModelState:
+    supervisor = model.supervisor
+    report = await supervisor.report()
+    waiting = report.waiting if report else supervisor.waiting
+    return ModelState(model.name, model.status, waiting, supervisor.pid, report)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from llmd.api.errors import CheckpointError, MemoryBudgetError
+from llmd.engine.memory_need import MemoryNeed
+from llmd.server.engines.supervisor import Admit
+from llmd.server.errors import UnavailableError
+from llmd.server.models.model_leases import ModelLeases
+from llmd.server.models.model_manager import ModelManager
+from llmd.server.models.served_model import ServedModel
+from tests.serving.model_managers import KEEP_ALIVE_S, BareModel, Timers, bare, bare_model, residents_of
+
+A, B, C = Path("a"), Path("b"), Path("c")
+
+
+def slow_model(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
+    return cast("ServedModel", BareModel(name, directory, leases, admit, loads_at_once=False))
+
+
+def sized(_directory: Path) -> MemoryNeed:
+    return MemoryNeed(weight_bytes=50, kv_bytes=10, most_kv_bytes=30)
+
+
+async def settle() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+async def load(manager: ModelManager, name: str) -> BareModel:
+    """Load a model and say how large it has become."""
+    model = bare(await manager.serve(name, Path(name)))
+    await settle()
+    model.size_bytes = 60
+    return model
+
+
+async def test_requests_that_come_together_load_a_model_once() -> None:
+    manager = residents_of()
+    first = bare(await manager.serve("a", A))
+    first.never_loaded = True
+    second, third = await asyncio.gather(manager.serve("a", A), manager.serve("a", A))
+    assert second is third
+    assert bare(second) is not first
+
+
+async def test_a_model_is_unloaded_when_nobody_has_used_it_for_long_enough() -> None:
+    timers = Timers()
+    manager = residents_of(timers=timers)
+    model = await load(manager, "a")
+    timers.go_on(KEEP_ALIVE_S - 1)
+    with model.in_use():
+        timers.go_on(KEEP_ALIVE_S)
+        assert manager.served
+    timers.go_on(KEEP_ALIVE_S)
+    assert manager.served == {}
+    await settle()
+    assert (model.closed, model.spooled) == ([None], True)
+
+
+async def test_loading_is_a_use_even_when_the_one_who_asked_has_left() -> None:
+    timers = Timers()
+    manager = residents_of(slow_model, timers=timers)
+    model = await load(manager, "a")
+    with model.in_use(0):
+        pass
+    timers.go_on(KEEP_ALIVE_S)
+    assert manager.served
+    model.finish_loading()
+    await settle()
+    timers.go_on(0)
+    assert manager.served == {}
+
+
+async def test_a_request_that_comes_while_the_model_leaves_loads_it_anew() -> None:
+    timers = Timers()
+    manager = residents_of(limit_bytes=100, need=sized, timers=timers)
+    old = await load(manager, "a")
+    old.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    new = bare(await manager.serve("a", A))
+    await settle()
+    assert new is not old
+    assert new.loaded is None  # two of them do not fit
+    old.finish_closing.set()
+    await settle()
+    assert new.loaded
+
+
+async def test_a_model_that_loads_can_be_unloaded() -> None:
+    manager = residents_of(slow_model)
+    model = await load(manager, "a")
+    await manager.unload("a")
+    assert (manager.served, model.closed) == ({}, [None])
+
+
+async def test_the_least_recently_used_makes_room() -> None:
+    timers = Timers()
+    manager = residents_of(limit_bytes=130, need=sized, timers=timers)
+    a = await load(manager, "a")
+    timers.go_on(1)
+    b = await load(manager, "b")
+    timers.go_on(1)
+    with a.in_use():
+        pass
+    await load(manager, "c")
+    assert set(manager.served) == {"a", "c"}
+    assert (a.closed, b.closed) == ([], [None])
+
+
+async def test_a_busy_model_is_never_unloaded_but_waited_for() -> None:
+    manager = residents_of(limit_bytes=100, need=sized)
+    busy = await load(manager, "a")
+    with busy.in_use():
+        waiting = await load(manager, "b")
+        assert (waiting.loaded, busy.closed) == (None, [])
+        assert waiting.leases.waits_for == ("a",)
+    await settle()
+    assert (bool(waiting.loaded), busy.closed) == (True, [None])
+    assert not waiting.leases.waits_for
+
+
+async def test_waiting_for_busy_models_ends_with_an_error_that_says_for_whom() -> None:
+    manager = residents_of(limit_bytes=100, need=sized, wait_s=0.0)
+    busy = await load(manager, "a")
+    with busy.in_use():
+        late = await load(manager, "b")
+        with pytest.raises(UnavailableError, match="b does not fit into memory beside a") as caught:
+            await late.ready()
+    assert caught.value.code == "model_busy"
+    assert caught.value.retry_after_s
+
+
+async def test_what_cannot_fit_is_refused_with_the_arithmetic_and_nothing_goes() -> None:
+    manager = residents_of(limit_bytes=100, need=sized)
+    pinned = await load(manager, "a")
+    pinned.leases.pin()
+    other = await manager.serve("b", B)
+    with pytest.raises(
+        MemoryBudgetError, match=r"needs 60 B \(50 B of weights, 10 B of .*\), and 40 B can be had beside a"
+    ):
+        await bare(other).ready()
+    assert pinned.closed == []
+
+
+async def test_a_model_larger_than_all_memory_is_refused_without_a_limit_too() -> None:
+    manager = residents_of(available=59, need=sized)
+    model = await manager.serve("a", A)
+    with pytest.raises(MemoryBudgetError, match="59 B can be had"):
+        await bare(model).ready()
+
+
+async def test_models_that_load_at_once_do_not_share_the_same_bytes() -> None:
+    manager = residents_of(slow_model, available=100, need=sized)
+    first, second = await load(manager, "a"), await load(manager, "b")
+    first.finish_loading()
+    second.finish_loading()
+    await settle()
+    assert (bool(first.loaded), bool(second.loaded)) == (True, True)
+    assert first.closed == [None]  # the second had to wait until it was loaded and idle
+
+
+async def test_within_a_limit_keys_and_values_get_half_of_what_is_left() -> None:
+    manager = residents_of(limit_bytes=100, need=sized)
+    assert (await load(manager, "a")).granted == 30
+    assert (await load(residents_of(limit_bytes=64, need=sized), "a")).granted == 12
+    assert (await load(residents_of(available=100, need=sized), "a")).granted is None
+
+
+async def test_what_cannot_be_measured_is_left_to_the_engine() -> None:
+    def broken(_directory: Path) -> MemoryNeed:
+        raise CheckpointError("is damaged", file="model.safetensors")
+
+    manager = residents_of(limit_bytes=0, need=broken)
+    assert (await load(manager, "a")).loaded
+
+
+async def test_closing_ends_every_model_with_the_reason() -> None:
+    manager = residents_of()
+    models = [await load(manager, name) for name in ("a", "b")]
+    reason = UnavailableError("ending", code="c")
+    await manager.close(reason)
+    assert [model.closed for model in models] == [[reason], [reason]]
+    assert manager.served == {}
+
+
+async def test_closing_hurries_those_that_keep_their_caches() -> None:
+    timers = Timers()
+    manager = residents_of(timers=timers)
+    model = await load(manager, "a")
+    model.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    await settle()
+    before = model.hurried
+    closing = asyncio.Task(manager.close(UnavailableError("ending", code="c")))
+    await settle()
+    assert (before, model.hurried) == (False, True)
+    model.finish_closing.set()
+    await closing
+
+
+async def test_a_model_that_waits_for_the_memory_of_one_that_leaves_hurries_it() -> None:
+    timers = Timers()
+    manager = residents_of(timers=timers, limit_bytes=100, need=sized)
+    leaving = await load(manager, "a")
+    leaving.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    coming = bare(await manager.serve("b", B))
+    await settle()
+    assert (leaving.hurried, coming.loaded) == (True, None)
+    leaving.finish_closing.set()
+    await settle()
+    assert coming.loaded
+
+
+async def test_who_is_told_to_leave_keeps_no_cache() -> None:
+    manager = residents_of()
+    model = await load(manager, "a")
+    await manager.unload("a")
+    assert not model.spooled
+
+
+async def test_models_keep_the_loader_they_were_given() -> None:
+    assert (await residents_of(bare_model).serve("c", C)).directory == C
