@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 from llmd.api.messages import FromEngine, ToEngine
-from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
 from llmd.engine.log_lines import read_event
+from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.server.engines.engine_child import EngineChild
 from llmd.server.tasks import OwnedTask
 

@@ -4,15 +4,20 @@ import fcntl
 import resource
 import socket
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 import pytest
 
 from llmd.api.messages import Cancel, FromFront, GetReport, PackedVocabulary, Report, Vocabulary
-from llmd.engine.channel import Channel, engine_end
-from llmd.engine.frames import encode_frame
+from llmd.process.channel import Channel
+from llmd.process.frames import encode_frame
 
 BEYOND_SELECT = 1024
+
+
+def from_front(sock: socket.socket) -> Channel[FromFront]:
+    return Channel(sock, cast("type[FromFront]", FromFront))
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def many_descriptors() -> Iterator[None]:
 def pair() -> Iterator[tuple[socket.socket, Channel[FromFront]]]:
     front, engine = socket.socketpair()
     with front, engine:
-        yield front, engine_end(engine)
+        yield front, from_front(engine)
 
 
 @pytest.mark.usefixtures("many_descriptors")
@@ -38,7 +43,7 @@ def test_the_descriptor_may_have_any_number() -> None:
         number = fcntl.fcntl(inherited.fileno(), fcntl.F_DUPFD_CLOEXEC, BEYOND_SELECT)
         with socket.socket(fileno=number) as engine:
             front.sendall(encode_frame(GetReport()))
-            assert engine_end(engine).receive(wait=False) == [GetReport()]
+            assert from_front(engine).receive(wait=False) == [GetReport()]
 
 
 def test_without_waiting_nothing_may_come(pair: tuple[socket.socket, Channel[FromFront]]) -> None:

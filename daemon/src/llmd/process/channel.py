@@ -1,36 +1,40 @@
-"""Messages over one end of a socket pair."""
+"""Typed messages over one end of a socket pair."""
 
 from __future__ import annotations
 
 import select
 import socket
-from typing import Generic, cast
+from typing import Generic
 
 import msgspec
 
-from llmd.api.messages import FromFront
-from llmd.engine.frames import FrameDecoder, Message, encode_frame
+from llmd.process.frames import FrameDecoder, Message, encode_frame
 
 _RECEIVE_BYTES = 1 << 18
 
 
 class Channel(Generic[Message]):
-    """Blocking frames in both directions, of ``message_type`` on their way in; used by one thread alone."""
+    """Sends and receives frames, blocking. Use it from one thread at a time."""
 
     def __init__(self, sock: socket.socket, message_type: type[Message]) -> None:
+        """``message_type`` is the union of the messages that the peer sends."""
         self._socket = sock
         self._decoder = FrameDecoder(message_type)
         self._early: list[Message] = []
-        # select() refuses descriptors from 1024 on; a front with many clients hands such a one down.
+        # select() refuses descriptors from 1024 on, which a daemon with many clients passes to its children.
         self._incoming = select.poll()
         self._incoming.register(sock, select.POLLIN)
         self.closed = False
+        """Whether the peer has closed its end."""
 
     def send(self, message: msgspec.Struct) -> None:
         self._socket.sendall(encode_frame(message))
 
     def receive(self, *, wait: bool) -> list[Message]:
-        """Return what has come; with ``wait``, at least one message, or nothing once the peer has gone."""
+        """Return the messages that have arrived.
+
+        With ``wait``, return at least one, or none once the peer has closed its end.
+        """
         messages, self._early = self._early, []
         while not self.closed and (self._incoming.poll(0) or (wait and not messages)):
             received = self._socket.recv(_RECEIVE_BYTES)
@@ -39,16 +43,11 @@ class Channel(Generic[Message]):
         return messages
 
     def receive_first(self) -> Message | None:
-        """Return the first message and keep the others for `receive`; None where the peer has gone."""
+        """Wait for one message and keep the others for `receive`; None once the peer has closed its end."""
         messages = self.receive(wait=True)
         self._early = messages[1:]
         return messages[0] if messages else None
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until there is something to receive, at most so long."""
+        """Wait until there is something to receive, for at most ``timeout_s`` seconds."""
         self._incoming.poll(timeout_s * 1e3)
-
-
-def engine_end(sock: socket.socket) -> Channel[FromFront]:
-    """The engine's end of what the front and it say to each other."""
-    return Channel(sock, cast("type[FromFront]", FromFront))

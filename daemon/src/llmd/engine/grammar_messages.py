@@ -1,4 +1,4 @@
-"""What an engine and its grammar process say to each other, in the frames of `llmd.engine.frames`.
+"""What an engine and its grammar process say to each other, in the frames of `llmd.process.frames`.
 
 The process sends `Ready` once, then `Compiled` for each `Compile`, when that is done, and `Filled` for each `Fill`.
 """

@@ -1,4 +1,4 @@
-"""What the front and the grammar process say to each other, as msgpack in the frames of `llmd.chat.helper_process`."""
+"""What the front and the grammar process say to each other, as msgpack in the frames of `llmd.process.worker`."""
 
 from __future__ import annotations
 

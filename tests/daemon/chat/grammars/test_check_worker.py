@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
@@ -7,9 +8,10 @@ import msgspec
 import pytest
 
 from llmd.api.messages import Grammar
-from llmd.chat.grammars.grammar_frames import Checked, CheckJob
-from llmd.chat.grammars.grammar_worker import check
-from llmd.chat.helper_process import HEADER_BYTES, framed
+from llmd.chat.grammars.check_messages import Checked, CheckJob
+from llmd.chat.grammars.check_worker import check
+from llmd.chat.grammars.grammar_checker import WORKER
+from llmd.process.frames import frame, read_payload
 
 
 @pytest.mark.parametrize("control_ids", [(), (0, 1, 2), (100, 151_643), tuple(range(128_000, 128_256))])
@@ -23,14 +25,13 @@ def test_grammars_are_good_or_not_whatever_control_tokens_there_are(control_ids:
 def test_serves_job_after_job() -> None:
     jobs = [CheckJob(Grammar("regex", pattern), ()) for pattern in ("a", "(", "b")]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "llmd.chat.grammars.grammar_worker", str(1 << 30)],
-        input=b"".join(framed(msgspec.msgpack.encode(job)) for job in jobs),
+        [sys.executable, "-P", "-m", WORKER, str(1 << 30)],
+        input=b"".join(frame(msgspec.msgpack.encode(job)) for job in jobs),
         capture_output=True,
         check=True,
     )
-    output, replies = done.stdout[HEADER_BYTES:], []
-    while output:
-        end = HEADER_BYTES + int.from_bytes(output[:HEADER_BYTES], "little")
-        replies.append(msgspec.msgpack.decode(output[HEADER_BYTES:end], type=Checked))
-        output = output[end:]
+    stream = io.BytesIO(done.stdout)
+    assert read_payload(stream) == b""
+    payloads = iter(lambda: read_payload(stream), None)
+    replies = [msgspec.msgpack.decode(payload, type=Checked) for payload in payloads]
     assert [bool(reply.message) for reply in replies] == [False, True, False]

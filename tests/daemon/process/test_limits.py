@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from llmd.host.time_limits import (
+from llmd.process.limits import (
     MachineLoad,
     TimeLimit,
     TimeSpent,
-    benchmark_limit,
     delayed_seconds,
     processor_seconds,
 )
@@ -55,23 +54,23 @@ def test_it_looks_again_when_a_limit_may_be_reached(processor_s: float, wall_s: 
     assert LIMIT.wait_s(TimeSpent(processor_s, wall_s)) == pytest.approx(wait_s)
 
 
-def test_a_benchmark_has_its_budget_and_the_time_to_open_the_device() -> None:
-    assert benchmark_limit(3.0) == TimeLimit(33.0, 63.0)
-
-
 def test_the_processor_time_of_a_process_is_what_it_used() -> None:
     before = time.process_time()
     told = processor_seconds(os.getpid())
+    alone = processor_seconds(os.getpid(), with_children=False)
+    assert told is not None
+    assert alone is not None
     children = os.times()
     tick = 1 / os.sysconf("SC_CLK_TCK")
     other = children.children_user + children.children_system
+    assert before - 2 * tick <= alone <= time.process_time() + 2 * tick
     assert before + other - 2 * tick <= told <= time.process_time() + other + 2 * tick
 
 
-def test_a_process_that_is_gone_has_used_nothing() -> None:
+def test_the_time_of_a_process_that_is_gone_is_unknown() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(child, 0)
-    assert processor_seconds(child) == 0
+    assert processor_seconds(child) is None
 
 
 def test_the_delay_of_a_process_is_that_of_its_most_delayed_thread() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from typing import cast
 
 import pytest
@@ -15,7 +16,15 @@ from llmd.api.messages import (
     ToEngine,
     TokenOutput,
 )
-from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
+from llmd.process.frames import (
+    HEADER_BYTES,
+    FrameDecoder,
+    FrameError,
+    encode_frame,
+    frame,
+    payload_length,
+    read_payload,
+)
 
 SUBMIT = Submit(3, (1, 2), SamplingParams(seed=2**64 - 1), StopParams(max_tokens=1), (9,))
 
@@ -42,3 +51,14 @@ def test_a_frame_of_something_else_is_refused() -> None:
         decoder().feed(b"\x02\x00\x00\x00\x81\xff")
     with pytest.raises(FrameError, match="at most"):
         decoder().feed(b"\xff\xff\xff\xff")
+
+
+def test_a_frame_begins_with_the_length_of_its_payload() -> None:
+    assert frame(b"abc") == b"\x03\x00\x00\x00abc"
+    assert payload_length(frame(b"abc")[:HEADER_BYTES]) == 3
+    assert len(frame(b"")) == HEADER_BYTES
+
+
+def test_payloads_are_read_until_the_stream_ends() -> None:
+    stream = io.BytesIO(frame(b"abc") + frame(b""))
+    assert [read_payload(stream) for _ in range(3)] == [b"abc", b"", None]

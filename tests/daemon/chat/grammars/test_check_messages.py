@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 
 from llmd.api.messages import Grammar
-from llmd.chat.grammars.grammar_frames import Checked, CheckJob
+from llmd.chat.grammars.check_messages import Checked, CheckJob
 
 
 def test_a_job_comes_back_as_it_was_and_can_be_a_key() -> None:
