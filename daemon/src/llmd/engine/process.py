@@ -25,8 +25,9 @@ from llmd.api.messages import (
     Submit,
 )
 from llmd.api.out_of_memory import memory_errors
-from llmd.engine.core import EngineCore, failure
+from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
+from llmd.engine.failures import failure
 from llmd.engine.loading import LoadedModel
 from llmd.process.channel import Channel
 

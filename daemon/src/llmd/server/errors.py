@@ -1,10 +1,8 @@
-"""Errors that only the front raises, and engine errors made anew from their names."""
+"""Errors that only the server raises."""
 
 from __future__ import annotations
 
-from llmd.api import errors
-from llmd.api.errors import CheckpointError, ContextLengthError, LlmdError, NotFoundError, RequestError
-from llmd.api.messages import Failed
+from llmd.api.errors import LlmdError, NotFoundError
 
 
 class UnavailableError(LlmdError):
@@ -61,24 +59,3 @@ class UnknownModelError(NotFoundError):
     def __init__(self, message: str, *, asked: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.asked = asked
-
-
-def from_engine(failed: Failed) -> LlmdError:
-    """The error that an engine reported, as an object of its class."""
-    known = getattr(errors, failed.error, LlmdError)
-    if not (isinstance(known, type) and issubclass(known, LlmdError)):
-        known = LlmdError
-    if issubclass(known, CheckpointError):
-        file, _, rest = failed.message.partition(": ")
-        return CheckpointError(rest, file=file, hint=failed.hint)
-    if issubclass(known, ContextLengthError):
-        return RequestError(failed.message, param="messages", hint=failed.hint)
-    return known(failed.message, hint=failed.hint)
-
-
-class BadRequestError(RequestError):
-    """A request that is refused, with the API's ``code`` for it."""
-
-    def __init__(self, message: str, *, code: str, param: str | None = None, hint: str = "") -> None:
-        super().__init__(message, param=param, hint=hint)
-        self.code = code

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError
 from llmd.server.http.bodies import MAX_DEPTH, read_object
 
 LIMIT = 10_000

@@ -35,7 +35,7 @@ def reply_of(opened: socket.socket) -> tuple[int, dict[str, Any]]:
     return int(head.split()[1]), json.loads(body)
 
 
-def exchange(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
+def prepared(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
     with connection(daemon) as opened:
         opened.sendall(sent)
         return reply_of(opened)
@@ -70,7 +70,7 @@ def impatient(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
 def test_what_is_no_http_is_refused_in_json_and_the_daemon_goes_on(
     daemon: RunningDaemon, sent: bytes, status: int, code: str
 ) -> None:
-    answered, body = exchange(daemon, sent)
+    answered, body = prepared(daemon, sent)
     assert (answered, body["error"]["code"]) == (status, code)
     assert body["error"]["type"] == "invalid_request_error"
     assert len(body["error"]["message"]) < 400
@@ -90,7 +90,7 @@ def test_a_flood_of_headers_without_end_is_cut_off(daemon: RunningDaemon) -> Non
 
 @pytest.mark.parametrize("sent", [b"GET /health HT", GET, b""])
 def test_headers_that_do_not_come_in_time_end_the_connection(impatient: RunningDaemon, sent: bytes) -> None:
-    status, body = exchange(impatient, sent)
+    status, body = prepared(impatient, sent)
     assert (status, body["error"]["code"]) == (408, "headers_too_slow")
 
 
@@ -111,7 +111,7 @@ def test_connection_that_asks_nothing_more_is_closed(impatient: RunningDaemon) -
 
 def test_body_that_does_not_come_in_time_is_a_408(impatient: RunningDaemon) -> None:
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nConnection: close\r\n\r\n"
-    status, body = exchange(impatient, head + b'{"model"')
+    status, body = prepared(impatient, head + b'{"model"')
     assert (status, body["error"]["code"]) == (408, "deadline_exceeded")
     assert "body_timeout_s" in body["error"]["message"]
 
@@ -123,7 +123,7 @@ def test_connections_beyond_the_limit_are_told_so(tmp_path: Path, probes: Path) 
             for opened in held:
                 opened.sendall(GET + b"\r\n")
                 assert opened.recv(65536).startswith(b"HTTP/1.1 200")
-            status, body = exchange(daemon, b"")
+            status, body = prepared(daemon, b"")
             assert (status, body["error"]["code"]) == (503, "overloaded")
         while True:
             with contextlib.suppress(ConnectionError):

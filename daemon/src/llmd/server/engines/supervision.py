@@ -30,7 +30,8 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
-from llmd.server.errors import UnavailableError, from_engine
+from llmd.engine.failures import error_of
+from llmd.server.errors import UnavailableError
 
 Request = Submit | EmbedText
 BACKOFF_S = (0.5, 2.0)
@@ -170,7 +171,7 @@ class Supervision:
             case Embedded():
                 return [command for vector in message.vectors for command in self._on_whole(vector)]
             case Failed(request_id=None):
-                return [Send(Shutdown()), *self.fail(from_engine(message))]
+                return [Send(Shutdown()), *self.fail(error_of(message))]
             case Failed():
                 return self._on_failed(message)
             case _:
@@ -246,7 +247,7 @@ class Supervision:
         if request_id is None:
             return []
         self._forget(request_id)
-        return [Fail(request_id, from_engine(message))]
+        return [Fail(request_id, error_of(message))]
 
     def _forget(self, request_id: int) -> None:
         engine_id = self._live.pop(request_id).engine_id

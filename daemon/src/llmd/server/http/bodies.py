@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from llmd.server.errors import BadRequestError, DeadlineError
+from llmd.requests.fields import BadRequestError
+from llmd.server.errors import DeadlineError
 
 MAX_DEPTH = 128
 BODY_TIMEOUT_S = web.AppKey("body_timeout_s", float)

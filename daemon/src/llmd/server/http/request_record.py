@@ -11,7 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.server.errors import BadRequestError, DeadlineError
+from llmd.requests.fields import BadRequestError
+from llmd.server.errors import DeadlineError
 
 TIMEOUT_HEADER = "x-request-timeout-ms"
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000

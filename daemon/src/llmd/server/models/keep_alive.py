@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.config.durations import parse_duration
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import RequestFields
 
 MAX_KEEP_ALIVE_S = 10 * 365 * 86400.0
 """Beyond that a timer would overflow; longer is as good as for ever."""

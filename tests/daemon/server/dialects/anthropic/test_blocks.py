@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.anthropic.blocks import Block, block_text, read_blocks, texts
-from llmd.server.errors import BadRequestError
 
 
 def text(**fields: Any) -> str:

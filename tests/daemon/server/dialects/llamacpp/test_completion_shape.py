@@ -6,10 +6,10 @@ import pytest
 
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.generation import Generation, GenerationRequest
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
 from llmd.server.dialects.llamacpp.fields import read_settings
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import Generation, GenerationRequest
 
 
 def shape_of(text: ModelText, *prompts: bytes, **fields: Any) -> CompletionShape:

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import RequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.messages import read_messages, refuse_images
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 
 def read(*messages: Any) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.ending import EndChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
 
 HEAD = ReplyHead("cmpl-1", "m", 5, "llmd-0")
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS, read_prompts
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import complete
 from tests.serving.model import CONTEXT_LEN, TURN_END, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.rerank.request import MAX_DOCUMENTS, read_request
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 BODY: dict[str, Any] = {"model": "m", "query": "q", "documents": ["a", "b"]}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError
 
 BETWEEN_BLOCKS = "\n\n"
 _RESULT = "_tool_result"

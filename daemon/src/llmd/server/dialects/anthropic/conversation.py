@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from llmd.chat.model_text import ChatPrompt
 from llmd.chat.templates.message_keys import misspelt, unknown_keys
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.anthropic.blocks import (
     BETWEEN_BLOCKS,
     Block,
@@ -21,8 +22,6 @@ from llmd.server.dialects.anthropic.blocks import (
     read_blocks,
     texts,
 )
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("user", "assistant", "system")
 KEYS = ("role", "content")

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.answer_items import (
+from llmd.requests.ending import EndChoice
+from llmd.server.generation.answer_items import (
     AnswerItems,
     Item,
     ItemClosed,
@@ -18,8 +19,7 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import Usage
+from llmd.server.generation.generation import Usage
 
 SIGNATURE = "llmd"
 """Stands where Anthropic signs reasoning. It is not checked when it comes back."""

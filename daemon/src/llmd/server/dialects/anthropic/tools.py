@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import RequestFields
 
 
 class Tools(Struct, frozen=True):

@@ -9,14 +9,14 @@ from msgspec import structs
 
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.mixed_text import MixedText, encode_mixed
+from llmd.requests.fields import RequestFields
+from llmd.requests.mixed_text import MixedText, encode_mixed
 from llmd.server.dialects.llamacpp.fields import Settings, read_prompts, read_settings
 from llmd.server.dialects.llamacpp.reply import Reply, write_reply
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -81,8 +81,8 @@ async def _answer(
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(_request, ready.text, settings, encode)
 
-    exchange = Exchange(model, fields.ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, asked or model.name, settings))
+    prepared = PreparedRequest(model, fields.ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, asked or model.name, settings))
 
 
 def _request(text: ModelText, settings: Settings, encode: Encode) -> GenerationRequest:

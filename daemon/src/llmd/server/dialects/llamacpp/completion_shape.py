@@ -6,10 +6,10 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.generation import Generation
 from llmd.server.dialects.llamacpp.fields import Settings
 from llmd.server.dialects.llamacpp.generation_settings import generation_settings
 from llmd.server.dialects.llamacpp.probabilities import probability_entries
+from llmd.server.generation.generation import Generation
 
 MS = 1e6
 _STOP_TYPES = {"length": "limit", "stop": "eos"}

@@ -10,14 +10,14 @@ import msgspec
 import numpy as np
 from aiohttp import web
 
-from llmd.server.answering.embedding import EmbeddingExchange
-from llmd.server.answering.vectors import LEAST_NORM, EmbeddingRequest, Vectors, read_inputs
+from llmd.requests.embedding import LEAST_NORM, EmbeddingRequest, Vectors, read_inputs
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai import embeddings as openai_embeddings
+from llmd.server.generation.embedding import PreparedEmbedding
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
@@ -49,9 +49,9 @@ async def _answer(fields: RequestFields, request: web.Request, service: Service)
     fields.refuse("image_data", (), "models read text alone")
     fields.refuse("encoding_format", ("float",), "numbers are written as such; /v1/embeddings knows base64")
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    exchange = EmbeddingExchange(model, fields.ignored, wanted, keep_alive_s)
-    found = await exchange.answer(service)
-    return json_response(await service.in_thread(_body, found.vectors, norm), headers=exchange.headers())
+    prepared = PreparedEmbedding(model, fields.ignored, wanted, keep_alive_s)
+    found = await prepared.answer(service)
+    return json_response(await service.in_thread(_body, found.vectors, norm), headers=prepared.headers())
 
 
 def _body(vectors: Vectors, norm: int) -> msgspec.Raw:

@@ -8,7 +8,8 @@ import msgspec
 
 from llmd.api.samplers import DynamicTemperature, Mirostat, Xtc
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import ALL_TOKENS, DryChoice, SamplingChoice
+from llmd.requests.named_tokens import ALL_TOKENS, DryChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.llamacpp.fields import Settings
 
 RANDOM_SEED = (1 << 32) - 1

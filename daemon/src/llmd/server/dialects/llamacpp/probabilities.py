@@ -8,7 +8,7 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import logprob_entries
+from llmd.server.generation.logprobs import logprob_entries
 
 
 def probability_entries(

@@ -8,12 +8,12 @@ from aiohttp import web
 
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.llamacpp.fields import read_settings
 from llmd.server.dialects.llamacpp.generation_settings import generation_settings
 from llmd.server.errors import UnavailableError
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 

@@ -12,11 +12,10 @@ from aiohttp import web
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tools.choice import prepare_tools
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 

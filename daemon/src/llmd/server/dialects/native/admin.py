@@ -10,10 +10,9 @@ from aiohttp import web
 
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 

@@ -9,11 +9,10 @@ from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
 from llmd.registry.stored_model import StoredModel
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 

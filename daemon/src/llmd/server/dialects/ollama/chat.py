@@ -12,16 +12,16 @@ from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
 from llmd.chat.tools.choice import prepare_tools
 from llmd.chat.truncation import Fitted, fit_messages
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.lines import said_in_chat
 from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.reply import Reply, write_reply
 from llmd.server.dialects.ollama.request import read_request, think_variables
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
@@ -42,8 +42,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return asked.request(ready.text, tokens, conversation=thinking)
 
     ignored = asked.ignored + unknown_keys(prompt.messages, CHAT_KEYS)
-    exchange = Exchange(model, ignored, prepare, asked.keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, asked.name, said_in_chat, stream=asked.stream))
+    prepared = PreparedRequest(model, ignored, prepare, asked.keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, asked.name, said_in_chat, stream=asked.stream))
 
 
 def read_prompt(fields: RequestFields) -> ChatPrompt:

@@ -10,15 +10,14 @@ from aiohttp import web
 
 from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import read_options
 from llmd.server.dialects.ollama.progress import write_progress
 from llmd.server.dialects.ollama.request import read_template
-from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 

@@ -10,15 +10,15 @@ from aiohttp import web
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import EmbeddingExchange, Embeddings
-from llmd.server.answering.exchange import truncation_header
-from llmd.server.answering.vectors import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
+from llmd.requests.embedding import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import MAX_TOKENS
 from llmd.server.dialects.ollama.names import read_name, resolve
-from llmd.server.dialects.ollama.options import MAX_TOKENS
+from llmd.server.generation.embedding import Embeddings, PreparedEmbedding
+from llmd.server.generation.prepared_request import truncation_header
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
@@ -96,9 +96,9 @@ async def _answer(
     request: web.Request, service: Service, asked: EmbedRequest, wanted: EmbeddingRequest
 ) -> tuple[Embeddings, dict[str, str]]:
     model = await resolve(request, service, asked.name)
-    exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)
-    embeddings = await exchange.answer(service)
-    return embeddings, exchange.headers() | truncation_header(embeddings.truncated_tokens)
+    prepared = PreparedEmbedding(model, asked.ignored, wanted, asked.keep_alive_s)
+    embeddings = await prepared.answer(service)
+    return embeddings, prepared.headers() | truncation_header(embeddings.truncated_tokens)
 
 
 def _truncated(embeddings: Embeddings) -> dict[str, Any]:

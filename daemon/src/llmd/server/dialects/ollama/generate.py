@@ -9,17 +9,16 @@ from llmd.chat.derived_text import with_template
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, fit_tokens
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.lines import said_in_generate
 from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import refuse_images
 from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.reply import Reply, write_reply
 from llmd.server.dialects.ollama.request import OllamaRequest, read_request, read_template, think_variables
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
@@ -56,9 +55,9 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(ask, ready, question, asked)
 
-    exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
+    prepared = PreparedRequest(model, asked.ignored, prepare, asked.keep_alive_s)
     answering = Reply(
-        exchange, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
+        prepared, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
     )
     return await write_reply(request, service, answering)
 

@@ -9,9 +9,9 @@ from typing import Any
 from llmd.api.parts import Reasoning, Text
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.ollama.calls import ToolCalls
 from llmd.server.dialects.ollama.times import rfc3339
+from llmd.server.generation.logprobs import logprob_entries
 
 Content = Callable[[str, str, list[dict[str, Any]]], dict[str, Any]]
 """Text, thinking and calls in the form of one route."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmd.server.answering.chat_messages import check_message
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.generation.chat_messages import check_message
 
 ROLES = ("system", "user", "assistant", "tool")
 

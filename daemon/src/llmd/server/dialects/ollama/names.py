@@ -13,9 +13,9 @@ from msgspec import Struct, structs
 from llmd.api.errors import LlmdError, NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel, describe
-from llmd.server.errors import BadRequestError, UnknownModelError
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.errors import UnknownModelError
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service

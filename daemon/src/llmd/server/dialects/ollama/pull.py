@@ -8,12 +8,12 @@ from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
 from llmd.registry.pull import PullStep
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.progress import FIRST_LINE_S
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 

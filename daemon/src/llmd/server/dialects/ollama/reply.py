@@ -9,9 +9,9 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.server.answering.exchange import Exchange, truncation_header
-from llmd.server.answering.generation import Generation
 from llmd.server.dialects.ollama.lines import AnswerLines, Content, joined
+from llmd.server.generation.generation import Generation
+from llmd.server.generation.prepared_request import PreparedRequest, truncation_header
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
 from llmd.server.models.served_model import ReadyModel
@@ -26,7 +26,7 @@ class Reply(Struct, frozen=True):
     ``with_context``: the last line has the tokens of prompt and answer, for the client to go on from.
     """
 
-    exchange: Exchange
+    prepared: PreparedRequest
     name: str
     content: Content
     stream: bool
@@ -35,7 +35,7 @@ class Reply(Struct, frozen=True):
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
     """Answer a request that was read."""
-    headers = answering.exchange.headers()
+    headers = answering.prepared.headers()
     if answering.stream:
         async with LineStream(request, headers, service.config.ping_s) as stream:
             await _run(answering, stream.send, stream.response.headers)
@@ -53,7 +53,7 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
 async def _run(answering: Reply, send: Send, headers: MutableMapping[str, str]) -> None:
     """Send every line. ``headers`` still take what is known once the prompt is tokens, if they have not gone out."""
     begun = time.monotonic_ns()
-    ready, generation = await answering.exchange.start()
+    ready, generation = await answering.prepared.start()
     load_ns = time.monotonic_ns() - begun
     request = generation.request
     headers.update(truncation_header(request.truncated_tokens))

@@ -10,13 +10,11 @@ from aiohttp import web
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt
 from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
-from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
-from llmd.server.answering.chat_messages import check_message
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.grammar_fields import read_grammar
-from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
+from llmd.requests.beams import read_beams, refuse_scores, unused_by
+from llmd.requests.ending import read_end
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.grammars import read_grammar
+from llmd.requests.sampling import MAX_TOKENS, read_sampling
 from llmd.server.dialects.openai.chat_calls import CallForms, with_functions
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
@@ -30,10 +28,11 @@ from llmd.server.dialects.openai.fields import (
 )
 from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
 from llmd.server.dialects.openai.tools import ToolUse, read_tools_aside
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.chat_messages import check_message
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -102,8 +101,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     ignored += unknown_keys(prompt.messages, CHAT_KEYS)
-    exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, options, shape))
+    prepared = PreparedRequest(model, ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, options, shape))
 
 
 def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:

@@ -8,12 +8,12 @@ from typing import Any
 from llmd.api.parts import CallStart
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.prompt_logprobs import prompt_entries
 from llmd.server.dialects.openai.chat_calls import CallDeltas, CallForms
 from llmd.server.dialects.openai.chat_parts import PLAIN, deltas_of, finish_of, last_deltas, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prompt_logprobs import prompt_entries
 
 CHUNK = "chat.completion.chunk"
 

@@ -10,10 +10,10 @@ from msgspec import structs
 from llmd.api.messages import Logprobs
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.prompt_logprobs import prompt_entries, prompt_tokens
 from llmd.server.dialects.openai.logprobs import completion_logprobs
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prompt_logprobs import prompt_entries, prompt_tokens
 
 KIND = "text_completion"
 

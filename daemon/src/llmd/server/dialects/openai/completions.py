@@ -11,12 +11,11 @@ from msgspec import structs
 from llmd.api.errors import RequestError
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.grammar_fields import read_grammar
-from llmd.server.answering.sampling_fields import read_sampling
+from llmd.requests.beams import read_beams, refuse_scores, unused_by
+from llmd.requests.ending import read_end
+from llmd.requests.fields import BadRequestError, RequestFields, is_token_id
+from llmd.requests.grammars import read_grammar
+from llmd.requests.sampling import read_sampling
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -28,10 +27,10 @@ from llmd.server.dialects.openai.fields import (
     refuse,
 )
 from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields, is_token_id
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -109,8 +108,8 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         )
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
-    exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, options, shape))
+    prepared = PreparedRequest(model, ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, options, shape))
 
 
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from llmd.api.errors import GrammarError
 from llmd.grammar.lark_pattern import pattern_of_lark
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.openai.custom_input import INPUT
-from llmd.server.errors import BadRequestError
 
 CALLED = ("function", "custom")
 """The kinds of tools that a model can call."""

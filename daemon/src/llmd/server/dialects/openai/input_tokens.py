@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from llmd.server.answering.counting import count_tokens
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.chat import read_prompt
 from llmd.server.dialects.openai.tools import read_tools_aside
+from llmd.server.generation.counting import count_tokens
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 

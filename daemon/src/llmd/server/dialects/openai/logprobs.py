@@ -7,7 +7,7 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import finite, logprob_entries
+from llmd.server.generation.logprobs import finite, logprob_entries
 
 
 def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from aiohttp import web
 from msgspec import Struct
 
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import Generation, GenerationRequest, Usage
+from llmd.requests.fields import RequestFields
+from llmd.server.generation.generation import Generation, GenerationRequest, Usage
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
@@ -73,15 +73,15 @@ class Shape(Protocol):
 
 
 class Reply(Struct, frozen=True):
-    """An exchange and how its answer is written: ``shape`` gives the form."""
+    """An prepared and how its answer is written: ``shape`` gives the form."""
 
-    exchange: Exchange
+    prepared: PreparedRequest
     options: StreamOptions
     shape: Callable[[ReadyModel, GenerationRequest], Shape]
 
     async def start(self) -> tuple[ReadyModel, Generation, Shape]:
         """The generation, and the form of its answer."""
-        ready, generation = await self.exchange.start()
+        ready, generation = await self.prepared.start()
         return ready, generation, self.shape(ready, generation.request)
 
 
@@ -105,11 +105,11 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
         async for index, piece in generation.pieces(ready.supervisor):
             shape.add(index, piece)
     body = shape.body() | {"usage": usage_body(generation.usage)}
-    return json_response(body, headers=answering.exchange.headers())
+    return json_response(body, headers=answering.prepared.headers())
 
 
 async def _stream(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    async with EventStream(request, answering.exchange.headers(), service.config.ping_s) as events:
+    async with EventStream(request, answering.prepared.headers(), service.config.ping_s) as events:
         ready, generation, shape = await answering.start()
         async with generation:
             async for index, piece in generation.pieces(ready.supervisor):

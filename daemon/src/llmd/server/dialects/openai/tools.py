@@ -8,9 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.custom_tools import CALLED, InputFormat, read_format
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 _CHOICES = (

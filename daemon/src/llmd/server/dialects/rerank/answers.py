@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from llmd.chat.model_text import ModelText
 from llmd.chat.rerankers.reranker import relevance
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import Generation, GenerationRequest
+from llmd.requests.ending import EndChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.generation.generation import Generation, GenerationRequest
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
 

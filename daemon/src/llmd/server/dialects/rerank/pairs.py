@@ -10,11 +10,11 @@ from llmd.api.errors import ContextLengthError
 from llmd.api.messages import EmbedText
 from llmd.chat.rerankers.reranker import logistic
 from llmd.chat.tokenizers.pairs import TokenPair
-from llmd.server.answering.embedding import vectors_of
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.embedding import vectors_of
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
 

@@ -6,12 +6,12 @@ import math
 
 from msgspec import Struct
 
-from llmd.server.answering.exchange import reply_headers, wait_for
-from llmd.server.answering.vectors import not_finite
+from llmd.requests.embedding import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.generation.prepared_request import reply_headers, wait_for
 from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
@@ -19,7 +19,7 @@ from llmd.server.service import Service
 
 
 class Ranking(Struct, frozen=True):
-    """A request that was read, as `Exchange`."""
+    """A request that was read, as `PreparedRequest`."""
 
     model: AnsweringModel
     ignored: tuple[str, ...]

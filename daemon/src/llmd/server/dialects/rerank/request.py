@@ -9,9 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.fields import MAX_PRIORITY
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 
 MAX_DOCUMENTS = 2048

@@ -10,8 +10,8 @@ import pytest
 
 from llmd.api.errors import EngineCrashedError
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.generation import Generation
 from llmd.server.engines.supervisor import Supervisor
+from llmd.server.generation.generation import Generation
 from tests.clients.sse import Event, events
 from tests.serving.http import Reply, send
 from tests.serving.model import CONTEXT_LEN

@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from llmd.chat.templates.message_keys import misspelt, unknown_keys
 from llmd.chat.templates.text_parts import LINE_BREAK
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.custom_input import arguments_of
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "developer", "user", "assistant")
 MESSAGE_KEYS = ("type", "id", "role", "status", "content", "phase")

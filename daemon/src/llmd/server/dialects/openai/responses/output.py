@@ -8,7 +8,8 @@ from typing import Any
 
 from llmd.api.parts import Text
 from llmd.chat.answers.answer_text import AnswerToken, Piece
-from llmd.server.answering.answer_items import (
+from llmd.server.dialects.openai.responses.calls import Call, FunctionCall
+from llmd.server.generation.answer_items import (
     AnswerItems,
     Item,
     ItemClosed,
@@ -17,7 +18,6 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
-from llmd.server.dialects.openai.responses.calls import Call, FunctionCall
 
 Event = dict[str, Any]
 Entry = dict[str, Any]

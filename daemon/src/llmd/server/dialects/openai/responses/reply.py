@@ -8,12 +8,12 @@ from aiohttp import web
 
 from llmd.api.problem import Problem
 from llmd.chat.answers.answer_text import AnswerToken
-from llmd.server.answering.exchange import Exchange, truncation_header
-from llmd.server.answering.generation import Generation
-from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.request import ResponsesRequest
 from llmd.server.dialects.openai.responses.response import Response, error_event
+from llmd.server.generation.generation import Generation
+from llmd.server.generation.logprobs import logprob_entries
+from llmd.server.generation.prepared_request import PreparedRequest, truncation_header
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ReadyModel
@@ -23,9 +23,9 @@ from llmd.server.service import Service
 class Reply:
     """One answer on its way; ``model`` is the name that was asked for. ``body`` is the response once it is whole."""
 
-    def __init__(self, exchange: Exchange, asked: ResponsesRequest, model: str) -> None:
+    def __init__(self, prepared: PreparedRequest, asked: ResponsesRequest, model: str) -> None:
         self.body: dict[str, Any] | None = None
-        self._exchange = exchange
+        self._exchange = prepared
         self._asked = asked
         self._model = model
         self._response: Response | None = None

@@ -10,9 +10,9 @@ from msgspec import Struct, structs
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import fit_messages, prompt_room
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.sampling_fields import read_sampling
+from llmd.requests.ending import read_end
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import read_sampling
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
 from llmd.server.dialects.openai.fields import refuse
 from llmd.server.dialects.openai.responses.fields import (
@@ -28,7 +28,7 @@ from llmd.server.dialects.openai.responses.fields import (
 )
 from llmd.server.dialects.openai.responses.input_items import given_items, read_items
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import GenerationRequest
 
 
 class ResponsesInput(Struct, frozen=True):

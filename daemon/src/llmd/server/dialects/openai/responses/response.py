@@ -9,8 +9,8 @@ from typing import Any
 
 from llmd.api.problem import Problem
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses.output import Output
+from llmd.server.generation.generation import Usage
 
 Event = dict[str, Any]
 

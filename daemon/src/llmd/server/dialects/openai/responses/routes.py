@@ -7,20 +7,19 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.problem import Problem
-from llmd.server.answering.counting import count_tokens
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.input_tokens import counted
 from llmd.server.dialects.openai.responses.reply import Reply
 from llmd.server.dialects.openai.responses.request import read_input, read_request
 from llmd.server.dialects.openai.responses.store import ResponseStore
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.counting import count_tokens
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.error_shapes import error_response
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
 from llmd.server.http.problems import NOT_FOUND
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
@@ -45,8 +44,8 @@ class Responses:
         async def prepare(ready: ReadyModel) -> GenerationRequest:
             return await service.in_thread(asked.request, ready.text, ready.window)
 
-        exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
-        answering = Reply(exchange, asked, named or model.name)
+        prepared = PreparedRequest(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
+        answering = Reply(prepared, asked, named or model.name)
         reply = await answering.write(request, service, stream=stream)
         if asked.echo["store"] and answering.body is not None:
             items = [*asked.question.items, *answering.body["output"]]

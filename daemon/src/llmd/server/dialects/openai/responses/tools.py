@@ -12,11 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.custom_tools import CALLED, read_format
 from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.input_items import ADDITIONAL_TOOLS, invalid
 from llmd.server.dialects.openai.responses.offered_tools import CustomTool, Function, Offered
-from llmd.server.http.request_fields import RequestFields
 
 MODES = ("none", "auto", "required")
 
