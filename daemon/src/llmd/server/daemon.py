@@ -254,7 +254,7 @@ class Daemon:
         def load(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
             config = self._settings.of_model(name)
             # The version that the name means now: an engine that is started again must find the same files.
-            lease = self._store.library.lease(directory)
+            lease = self._store.pulled_models.lease(directory)
             files = directory if lease is None else directory.resolve()
             message = load_message(files, config.engine)
             server = config.server

@@ -45,7 +45,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
     if not asked:
         raise BadRequestError("model is required", code="invalid_value", param="model")
     name = parse_hub_name(asked)
-    await service.in_thread(service.models.store.library.check_free, name.local)
+    await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         async with service.pulls.subscribe(name) as steps:
             async for step in steps:

@@ -51,7 +51,7 @@ async def delete(request: web.Request, service: Service) -> web.Response:
     if not is_derived and await service.in_thread(service.models.store.is_pulled, known):
         if any(served.name == known and not served.leases.users for served in service.models.served):
             await service.models.unload(known)
-        await service.in_thread(service.models.store.library.remove, known)
+        await service.in_thread(service.models.store.pulled_models.remove, known)
     else:
         await service.in_thread(_delete, service.models, name)
     return web.Response()
@@ -61,7 +61,7 @@ def _copy(table: ModelTable, source: str, destination: str, *, allow_path: bool)
     store = table.store
     known = known_model(table, source, allow_path=allow_path)
     if known.record is None and store.is_pulled(known.name):
-        store.library.copy(known.stored.directory, destination)
+        store.pulled_models.copy(known.stored.directory, destination)
         return
     base = known.name if known.name in store.directories() else str(known.stored.directory)
     record = known.record or DerivedModel(base, 0.0)

@@ -29,7 +29,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
     fields = RequestFields(await read_object(request))
     name = parse_hub_name(read_name(fields))
     stream = fields.boolean("stream", default=True)
-    await service.in_thread(service.models.store.library.check_free, name.local)
+    await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with service.pulls.subscribe(name) as steps:
         if not stream:
             async for step in steps:
