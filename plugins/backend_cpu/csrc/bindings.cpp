@@ -161,16 +161,16 @@ void bind_stage(nb::module_& module) {
             "rows"_a.noconvert(), "edit_offsets"_a.noconvert(), "edit_ids"_a.noconvert(),
             "edit_factors"_a.noconvert(), "edit_biases"_a.noconvert(), "masked"_a.noconvert(),
             "temperatures"_a.noconvert(), "targets"_a.noconvert(), "raw_top"_a);
-    nb::class_<llmd::Stage>(module, "Stage", "The parts of a program with KV pools and step buffers.")
+    nb::class_<llmd::Stage>(module, "Stage", "The weights of a program with KV pools and step buffers.")
         .def(
             "__init__",
-            [](llmd::Stage* self, const llmd::Parts& parts, std::vector<int64_t> blocks, int64_t max_rows,
+            [](llmd::Stage* self, const llmd::Weights& weights, std::vector<int64_t> blocks, int64_t max_rows,
                int64_t max_sequences, int64_t max_outputs, int64_t num_candidates, const std::string& dtype) {
                 const llmd::StageLimits limits{max_rows, max_sequences, max_outputs, num_candidates,
                                                kv_dtype(dtype)};
-                new (self) llmd::Stage(parts, std::move(blocks), limits);
+                new (self) llmd::Stage(weights, std::move(blocks), limits);
             },
-            "parts"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
+            "weights"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
             "kv_dtype"_a, nb::keep_alive<1, 2>())
         .def("add_ticket", add_ticket, "hidden"_a.noconvert(), "raw"_a.noconvert(), "edited"_a.noconvert(),
              "ids"_a.noconvert(), "edited_values"_a.noconvert(), "raw_values"_a.noconvert(),
@@ -208,7 +208,7 @@ NB_MODULE(_ext, module) {
         .def(
             "measure", measure, "budget_s"_a,
             "(read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.");
-    bind_parts(module);
+    bind_weights(module);
     bind_stage(module);
     bind_quantization(module);
 }

@@ -44,4 +44,4 @@ struct Device {
 llmd::KvDtype kv_dtype(const std::string& name);
 
 void bind_quantization(nanobind::module_& module);
-void bind_parts(nanobind::module_& module);
+void bind_weights(nanobind::module_& module);

@@ -20,15 +20,17 @@ class Operands {
     float* output(size_t i) const { return slot(op_.outputs.at(i)); }
     int64_t input_width(size_t i) const { return width(op_.inputs.at(i)); }
     int64_t output_width(size_t i) const { return width(op_.outputs.at(i)); }
-    const Matrix& matrix(size_t i) const { return to_.parts.matrix(op_.weights.at(i)); }
-    const float* vector(size_t i, int64_t count) const { return to_.parts.vector(op_.weights.at(i), count); }
+    const Matrix& matrix(size_t i) const { return to_.weights.matrix(op_.weights.at(i)); }
+    const float* vector(size_t i, int64_t count) const {
+        return to_.weights.vector(op_.weights.at(i), count);
+    }
     int64_t integer(size_t i) const { return op_.ints.at(i); }
     float number(size_t i) const { return static_cast<float>(op_.floats.at(i)); }
 
   private:
     float* slot(int64_t index) const { return to_.slots.at(static_cast<size_t>(index)); }
     int64_t width(int64_t index) const {
-        return to_.parts.program.slot_widths.at(static_cast<size_t>(index));
+        return to_.weights.program.slot_widths.at(static_cast<size_t>(index));
     }
 
     const Op& op_;
@@ -42,12 +44,12 @@ EmbedArgs bind_look_up(const Operands& of, float scale) {
 }
 
 Call bind_embed(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.parts.program.vocab_size, "the embedding has a row for each token");
+    require(of.matrix(0).rows >= to.weights.program.vocab_size, "the embedding has a row for each token");
     return bind_look_up(of, of.number(0));
 }
 
 Call bind_embed_position(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.parts.program.context_len, "there is a row for each position");
+    require(of.matrix(0).rows >= to.weights.program.context_len, "there is a row for each position");
     return PositionCall{bind_look_up(of, 1.0F)};
 }
 
@@ -67,8 +69,8 @@ Call bind_norm(const Operands& of) {
 
 // What the activations become that a weight is multiplied by.
 QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
-    const bool stays = weight.format == Format::kInteger && !to.parts.program.rounds;
-    const InputForm form = stays ? InputForm{} : input_form(to.parts.kernels, weight);
+    const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
+    const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
     return {x, 0, weight.cols, form, to.quantized};
 }
 
@@ -123,7 +125,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     AttentionCall call{};
     AttentionArgs& args = call.args;
     call.group = static_cast<size_t>(of.integer(0));
-    const KvGroup& group = to.parts.program.groups.at(call.group);
+    const KvGroup& group = to.weights.program.groups.at(call.group);
     args.heads = of.integer(2);
     args.kv_heads = of.integer(3);
     args.head_dim = of.integer(4);
@@ -147,7 +149,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.scale = of.number(0);
     args.softcap = of.number(1);
     args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     args.partials = to.attention_partials;
     return call;
 }
@@ -169,7 +171,7 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     args.pool = to.encoder.blocks();
     args.scale = of.number(0);
     args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     return call;
 }
 
@@ -197,7 +199,7 @@ Call bind_add(const Operands& of) {
 
 Call bind_head(const Operands& of, const Bindings& to) {
     const Matrix& weight = of.matrix(0);
-    const int64_t vocab = to.parts.program.vocab_size;
+    const int64_t vocab = to.weights.program.vocab_size;
     require(weight.cols == of.input_width(0) && weight.rows == vocab,
             "the head maps its input to the vocabulary");
     const int64_t kept = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;

@@ -10,9 +10,9 @@
 #include "encoder_scratch.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
-#include "parts.hpp"
 #include "rope_angles.hpp"
 #include "step.hpp"
+#include "weights.hpp"
 
 namespace llmd {
 
@@ -67,7 +67,7 @@ using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCa
 
 // What calls are bound to. Slots are [max_rows, width].
 struct Bindings {
-    const Parts& parts;
+    const Weights& weights;
     const std::vector<float*>& slots;
     const KvPools& pools;
     const std::vector<RopeAngles>& angles;

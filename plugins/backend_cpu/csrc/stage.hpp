@@ -1,4 +1,4 @@
-// The parts of a program with KV pools and step buffers: runs steps.
+// The weights of a program with KV pools and step buffers: runs steps.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace llmd {
 class Stage {
   public:
     // `blocks` has one number for each KV group.
-    Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits);
+    Stage(const Weights& weights, std::vector<int64_t> blocks, const StageLimits& limits);
     Stage(const Stage&) = delete;
     Stage& operator=(const Stage&) = delete;
 
@@ -44,7 +44,7 @@ class Stage {
     void resolve_feed(Step& step, int64_t feed);
     void run_layers(const Step& step, const Ticket& ticket, Worker& worker);
 
-    const Parts& parts_;
+    const Weights& weights_;
     StageLimits limits_;
     KvPools pools_;
     EncoderScratch encoder_;

@@ -36,7 +36,7 @@ class Clock:
         return self.now_s
 
 
-class Parts:
+class LoadedWeights:
     """Weights whose reads take 1, 2, 4 … seconds for 800 bytes."""
 
     def __init__(self, clock: Clock) -> None:
@@ -54,13 +54,13 @@ def sizes_and_rate(
     """How many bytes were to be read, and the rate that was measured."""
     sizes: list[int] = []
 
-    def load_parts(device: object, program: object, source: bandwidth._Source, progress: object) -> object:
+    def load_weights(device: object, program: object, source: bandwidth._Source, progress: object) -> object:
         sizes.append(source._weights.nbytes)
         assert np.all(source._weights == 0.5)
-        return Parts(clock)
+        return LoadedWeights(clock)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bandwidth, "load_parts", load_parts)
+        patch.setattr(bandwidth, "load_weights", load_weights)
         patch.setattr(bandwidth, "cache_bytes", lambda: 40 * MIB)
         patch.setattr(bandwidth, "available_bytes", lambda: available)
         patch.setattr(bandwidth, "time", clock)

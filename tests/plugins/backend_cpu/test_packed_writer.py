@@ -17,11 +17,12 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import load_model
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packings import Packings
-from llmd_backend_cpu import _ext, packed_writer, parts
+from llmd_backend_cpu import _ext, packed_writer
+from llmd_backend_cpu import weights as weights_module
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.packed_writer import PackedWriter
-from llmd_backend_cpu.parts import CpuParts
 from llmd_backend_cpu.topology import Processor
+from llmd_backend_cpu.weights import CpuWeights
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cpu.workbench import (
@@ -45,7 +46,7 @@ def program(fmt: str, width: int = WIDTH) -> Program:
 
 def load(
     device: CpuDevice, fmt: str, weight: WeightData | None, packed: Path, width: int = WIDTH
-) -> CpuParts:
+) -> CpuWeights:
     weights = {} if weight is None else {"w": weight}
     return device.load(program(fmt, width), Weights(weights, packed), lambda _done, _total: None)
 
@@ -60,7 +61,7 @@ def keep(device: CpuDevice, fmt: str, packed: Path, width: int = WIDTH) -> Weigh
     return weight
 
 
-def product(device: CpuDevice, loaded: CpuParts, width: int = WIDTH) -> np.ndarray:
+def product(device: CpuDevice, loaded: CpuWeights, width: int = WIDTH) -> np.ndarray:
     stage = loaded.stage({}, StageLimits(4, 1, 1))
     try:
         return run_rows(stage, random_rows(2, width))
@@ -199,10 +200,10 @@ def test_the_writing_leaves_the_processors_to_the_steps(
 ) -> None:
     priorities: list[int] = []
 
-    def note(_parts: _ext.Parts, _path: str) -> None:
+    def note(_weights: _ext.Weights, _path: str) -> None:
         priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
-    monkeypatch.setattr(_ext.Parts, "write_packed", note)
+    monkeypatch.setattr(_ext.Weights, "write_packed", note)
     keep(device, "q4", tmp_path / "packed")
     assert priorities == [19]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 19
@@ -243,9 +244,9 @@ def test_where_memory_is_short_the_file_itself_is_used(
 ) -> None:
     weight = keep(device, "q4", tmp_path / "packed")
     expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere"))
-    monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 4000)
     mapped = load(device, "q4", None, tmp_path / "packed")
-    monkeypatch.setattr(parts, "available_bytes", lambda: 0)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 0)
     assert mapped.free_bytes() == 4000  # its pages give way
     monkeypatch.undo()
     np.testing.assert_array_equal(product(device, mapped), expected)
@@ -276,7 +277,7 @@ def test_on_several_nodes_each_reads_from_memory_of_its_own(
     weight = keep(device, "q4", tmp_path / "packed", LARGE_WIDTH)
     expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere", LARGE_WIDTH), LARGE_WIDTH)
     nodes = (Processor(0, False, 0, 0), Processor(0, False, 1, 1))
-    monkeypatch.setattr(parts, "usable_processors", lambda: nodes)
+    monkeypatch.setattr(weights_module, "usable_processors", lambda: nodes)
     copied = load(device, "q4", None, tmp_path / "packed", LARGE_WIDTH)
     overwrite(tmp_path / "packed")
     np.testing.assert_array_equal(product(device, copied, LARGE_WIDTH), expected)

@@ -182,9 +182,9 @@ def open_stage(
     tickets: int = 2,
     kv_dtype: KVDtype = "f32",
 ) -> CpuStage:
-    parts = device.load(program, Weights(weights), lambda _done, _total: None)
+    loaded = device.load(program, Weights(weights), lambda _done, _total: None)
     limits = StageLimits(rows, 16, rows, kv_dtype, tickets)
-    return parts.stage({group.id: blocks for group in program.groups}, limits)
+    return loaded.stage({group.id: blocks for group in program.groups}, limits)
 
 
 def one_sequence(rows: int, start: int = 0, blocks: Sequence[int] | None = None) -> Step:

@@ -4,7 +4,7 @@
 //   work     lanes, ops/lane_row.hpp
 //   ahead    what active inputs meet is asked for 256 inputs before: no prefetcher could know it. A part of
 //            it with each lane, since more at once would wait for each other
-//   check    the same bits as panels give (tests/plugins/backend_cpu/test_parts.py)
+//   check    the same bits as panels give (tests/plugins/backend_cpu/test_weights.py)
 //   speed    bench/results/2026-11-23-zeros.md
 
 #pragma once

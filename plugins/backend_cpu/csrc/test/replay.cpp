@@ -81,7 +81,7 @@ IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     return matrix;
 }
 
-void add_weights(const CaseFile& file, Parts& parts) {
+void add_weights(const CaseFile& file, Weights& weights) {
     const std::pair<const char*, Format> formats[] = {
         {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
     std::map<int64_t, IntegerMatrix> integers;
@@ -93,24 +93,24 @@ void add_weights(const CaseFile& file, Parts& parts) {
         const Array& data = file.at(under + found->first);
         if (found->second == Format::kInteger) {
             const IntegerMatrix& matrix = integers[i] = read_integers(file, under);
-            parts.add_integers(matrix.rows, matrix.cols, matrix.format);
+            weights.add_integers(matrix.rows, matrix.cols, matrix.format);
         } else if (data.shape.size() == 1) {
-            parts.add_vector(found->second, data.count(), data.data);
+            weights.add_vector(found->second, data.count(), data.data);
         } else {
-            parts.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
+            weights.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
         }
     }
-    parts.allocate_panels();
+    weights.allocate_panels();
     for (const auto& [index, matrix] : integers) {
         const std::string under = "weights/" + std::to_string(index) + "/";
         if (!file.has(under + "blocks")) {
-            parts.pack(index, matrix);
+            weights.pack(index, matrix);
             continue;
         }
         const Array& name = file.at(under + "block_format");
         const BlockLayout& layout = block_layout({name.as<char>(), static_cast<size_t>(name.count())});
         const bool finite =
-            parts.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
+            weights.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
         require(finite, "blocks with scales that are not finite");
     }
 }
@@ -242,12 +242,12 @@ struct Errors {
 };
 
 // Runs one schedule and returns its rows; `errors` gathers their distance from the reference.
-Rows run_schedule(const CaseFile& file, const Parts& parts, const std::string& schedule, Errors& errors) {
+Rows run_schedule(const CaseFile& file, const Weights& weights, const std::string& schedule, Errors& errors) {
     const StageLimits limits = read_limits(file.at(schedule + "limits"));
-    Stage stage(parts, file.at("blocks").int64s(), limits);
-    Results results(parts.program, limits);
+    Stage stage(weights, file.at("blocks").int64s(), limits);
+    Results results(weights.program, limits);
     stage.add_ticket(results.places());
-    const int64_t vocab = parts.program.vocab_size;
+    const int64_t vocab = weights.program.vocab_size;
     Rows rows;
     for (int k = 0; file.has(schedule + std::to_string(k) + "/token_ids"); ++k) {
         const std::string under = schedule + std::to_string(k) + "/";
@@ -292,10 +292,10 @@ void replay(const CaseFile& file, const std::string& isa) {
         const std::string schedule = "schedules/" + std::to_string(j) + "/";
         const int threads = kThreads[j % std::size(kThreads)];
         ThreadPool pool(threads, 0);
-        Parts parts(read_program(file), pool, kernels_of(isa));
-        add_weights(file, parts);
+        Weights weights(read_program(file), pool, kernels_of(isa));
+        add_weights(file, weights);
         Errors errors;
-        const Rows rows = run_schedule(file, parts, schedule, errors);
+        const Rows rows = run_schedule(file, weights, schedule, errors);
         const double nmse = errors.squared / std::max(errors.reference, 1e-300);
         require(nmse <= file.at("max_nmse").doubles()[0],
                 schedule + " has an NMSE of " + std::to_string(nmse));

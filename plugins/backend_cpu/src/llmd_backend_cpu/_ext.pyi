@@ -29,7 +29,7 @@ class Device:
         (read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.
         """
 
-class Parts:
+class Weights:
     """The weights of a program, added in the order of Program.weights."""
 
     def __init__(self, device: Device, hidden_size: int, vocab_size: int, context_len: int, hidden_in: int, hidden_out: int, slot_widths: Sequence[int], groups: Sequence[tuple[int, int, int, int]], ropes: Sequence[tuple[Sequence[float], float]], records: Sequence[int], floats: Sequence[float], rounds: bool) -> None:
@@ -51,7 +51,7 @@ class Parts:
     def packed_bytes(self) -> int:
         """Bytes of all integer matrices as they are packed."""
 
-    def leave_strips(self) -> None:
+    def drop_strips(self) -> None:
         """
         Once all weights are added: pack none by input besides, which takes less memory and more time.
         """
@@ -95,9 +95,9 @@ class Selection:
     def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_offsets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_factors: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], edit_biases: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], masked: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], temperatures: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], raw_top: int) -> None: ...
 
 class Stage:
-    """The parts of a program with KV pools and step buffers."""
+    """The weights of a program with KV pools and step buffers."""
 
-    def __init__(self, parts: Parts, blocks: Sequence[int], max_rows: int, max_sequences: int, max_outputs: int, num_candidates: int, kv_dtype: str) -> None: ...
+    def __init__(self, weights: Weights, blocks: Sequence[int], max_rows: int, max_sequences: int, max_outputs: int, num_candidates: int, kv_dtype: str) -> None: ...
 
     def add_ticket(self, hidden: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], raw: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], edited: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], edited_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], raw_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], edited_logsumexp: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], edited_entropy: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], edited_deviation: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], num_allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], target_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], top_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], top_raw: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """

@@ -13,7 +13,7 @@ from llmd.api import Instruction, Linear, Program, SlottedOp, TensorRef, Weight,
 from llmd.api.machine import available_bytes, cache_bytes
 from llmd.api.step import Float32
 from llmd_backend_cpu import _ext
-from llmd_backend_cpu.parts import load_parts
+from llmd_backend_cpu.weights import load_weights
 
 _COLS = 2048
 _PIECE_ROWS = 2048
@@ -27,11 +27,11 @@ def read_rate(device: _ext.Device, budget_s: float) -> float:
     """
     start = time.perf_counter()
     weights = _filled(wanted_bytes(cache_bytes(), available_bytes()), start + budget_s * 2 / 3)
-    parts = load_parts(device, _program(len(weights)), _Source(weights), lambda _done, _total: None)
+    loaded = load_weights(device, _program(len(weights)), _Source(weights), lambda _done, _total: None)
     rates: list[float] = []
     while not rates or time.perf_counter() - start < budget_s:
         before = time.perf_counter()
-        rates.append(parts.read_factors() / (time.perf_counter() - before))
+        rates.append(loaded.read_factors() / (time.perf_counter() - before))
     return statistics.median(rates)
 
 

@@ -21,8 +21,8 @@ from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
-from llmd_backend_cpu.parts import CpuParts, load_parts
 from llmd_backend_cpu.quantizer import NativeQuantizer
+from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 log = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ class CpuDevice:
         }
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
-        return load_parts(self._native, program, tensors, progress)
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuWeights:
+        return load_weights(self._native, program, tensors, progress)
 
     def close(self) -> None:
         """The threads end with the last object that uses them."""

@@ -15,17 +15,17 @@ log = logging.getLogger(__name__)
 _DELAY_S = 3.0
 """How long writing waits for the first answer, to which it would cost memory bandwidth at any priority."""
 _LEAST_END_S = 5.0
-"""How long parts that are closed go on writing, at least."""
+"""How long weights that are closed go on writing, at least."""
 _LOWEST_PRIORITY = 19
 
 
 class PackedWriter:
-    """A thread that writes the panels of parts to a file, in the time that steps leave, and ends with it.
+    """A thread that writes the panels of weights to a file, in the time that steps leave, and ends with it.
 
     ``packing_s`` is how long packing took, which the next load is spared. A disk that does not take them is only logged.
     """
 
-    def __init__(self, native: _ext.Parts, path: str, packing_s: float) -> None:
+    def __init__(self, native: _ext.Weights, path: str, packing_s: float) -> None:
         self._native = native
         self._longest_end_s = max(_LEAST_END_S, packing_s)
         self._wanted = threading.Event()

@@ -30,14 +30,14 @@ class CpuStage:
     """See `llmd.api.Stage`."""
 
     def __init__(
-        self, program: Program, parts: _ext.Parts, blocks: Mapping[int, int], limits: StageLimits
+        self, program: Program, weights: _ext.Weights, blocks: Mapping[int, int], limits: StageLimits
     ) -> None:
         self._program = program
-        self._parts = parts
+        self._weights = weights
         self._limits = limits
         self._blocks = dict(blocks)
         self._native: _ext.Stage | None = _ext.Stage(
-            parts,
+            weights,
             blocks=[blocks.get(group.id, 0) for group in program.groups],
             max_rows=limits.max_rows,
             max_sequences=limits.max_sequences,
@@ -159,7 +159,7 @@ class CpuStage:
     def _block_bytes(self, group: int) -> int:
         if group not in self._blocks:
             raise ValueError(f"this stage keeps nothing for KV group {group}")
-        return self._parts.kv_block_bytes(group, self._limits.kv_dtype)
+        return self._weights.kv_block_bytes(group, self._limits.kv_dtype)
 
     def _opened(self) -> _ext.Stage:
         if self._native is None:

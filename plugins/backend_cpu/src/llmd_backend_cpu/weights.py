@@ -32,7 +32,9 @@ from llmd_backend_cpu.topology import usable_processors
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 
 
-def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
+def load_weights(
+    device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress
+) -> CpuWeights:
     """Read every weight; what was packed at an earlier load comes from its file, which else is written while steps run.
 
     Raises:
@@ -44,10 +46,10 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     path = None if tensors.packed is None or not native.packed_bytes() else str(tensors.packed)
     available = available_bytes()
     if native.packed_bytes() > available:
-        native.leave_strips()
+        native.drop_strips()
     short = native.packed_bytes() > available
     if path is not None and _map(native, path, any_pages=short):
-        return CpuParts(program, native, left_bytes=available if short else None)
+        return CpuWeights(program, native, left_bytes=available if short else None)
     if short:
         raise MemoryBudgetError(
             f"packed weights of {format_bytes(native.packed_bytes())} do not fit the {format_bytes(available)} that are free",
@@ -59,21 +61,21 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     elif not native.read_packed(path):
         began = time.perf_counter()
         loading.pack()
-        return CpuParts(program, native, PackedWriter(native, path, time.perf_counter() - began))
-    return CpuParts(program, native)
+        return CpuWeights(program, native, PackedWriter(native, path, time.perf_counter() - began))
+    return CpuWeights(program, native)
 
 
-def _map(native: _ext.Parts, path: str, *, any_pages: bool) -> bool:
+def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
     """Whether panels are used where they lie in a file: in huge pages, and on the only node, since a file lies on one."""
     one_node = len({processor.node for processor in usable_processors()}) == 1
     return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
 class _Loading:
-    """Weights on their way from a source to native parts, in the order of the program."""
+    """Weights on their way from a source to native weights, in the order of the program."""
 
     def __init__(
-        self, program: Program, tensors: TensorSource, native: _ext.Parts, progress: Progress
+        self, program: Program, tensors: TensorSource, native: _ext.Weights, progress: Progress
     ) -> None:
         self._weights = program.weights
         self._tensors = tensors
@@ -115,20 +117,20 @@ class _Loading:
         return (index for index, weight in enumerate(self._weights) if weight.format in INTEGER_FORMATS)
 
 
-class CpuParts:
-    """See `llmd.api.LoadedParts`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
+class CpuWeights:
+    """See `llmd.api.LoadedWeights`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
     that are dropped and read again.
     """
 
     def __init__(
         self,
         program: Program,
-        native: _ext.Parts,
+        native: _ext.Weights,
         writer: PackedWriter | None = None,
         left_bytes: int | None = None,
     ) -> None:
         self._program = program
-        self._native: _ext.Parts | None = native
+        self._native: _ext.Weights | None = native
         self._left_bytes = left_bytes
         self.writer = writer
 
@@ -162,15 +164,15 @@ class CpuParts:
             self.writer.stop()
         self._native = None
 
-    def _loaded(self) -> _ext.Parts:
+    def _loaded(self) -> _ext.Weights:
         if self._native is None:
-            raise ValueError("these parts are closed")
+            raise ValueError("these weights are closed")
         return self._native
 
 
-def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
+def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
     encoded = encode(program)
-    return _ext.Parts(
+    return _ext.Weights(
         device,
         hidden_size=program.hidden_size,
         vocab_size=program.vocab_size,
@@ -186,7 +188,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
     )
 
 
-def _add_plain(native: _ext.Parts, data: WeightData) -> None:
+def _add_plain(native: _ext.Weights, data: WeightData) -> None:
     """Hand a weight over: widened, or read where it lies."""
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":
@@ -195,7 +197,7 @@ def _add_plain(native: _ext.Parts, data: WeightData) -> None:
         add(data.format, data.data.view(np.uint16))
 
 
-def _add_integers(native: _ext.Parts, weight: Weight) -> None:
+def _add_integers(native: _ext.Weights, weight: Weight) -> None:
     """Say what a quantised weight is like."""
     integers = INTEGER_FORMATS[weight.format]
     rows, cols = weight.ref.view_shape
@@ -215,7 +217,7 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
     )
 
 
-def _pack_integers(native: _ext.Parts, index: int, data: WeightData) -> None:
+def _pack_integers(native: _ext.Weights, index: int, data: WeightData) -> None:
     """Hand the integers of a quantised weight over."""
     assert data.scales is not None, "integer weights have scales"
     minimums, outliers = data.minimums, data.outliers

@@ -16,15 +16,15 @@
 
 namespace llmd {
 
-class Parts {
+class Weights {
   public:
-    Parts(Program program, ThreadPool& pool, const Kernels& kernels)
+    Weights(Program program, ThreadPool& pool, const Kernels& kernels)
         : program(std::move(program)),
           pool(pool),
           kernels(kernels),
           meets_zeros_(weights_that_meet_zeros(this->program)) {}
-    Parts(const Parts&) = delete;
-    Parts& operator=(const Parts&) = delete;
+    Weights(const Weights&) = delete;
+    Weights& operator=(const Weights&) = delete;
 
     // Weights come in the order of Program.weights. A plain matrix stays where it is: its owner keeps it
     // alive.
@@ -38,7 +38,7 @@ class Parts {
     // Bytes of all that is packed. Strips are a second form of some matrices, which saves time alone: they
     // may be left out once all weights are added.
     int64_t packed_bytes() const { return panel_bytes_; }
-    void leave_strips();
+    void drop_strips();
 
     // Once all weights are added: the memory for panels, in one piece. Then each matrix is packed by all
     // threads of the pool, or what was packed before is read from a file.

@@ -29,7 +29,8 @@ from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.testing.integer_weights import random_blocks
-from llmd_backend_cpu import _ext, parts
+from llmd_backend_cpu import _ext
+from llmd_backend_cpu import weights as weights_module
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
     Weights,
@@ -165,7 +166,7 @@ def test_progress_ends_with_all_bytes(device: CpuDevice) -> None:
 def test_int8_weights_that_cannot_fit_are_refused_before_they_are_read(
     device: CpuDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 4000)
     with pytest.raises(MemoryBudgetError, match=r"packed weights of 4\.1 KiB do not fit the 3\.9 KiB"):
         device.load(middle_program([linear(64)], 64, {"w": "q8"}, None), Weights({}), no_progress)
 
@@ -191,7 +192,7 @@ def test_a_block_takes_keys_and_values_of_all_its_layers(device: CpuDevice) -> N
     assert loaded.kv_bytes(0, "f16") == 2 * 2 * 16 * padded * 2
 
 
-def test_closed_parts_make_no_stage(device: CpuDevice) -> None:
+def test_closed_weights_make_no_stage(device: CpuDevice) -> None:
     loaded = device.load(
         middle_program([linear(8)], 8, {}, None), Weights({"w": plain(np.eye(8))}), no_progress
     )
@@ -264,7 +265,7 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
     x = with_zeros(1, 0.9)
     outs, sizes = [], []
     for name, available in (("much", 2 * PANEL_BYTES), ("little", 2 * PANEL_BYTES - 1)):
-        monkeypatch.setattr(parts, "available_bytes", lambda available=available: available)
+        monkeypatch.setattr(weights_module, "available_bytes", lambda available=available: available)
         loaded = device.load(program, Weights(weights, tmp_path / name), no_progress)
         outs.append(run_rows(loaded.stage({}, limits), x))
         assert loaded.writer is not None
@@ -273,7 +274,7 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
         loaded.close()
     np.testing.assert_array_equal(outs[0], outs[1])
     assert sizes[0] - sizes[1] == pytest.approx(PANEL_BYTES, abs=1 << 16)
-    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: PANEL_BYTES - 1)
     with pytest.raises(MemoryBudgetError, match=f"packed weights of {format_bytes(PANEL_BYTES)} do not fit"):
         device.load(program, Weights({"b": plain(np.zeros(WIDTH))}), no_progress)
 
@@ -291,8 +292,8 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
 def test_only_what_meets_zeros_is_packed_twice(
     device: CpuDevice, monkeypatch: pytest.MonkeyPatch, ops: tuple[Op, ...], num_forms: int
 ) -> None:
-    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
-    monkeypatch.setattr(_ext.Parts, "leave_strips", lambda _self: None)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: PANEL_BYTES - 1)
+    monkeypatch.setattr(_ext.Weights, "drop_strips", lambda _self: None)
     with pytest.raises(
         MemoryBudgetError, match=f"packed weights of {format_bytes(num_forms * PANEL_BYTES)} do not"
     ):

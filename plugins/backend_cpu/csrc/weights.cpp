@@ -1,4 +1,4 @@
-#include "parts.hpp"
+#include "weights.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -77,12 +77,12 @@ void check_outliers(const IntegerMatrix& matrix) {
 
 }  // namespace
 
-void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
+void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
     matrices_.push_back({format, rows, cols, {}, data});
     ask_for_huge_pages(data, static_cast<size_t>(num_bytes(matrices_.back())));
 }
 
-void Parts::add_vector(Format format, int64_t count, const void* data) {
+void Weights::add_vector(Format format, int64_t count, const void* data) {
     // The embedding kernel is what widens: one row, token 0, scale 1.
     struct Job {
         const Kernels& kernels;
@@ -101,13 +101,13 @@ void Parts::add_vector(Format format, int64_t count, const void* data) {
     owned_.push_back(std::move(widened));
 }
 
-void Parts::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
+void Weights::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
     check_format(format);
     matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
     panel_bytes_ += whole_lines(num_bytes(matrices_.back())) + strip_bytes(matrices_.size() - 1);
 }
 
-int64_t Parts::strip_bytes(size_t index) const {
+int64_t Weights::strip_bytes(size_t index) const {
     const Matrix& matrix = matrices_[index];
     const bool integers = matrix.format == Format::kInteger;
     const bool whole = matrix.rows % (kStripPanels * kPanelRows) == 0;
@@ -115,17 +115,17 @@ int64_t Parts::strip_bytes(size_t index) const {
     return integers && whole && zeros ? whole_lines(num_bytes(matrix)) : 0;
 }
 
-void Parts::leave_strips() {
+void Weights::drop_strips() {
     for (size_t i = 0; i < matrices_.size(); ++i) panel_bytes_ -= strip_bytes(i);
     meets_zeros_.clear();
 }
 
-void Parts::allocate_panels() {
+void Weights::allocate_panels() {
     panels_ = Buffer(static_cast<size_t>(panel_bytes_));
     place_panels(panels_.as<uint8_t>());
 }
 
-void Parts::place_panels(uint8_t* panels) {
+void Weights::place_panels(uint8_t* panels) {
     first_panel_ = panels;
     for (size_t i = 0; i < matrices_.size(); ++i) {
         Matrix& matrix = matrices_[i];
@@ -140,7 +140,7 @@ void Parts::place_panels(uint8_t* panels) {
 // Packs every panel of a matrix, and with `strips` every one of these, on all threads. `rows_of(first row,
 // thread)` gives the matrix that has the rows of a panel, and where they begin in it.
 template <class RowsOf>
-void Parts::pack_all(const Matrix& place, const RowsOf& rows_of) {
+void Weights::pack_all(const Matrix& place, const RowsOf& rows_of) {
     struct Job {
         const Kernels& kernels;
         const Matrix& place;
@@ -172,14 +172,14 @@ void Parts::pack_all(const Matrix& place, const RowsOf& rows_of) {
     if (place.strips != nullptr) pool.run(strips, &job);
 }
 
-const Matrix& Parts::place_of(int64_t index, int64_t rows, int64_t cols) const {
+const Matrix& Weights::place_of(int64_t index, int64_t rows, int64_t cols) const {
     const Matrix& place = matrix(index);
     require(place.format == Format::kInteger && place.data != nullptr, "have a place");
     require(place.rows == rows && place.cols == cols, "are of the shape that was told before");
     return place;
 }
 
-void Parts::pack(int64_t index, const IntegerMatrix& from) {
+void Weights::pack(int64_t index, const IntegerMatrix& from) {
     const Matrix& place = place_of(index, from.rows, from.cols);
     require(place.integer == from.format, "are of the format that was told before");
     check_scales(from, from.scales);
@@ -190,7 +190,7 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
     });
 }
 
-bool Parts::pack_blocks(int64_t index, const BlockMatrix& from) {
+bool Weights::pack_blocks(int64_t index, const BlockMatrix& from) {
     const Matrix& place = place_of(index, from.rows, from.cols);
     const IntegerFormat& format = place.integer;
     require(format.bits == from.layout.bits && format.group_size == from.layout.group_size &&
@@ -209,15 +209,15 @@ bool Parts::pack_blocks(int64_t index, const BlockMatrix& from) {
     return all_finite.load();
 }
 
-Packing Parts::packing() const {
+Packing Weights::packing() const {
     bool strips = false;
     for (size_t i = 0; i < matrices_.size(); ++i) strips |= strip_bytes(i) > 0;
     return {first_panel_, panel_bytes_, strips ? kStripLayoutName : kPanelLayoutName};
 }
 
-bool Parts::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
+bool Weights::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
 
-bool Parts::map_packed(const std::string& path, bool any_pages) {
+bool Weights::map_packed(const std::string& path, bool any_pages) {
     Packing mapped = packing();
     Buffer file = llmd::map_packed(path, mapped, any_pages ? Pages::kAny : Pages::kHuge, pool);
     if (mapped.data == nullptr) return false;
@@ -226,9 +226,9 @@ bool Parts::map_packed(const std::string& path, bool any_pages) {
     return true;
 }
 
-void Parts::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
+void Weights::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
 
-const Matrix& Parts::matrix(int64_t index) const {
+const Matrix& Weights::matrix(int64_t index) const {
     if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {
         throw std::invalid_argument("the program names weight " + std::to_string(index) + " of " +
                                     std::to_string(matrices_.size()));
@@ -236,7 +236,7 @@ const Matrix& Parts::matrix(int64_t index) const {
     return matrices_[static_cast<size_t>(index)];
 }
 
-const float* Parts::vector(int64_t index, int64_t count) const {
+const float* Weights::vector(int64_t index, int64_t count) const {
     if (index < 0) return nullptr;
     const Matrix& found = matrix(index);
     if (found.format != Format::kF32 || found.rows != 1 || found.cols != count) {
@@ -246,7 +246,7 @@ const float* Parts::vector(int64_t index, int64_t count) const {
     return static_cast<const float*>(found.data);
 }
 
-std::vector<Matrix> Parts::factors() const {
+std::vector<Matrix> Weights::factors() const {
     std::vector<Matrix> found;
     for (const Op& op : program.ops) {
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
@@ -255,7 +255,7 @@ std::vector<Matrix> Parts::factors() const {
     return found;
 }
 
-int64_t Parts::read_factors() const {
+int64_t Weights::read_factors() const {
     struct Job {
         const Kernels& kernels;
         std::vector<Matrix> matrices;
