@@ -68,27 +68,27 @@ Call bind_norm(const Operands& of) {
 }
 
 // What the activations become that a weight is multiplied by.
-QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
+ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to) {
     const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
     const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
-    return {x, 0, weight.cols, form, to.quantized};
+    return {x, 0, weight.cols, form, to.converted};
 }
 
 // The pass of an op for weights that meet activations in the form that this one does.
 LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
-    const QuantizeArgs quantize = bind_quantize(of.input(0), weight, to);
+    const ConvertArgs convert = bind_convert(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
-        if (pass.quantize.form == quantize.form) return pass;
+        if (pass.convert.form == convert.form) return pass;
     }
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
-    pass.quantize = quantize;
+    pass.convert = convert;
     pass.args = {of.input(0),
                  0,
                  of.input_width(0),
                  nullptr,
                  0,
-                 quantize.out,
+                 convert.out,
                  to.unpacked,
                  to.linear_scratch,
                  to.linear_scratch_bytes};
@@ -206,7 +206,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
-    call.quantize = bind_quantize(to.gathered, weight, to);
+    call.convert = bind_convert(to.gathered, weight, to);
     call.unpacked = to.unpacked;
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
@@ -232,7 +232,7 @@ struct Execution {
         for (const LinearPass& pass : call.passes) {
             LinearArgs args = pass.args;
             args.rows = step.rows;
-            multiply(pass.quantize, args);
+            multiply(pass.convert, args);
         }
     }
     void operator()(const RopeCall& call) const {
@@ -269,8 +269,8 @@ struct Execution {
         gather.rows = selection->rows;
         crew.run_small(kernels.gather, gather);
         const LinearTarget target{call.weight, nullptr, outputs->raw};
-        multiply(call.quantize,
-                 {gather.out, gather.rows, gather.cols, &target, 1, call.quantize.out, call.unpacked});
+        multiply(call.convert,
+                 {gather.out, gather.rows, gather.cols, &target, 1, call.convert.out, call.unpacked});
         CandidateArgs candidates = call.candidates;
         candidates.selection = selection;
         candidates.outputs = outputs;
@@ -293,9 +293,9 @@ struct Execution {
         crew.share(kernels.attention, args);
     }
 
-    void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
-        quantize.rows = args.rows;
-        if (quantize.form.terms > 0) crew.run_small(kernels.quantize, quantize);
+    void multiply(ConvertArgs convert, const LinearArgs& args) const {
+        convert.rows = args.rows;
+        if (convert.form.kind != InputKind::kFloat) crew.run_small(kernels.convert, convert);
         crew.share(kernels.linear, args);
     }
 };

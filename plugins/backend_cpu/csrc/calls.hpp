@@ -19,7 +19,7 @@ namespace llmd {
 // Weights that meet one form of their input (no terms: as it is), with the targets that `args` points to.
 struct LinearPass {
     std::unique_ptr<std::vector<LinearTarget>> targets;
-    QuantizeArgs quantize;
+    ConvertArgs convert;
     LinearArgs args;
 };
 
@@ -54,7 +54,7 @@ struct TokenTypeCall {
 struct HeadCall {
     GatherArgs gather;
     Matrix weight;
-    QuantizeArgs quantize;
+    ConvertArgs convert;
     float* unpacked;
     CandidateArgs candidates;
 };
@@ -73,7 +73,7 @@ struct Bindings {
     const std::vector<RopeAngles>& angles;
     const EncoderScratch& encoder;
     const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
-    QuantizedRows quantized;
+    ConvertedRows converted;
     float* unpacked;
     uint8_t* linear_scratch;  // [threads, linear_scratch_bytes]
     int64_t linear_scratch_bytes;

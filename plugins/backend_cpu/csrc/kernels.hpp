@@ -70,30 +70,35 @@ struct NormArgs {
     bool subtract_mean;
 };
 
-// Activations as int8, in the layout of ops/quantize.hpp; or as bf16, in that of ops/split.hpp, which has but
-// values. Made once for a stage, for its widest op.
-struct QuantizedRows {
-    int8_t* values;
+// Activations converted for the weights that multiply them. A stage allocates this once, for its widest op.
+struct ConvertedRows {
+    int8_t* values;  // with scales and running sums: the layout of ops/quantize.hpp
     float* scales;
     int32_t* running;
+    uint16_t* bf16_terms;  // the bits of bf16 numbers: the layout of ops/split.hpp
 };
 
-// What activations become before a weight meets them: sums of `terms` int8 each, with a scale for each group
-// of inputs; without groups, sums of `terms` bf16 each; without terms they stay float32.
+// What activations are converted to before a weight multiplies them.
+enum class InputKind : int32_t {
+    kFloat,      // they stay float32
+    kInt8,       // each is a sum of int8 numbers, with a scale for each group of inputs
+    kBf16Terms,  // each is a sum of kBf16Terms bf16 numbers
+};
 struct InputForm {
-    int64_t group_size = 0;
-    int64_t terms = 0;
+    InputKind kind = InputKind::kFloat;
+    int64_t group_size = 0;  // of kInt8: inputs that share a scale
+    int64_t int8_terms = 0;  // of kInt8: int8 numbers in the sum
 
     bool operator==(const InputForm&) const = default;
 };
 
-// Brings [rows, cols] into such a form.
-struct QuantizeArgs {
+// Converts [rows, cols] to a form.
+struct ConvertArgs {
     const float* x;
     int64_t rows;
     int64_t cols;
     InputForm form;
-    QuantizedRows out;
+    ConvertedRows out;
 };
 
 struct LinearTarget {
@@ -108,7 +113,7 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    QuantizedRows quantized;  // of x, where weights are integers, or bf16 that meets terms
+    ConvertedRows converted;  // of x, in the form that `input_form` names
     // [threads, 16, cols] where x is not rounded, for a panel of integers as each thread unpacks it; else
     // null
     float* unpacked = nullptr;
@@ -245,7 +250,7 @@ struct Kernels {
     const char* isa;
     void (*embed)(const EmbedArgs&, Worker&);
     void (*norm)(const NormArgs&, Worker&);
-    void (*quantize)(const QuantizeArgs&, Worker&);
+    void (*convert)(const ConvertArgs&, Worker&);
     void (*linear)(const LinearArgs&, Worker&);
     void (*rope)(const RopeArgs&, Worker&);
     void (*write_kv)(const AttentionArgs&, Worker&);
@@ -266,13 +271,14 @@ struct Kernels {
     int64_t (*attention_partials)(int64_t head_dim, int64_t positions, int threads);
     // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on all of them.
     uint64_t (*read)(const uint8_t* data, int64_t bytes);
-    int64_t bf16_terms = 0;  // of activations that meet weights of bf16; 0: these stay float32
+    bool splits_for_bf16 = false;  // multiplies bf16 weights by activations of kBf16Terms
 };
 
 LLMD_SHARED InputForm input_form(const Kernels& kernels, const Matrix& weight) {
     if (weight.format == Format::kInteger)
-        return {weight.integer.activation_group(), weight.integer.input_terms()};
-    return {0, weight.format == Format::kBF16 ? kernels.bf16_terms : 0};
+        return {InputKind::kInt8, weight.integer.activation_group(), weight.integer.input_terms()};
+    if (weight.format == Format::kBF16 && kernels.splits_for_bf16) return {InputKind::kBf16Terms};
+    return {};
 }
 
 const Kernels& generic_kernels();

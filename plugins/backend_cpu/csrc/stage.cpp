@@ -11,24 +11,24 @@ namespace llmd {
 
 namespace {
 
-// What the widest op needs for activations that are rounded or split.
-struct QuantizedSizes {
+// Elements that the widest op needs of each buffer.
+struct ConvertedSizes {
     int64_t values = 0;
     int64_t scales = 0;
     int64_t running = 0;
-    int64_t unpacked = 0;  // of a thread, where they are not rounded
+    int64_t bf16_terms = 0;
+    int64_t unpacked = 0;  // per thread, if activations stay float32
 };
 
-QuantizedSizes quantized_sizes(const Weights& weights, const StageLimits& limits) {
-    QuantizedSizes most;
+ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits) {
+    ConvertedSizes most;
     for (const Op& op : weights.program.ops) {
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             const Matrix& weight = weights.matrix(op.weights[i]);
-            if (weight.format == Format::kBF16 && weights.kernels.bf16_terms > 0) {
-                const auto bytes = static_cast<int64_t>(sizeof(uint16_t));
-                most.values = std::max(most.values, TermLayout{rows, weight.cols}.numbers() * bytes);
+            if (input_form(weights.kernels, weight).kind == InputKind::kBf16Terms) {
+                most.bf16_terms = std::max(most.bf16_terms, TermLayout{rows, weight.cols}.numbers());
             }
             if (weight.format != Format::kInteger) continue;
             if (!weights.program.rounds) {
@@ -102,26 +102,29 @@ Stage::Stage(const Weights& weights, std::vector<int64_t> blocks, const StageLim
     make_buffers();
 }
 
+template <class T>
+T* Stage::allocate(int64_t count) {
+    memory_.emplace_back(sizeof(T) * static_cast<size_t>(count));
+    return memory_.back().as<T>();
+}
+
 void Stage::make_buffers() {
     const Program& program = weights_.program;
-    const auto floats = [this](int64_t count) {
-        memory_.emplace_back(sizeof(float) * static_cast<size_t>(count));
-        return memory_.back().as<float>();
-    };
-    for (const int64_t width : program.slot_widths) slots_.push_back(floats(limits_.max_rows * width));
+    for (const int64_t width : program.slot_widths)
+        slots_.push_back(allocate<float>(limits_.max_rows * width));
     for (const RopeTable& table : program.ropes) angles_.emplace_back(table, limits_.max_rows);
-    const QuantizedSizes sizes = quantized_sizes(weights_, limits_);
-    const QuantizedRows quantized{reinterpret_cast<int8_t*>(floats(sizes.values / 4)), floats(sizes.scales),
-                                  reinterpret_cast<int32_t*>(floats(sizes.running))};
-    float* unpacked = program.rounds ? nullptr : floats(weights_.pool.size() * sizes.unpacked);
+    const ConvertedSizes sizes = converted_sizes(weights_, limits_);
+    const ConvertedRows converted{allocate<int8_t>(sizes.values), allocate<float>(sizes.scales),
+                                  allocate<int32_t>(sizes.running), allocate<uint16_t>(sizes.bf16_terms)};
+    float* unpacked = program.rounds ? nullptr : allocate<float>(weights_.pool.size() * sizes.unpacked);
     const int64_t linear_bytes = linear_scratch_bytes(weights_);
-    auto* linear = reinterpret_cast<uint8_t*>(floats(weights_.pool.size() * linear_bytes / 4));
-    token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
-    float* scratch = floats(weights_.pool.size() * attention_scratch(weights_));
-    float* partials = floats(attention_partials(weights_, pools_.blocks()));
-    float* gathered = floats(limits_.max_outputs * program.hidden_size);
-    const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
-    const Bindings bindings{weights_, slots_, pools_,       angles_, encoder_, first_types, quantized,
+    auto* linear = allocate<uint8_t>(weights_.pool.size() * linear_bytes);
+    token_ids_ = allocate<int32_t>(limits_.max_rows);
+    float* scratch = allocate<float>(weights_.pool.size() * attention_scratch(weights_));
+    float* partials = allocate<float>(attention_partials(weights_, pools_.blocks()));
+    float* gathered = allocate<float>(limits_.max_outputs * program.hidden_size);
+    const auto* first_types = allocate<int32_t>(limits_.max_rows);
+    const Bindings bindings{weights_, slots_, pools_,       angles_, encoder_, first_types, converted,
                             unpacked, linear, linear_bytes, scratch, partials, gathered,    limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }

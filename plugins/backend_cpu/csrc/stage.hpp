@@ -40,6 +40,9 @@ class Stage {
         Selection selection;
     };
 
+    // Returns zeroed memory for `count` elements, which lives as long as the stage.
+    template <class T>
+    T* allocate(int64_t count);
     void make_buffers();
     void resolve_feed(Step& step, int64_t feed);
     void run_layers(const Step& step, const Ticket& ticket, Worker& worker);

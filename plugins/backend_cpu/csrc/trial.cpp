@@ -74,7 +74,7 @@ class Trial {
             const std::vector<LinearTarget>& targets;
             LinearArgs args;
         } job{kernels_, targets, {}};
-        job.args.quantized.values = split_.as<int8_t>();
+        job.args.converted.bf16_terms = split_.as<uint16_t>();
         job.args.x = inputs_.as<float>();
         job.args.rows = rows;
         job.args.cols = kCols;
@@ -83,8 +83,8 @@ class Trial {
             const Job& job = *static_cast<Job*>(context);
             LinearArgs args = job.args;
             const InputForm form = input_form(job.kernels, job.targets.front().weight);
-            if (form.terms > 0) {
-                job.kernels.quantize({args.x, args.rows, args.cols, form, args.quantized}, worker);
+            if (form.kind != InputKind::kFloat) {
+                job.kernels.convert({args.x, args.rows, args.cols, form, args.converted}, worker);
                 worker.barrier();
             }
             for (const LinearTarget& target : job.targets) {

@@ -19,8 +19,8 @@ const Kernels& avx512_kernels() {
 const Kernels& amx_kernels() {
     static constexpr Kernels kernels = [] {
         Kernels with_tiles = avx512::table("amx");
-        with_tiles.bf16_terms = kBf16Terms;
-        with_tiles.quantize = avx512::quantize_amx;
+        with_tiles.splits_for_bf16 = true;
+        with_tiles.convert = avx512::convert_amx;
         with_tiles.linear = avx512::linear_amx;
         return with_tiles;
     }();

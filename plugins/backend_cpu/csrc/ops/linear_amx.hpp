@@ -160,8 +160,8 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
     release_tiles();
 }
 
-void quantize_amx(const QuantizeArgs& args, Worker& worker) {
-    if (args.form.group_size == 0) return split(args, worker);
+void convert_amx(const ConvertArgs& args, Worker& worker) {
+    if (args.form.kind == InputKind::kBf16Terms) return split(args, worker);
     quantize(args, worker);
 }
 

@@ -97,7 +97,7 @@ struct SplitRows {
 
     explicit SplitRows(const LinearArgs& args)
         : layout{args.rows, args.cols},
-          numbers(reinterpret_cast<const uint16_t*>(args.quantized.values)),
+          numbers(args.converted.bf16_terms),
           row_bytes(layout.width() * static_cast<int64_t>(sizeof(float))) {}
     const uint16_t* line(int64_t tile, int64_t line) const {
         return numbers + tile * layout.tile() + line * kBf16Terms * layout.term();

@@ -31,7 +31,7 @@ struct IntegerPanels {
     }
     InputTile inputs(int64_t row) const {
         const InputLayout of{layout.cols, layout.format.activation_group(), layout.format.input_terms()};
-        return input_tile(args.quantized, of, row, args.rows);
+        return input_tile(args.converted, of, row, args.rows);
     }
     // From a row and panel on.
     TileOut out(int64_t row, int64_t p) const {

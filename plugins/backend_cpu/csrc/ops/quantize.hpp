@@ -43,7 +43,7 @@ struct InputTile {
     }
 };
 
-LLMD_INLINE InputTile input_tile(const QuantizedRows& out, const InputLayout& layout, int64_t row,
+LLMD_INLINE InputTile input_tile(const ConvertedRows& out, const InputLayout& layout, int64_t row,
                                  int64_t rows) {
     const int64_t first = row / kInputRows * kInputRows;
     const int64_t inside = row - first;
@@ -143,8 +143,8 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
     add_up(to, layout.lines());
 }
 
-void quantize(const QuantizeArgs& args, Worker& worker) {
-    const InputLayout layout{args.cols, args.form.group_size, args.form.terms};
+void quantize(const ConvertArgs& args, Worker& worker) {
+    const InputLayout layout{args.cols, args.form.group_size, args.form.int8_terms};
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
     });

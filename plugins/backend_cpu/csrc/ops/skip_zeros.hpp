@@ -114,7 +114,7 @@ bool skip_zeros(const LinearArgs& args, Worker& worker) {
     ActiveInputs active[kSkippingRows];
     int64_t count = 0;
     for (int64_t r = 0; r < args.rows; ++r) {
-        x[r] = input_tile(args.quantized, inputs, r, args.rows);
+        x[r] = input_tile(args.converted, inputs, r, args.rows);
         count += count_active(inputs, x[r]);
     }
     if (100 * count > kMostActive * target.weight.cols) return false;

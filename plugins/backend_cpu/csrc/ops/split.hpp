@@ -46,7 +46,7 @@ LLMD_INLINE void split_line(const float* x, int64_t count, __m512i (&terms)[kBf1
 
 // A line of the rows of a tile, the first of which is at x.
 LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t line, int64_t width,
-                            uint32_t* out) {
+                            uint16_t* out) {
     const int64_t left = cols - line * kBf16Inputs;
     const int64_t count = left < kBf16Inputs ? left : kBf16Inputs;
     __m512i pairs[kBf16Terms][kInputRows] = {};  // of rows that are not there, zeros
@@ -57,26 +57,25 @@ LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t 
     }
     for (int64_t t = 0; t < kBf16Terms; ++t) {
         if (width == 1) {
-            _mm512_storeu_si512(out + t * kBf16Pairs, pairs[t][0]);
+            _mm512_storeu_si512(out + t * kBf16Inputs, pairs[t][0]);
             continue;
         }
         transpose(pairs[t]);
         for (int64_t i = 0; i < kBf16Pairs; ++i) {
-            _mm512_mask_storeu_epi32(out + (t * kBf16Pairs + i) * width, first_lanes(static_cast<int>(width)),
-                                     pairs[t][i]);
+            _mm512_mask_storeu_epi32(out + 2 * (t * kBf16Pairs + i) * width,
+                                     first_lanes(static_cast<int>(width)), pairs[t][i]);
         }
     }
 }
 
-void split(const QuantizeArgs& args, Worker& worker) {
+void split(const ConvertArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 8;
     const TermLayout layout{args.rows, args.cols};
-    auto* out = reinterpret_cast<uint32_t*>(args.out.values);
     each_near(worker, layout.tiles() * layout.lines(), kGrain, [&](int64_t i) LLMD_LAMBDA {
         const int64_t first = i / layout.lines() * kInputRows;
         const int64_t rows = args.rows - first < layout.width() ? args.rows - first : layout.width();
         split_tile(args.x + first * args.cols, rows, args.cols, i % layout.lines(), layout.width(),
-                   out + i * kBf16Terms * layout.term() / 2);
+                   args.out.bf16_terms + i * kBf16Terms * layout.term());
     });
 }
 
