@@ -60,10 +60,10 @@ inline Lanes whole_below(Lanes value) {
 // The lowest eight bits of a whole number.
 inline Bits byte_of(Lanes whole) { return (Bits)(whole + kRounder) & 255U; }
 
-// 0 where the unit is not above 0.
-inline Lanes ratio(Lanes numbers, Lanes units) {
-    const auto some = units > 0.0F;
-    return some ? numbers / (some ? units : all(1.0F)) : Lanes{};
+// 0 where the divisor is not above 0.
+inline Lanes ratio(Lanes numbers, Lanes divisors) {
+    const auto some = divisors > 0.0F;
+    return some ? numbers / (some ? divisors : all(1.0F)) : Lanes{};
 }
 
 }  // namespace llmd

@@ -13,7 +13,7 @@ namespace llmd {
 
 constexpr int64_t kPanelRows = 16;         // output rows in a panel of integer weights
 constexpr int64_t kChunkInputs = 32;       // inputs whose codes are packed together
-constexpr int64_t kUnitInputs = 16;        // the shortest group; sums of activations are kept this fine
+constexpr int64_t kSegmentInputs = 16;     // the shortest group; sums of activations are kept this fine
 constexpr int64_t kLineInputs = 64;        // activations of a row that lie together
 constexpr int64_t kInputRows = 16;         // rows whose activations lie together
 constexpr int64_t kMostGroupInputs = 256;  // that may share a scale of the activations
@@ -156,7 +156,7 @@ struct InputLayout {
     LLMD_SHARED constexpr int64_t groups() const { return pieces(cols, group_size); }
     LLMD_SHARED constexpr int64_t lines() const { return pieces(cols, kLineInputs); }
     LLMD_SHARED constexpr int64_t values() const { return terms * lines() * kLineInputs; }
-    LLMD_SHARED constexpr int64_t running() const { return lines() * (kLineInputs / kUnitInputs) + 1; }
+    LLMD_SHARED constexpr int64_t running() const { return lines() * (kLineInputs / kSegmentInputs) + 1; }
 };
 
 }  // namespace llmd

@@ -16,7 +16,7 @@
 namespace llmd {
 
 constexpr int kLevels = 32;
-constexpr float kBookUnit = 64.0F;
+constexpr float kBookScale = 64.0F;
 // llmd.api.kv.KV_BOOK.
 constexpr int8_t kBook[kLevels] = {-120, -107, -94, -83, -73, -64, -55, -47, -40, -33, -27,
                                    -22,  -16,  -11, -6,  -1,  4,   9,   14,  19,  24,  30,

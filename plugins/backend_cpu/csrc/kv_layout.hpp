@@ -42,8 +42,8 @@ struct KvLayout {
     int64_t head_dim;
 
     constexpr int64_t padded_dim() const {
-        const int64_t unit = dtype == KvDtype::kInt4 ? 32 : 16;
-        return (head_dim + unit - 1) / unit * unit;
+        const int64_t multiple = dtype == KvDtype::kInt4 ? 32 : 16;
+        return (head_dim + multiple - 1) / multiple * multiple;
     }
     constexpr int64_t groups() const { return (head_dim + kKvGroup - 1) / kKvGroup; }
 

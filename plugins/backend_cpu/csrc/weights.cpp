@@ -37,7 +37,7 @@ void check_format(const IntegerFormat& format) {
                 (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum && format.two_levels()),
             "with steps of " + std::to_string(size) + " inputs in int8");
     const int64_t shared = format.activation_group();
-    require(size > 0 && size % kUnitInputs == 0 && shared % size == 0,
+    require(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
             "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
     require(!format.two_levels() || size <= kChunkInputs,
             "with a fine scale for each " + std::to_string(size) + " inputs");

@@ -34,10 +34,10 @@ struct ActiveInputs {
 // How many inputs of a row are not zero.
 LLMD_INLINE int64_t count_active(const InputLayout& layout, const InputTile& x) {
     int64_t count = 0;
-    for (int64_t unit = 0; unit < layout.lines() * (kLineInputs / kUnitInputs);
-         unit += kLineInputs / kUnitInputs) {
-        const int8_t* values = x.unit(unit);
-        const int8_t* more = x.unit(unit, layout.terms - 1);
+    for (int64_t segment = 0; segment < layout.lines() * (kLineInputs / kSegmentInputs);
+         segment += kLineInputs / kSegmentInputs) {
+        const int8_t* values = x.segment(segment);
+        const int8_t* more = x.segment(segment, layout.terms - 1);
         int32_t active = 0;
         for (int64_t i = 0; i < kLineInputs; ++i) active += (values[i] | more[i]) != 0 ? 1 : 0;
         count += active;
@@ -56,11 +56,11 @@ LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, cons
         const int64_t end = panel.chunks(a) * kChunkInputs;
         for (int64_t g = 0; g < step_groups(panel, a); ++g) {
             const int64_t stop = (g + 1) * size < end ? (g + 1) * size : end;
-            for (int64_t i = g * size; i < stop; i += kUnitInputs) {
-                const int64_t unit = (first + i) / kUnitInputs;
-                const int8_t* values = x.unit(unit);
-                const int8_t* more = x.unit(unit, wide ? 1 : 0);
-                for (int64_t j = 0; j < kUnitInputs; ++j) {
+            for (int64_t i = g * size; i < stop; i += kSegmentInputs) {
+                const int64_t segment = (first + i) / kSegmentInputs;
+                const int8_t* values = x.segment(segment);
+                const int8_t* more = x.segment(segment, wide ? 1 : 0);
+                for (int64_t j = 0; j < kSegmentInputs; ++j) {
                     to.places[n] = static_cast<int32_t>((i + j) * layout.input_bytes());
                     to.values[n] = values[j];
                     if (wide) to.values[to.term_bytes + n] = more[j];
@@ -72,12 +72,12 @@ LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, cons
                 to.values[n] = 0;
                 if (wide) to.values[to.term_bytes + n] = 0;
             }
-            const int32_t* running = x.running + (first + g * size) / kUnitInputs * x.rows;
-            to.sums[group] = running[(stop - g * size) / kUnitInputs * x.rows] - running[0];
+            const int32_t* running = x.running + (first + g * size) / kSegmentInputs * x.rows;
+            to.sums[group] = running[(stop - g * size) / kSegmentInputs * x.rows] - running[0];
             to.ends[group++] = static_cast<int32_t>(n / 4);
         }
-        const int32_t* running = x.running + first / kUnitInputs * x.rows;
-        to.group_sums[a] = running[end / kUnitInputs * x.rows] - running[0];
+        const int32_t* running = x.running + first / kSegmentInputs * x.rows;
+        to.group_sums[a] = running[end / kSegmentInputs * x.rows] - running[0];
     }
 }
 
@@ -87,10 +87,10 @@ LLMD_INLINE ActiveInputs place_list(const StripLayout& layout, uint8_t* scratch)
     ActiveInputs list;
     list.places = reinterpret_cast<int32_t*>(scratch);
     list.sums = list.places + most;
-    list.group_sums = list.sums + most / kUnitInputs;
-    list.ends = list.group_sums + most / kUnitInputs + 1;
+    list.group_sums = list.sums + most / kSegmentInputs;
+    list.ends = list.group_sums + most / kSegmentInputs + 1;
     list.ends[-1] = 0;
-    list.values = reinterpret_cast<int8_t*>(list.ends + most / kUnitInputs);
+    list.values = reinterpret_cast<int8_t*>(list.ends + most / kSegmentInputs);
     list.term_bytes = most;
     return list;
 }

@@ -194,7 +194,7 @@ float round_weights(const KvLayout& layout, const KvChunk& chunk, int64_t group,
             top = max(top, abs(weight));
         });
     }
-    return round_to_words(weights, chunk.count * kBlockLen, largest(top), words) * kCodeUnit<Element>;
+    return round_to_words(weights, chunk.count * kBlockLen, largest(top), words) * kCodeScale<Element>;
 }
 
 // Sums of kSlices times 16 elements over all tokens of a chunk, from half kFrom of the group on that begins

@@ -78,7 +78,7 @@ class TileRun {
                 float* head = scratch_.weights;
                 for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
                 if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
-                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeUnit<Element>;
+                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeScale<Element>;
             } else {
                 float* to = floats_of(piece) + (m - piece);
                 for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];

@@ -9,20 +9,20 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
 
-// kStepUnits: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
-template <int kBits_, bool kBook_ = false, int kStepUnits_ = 0, bool kHasOutliers_ = false>
+// kScaleSegments: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
+template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
     static constexpr bool kBook = kBook_;
-    static constexpr int kStepUnits = kStepUnits_;
+    static constexpr int kScaleSegments = kScaleSegments_;
     static constexpr bool kHasOutliers = kHasOutliers_;
     static constexpr int kTerms = kHasOutliers ? 2 : 1;  // see IntegerFormat::input_terms
     static constexpr bool kShortSteps = kBits == 4;      // see IntegerFormat::short_steps
-    static constexpr Operand kOperand = operand_of(kStepUnits > 0 ? 8 : kBits, kBook);
+    static constexpr Operand kOperand = operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
 
     // What a record's byte has more than the integer that the weight's scale multiplies.
     LLMD_INLINE_MEMBER static int32_t offset(const IntegerFormat& format) {
-        if constexpr (kBook || kStepUnits > 0) return kBiasOfSigned;
+        if constexpr (kBook || kScaleSegments > 0) return kBiasOfSigned;
         return kBits == 8 ? format.zero - 128 + kBiasOfSigned : format.zero;
     }
 };
@@ -61,8 +61,8 @@ struct Decoding {
 
     // Of a chunk of an activation group, whose fine scales are followed by its fine minimums.
     LLMD_INLINE_MEMBER void load_steps_of(int64_t chunk, const uint8_t* scales, const uint8_t* minimums) {
-        if constexpr (C::kStepUnits > 0) {
-            constexpr int kSteps = 2 / C::kStepUnits;
+        if constexpr (C::kScaleSegments > 0) {
+            constexpr int kSteps = 2 / C::kScaleSegments;
             constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kShortSteps ? 2 : 1);
             unroll<kSteps>([&](auto i) LLMD_LAMBDA {
                 const int64_t group = chunk * kSteps + i;
@@ -112,8 +112,8 @@ LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const
     const Bytes codes = codes_of<C, kQuad>(chunk);
     if constexpr (C::kBook) {
         return look_up(decoding.book, codes);
-    } else if constexpr (C::kStepUnits > 0) {
-        return apply(decoding.steps[kQuad / 4 / C::kStepUnits], codes);
+    } else if constexpr (C::kScaleSegments > 0) {
+        return apply(decoding.steps[kQuad / 4 / C::kScaleSegments], codes);
     } else {
         return codes;
     }

@@ -115,14 +115,14 @@ class AmxPanels {
     template <int kTurn>
     LLMD_INLINE_MEMBER void end_group(int64_t a, float (&totals)[kRowPanels][kTileRows * kPanelRows]) {
         const float* x_scales = x_.scales + a * x_.rows;
-        const int64_t unit = a * layout_.format.activation_group() / kUnitInputs;
+        const int64_t segment = a * layout_.format.activation_group() / kSegmentInputs;
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             const Group& group = streams_[p].groups[kTurn];
             const Vec scale = load_coarse(group.scales, 0, layout_.format.bf16_scales);
             const ByteOutliers outliers(C::kHasOutliers ? group.outliers : streams_[p].records[0]);
             for (int64_t m = 0; m < x_.rows; ++m) {
                 Sums sums = load_sums(group.sums + m * kPanelRows);
-                if constexpr (C::kHasOutliers) sums = add(sums, outliers.sums(x_, unit, m));
+                if constexpr (C::kHasOutliers) sums = add(sums, outliers.sums(x_, segment, m));
                 float* total = totals[p] + m * kPanelRows;
                 store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
             }

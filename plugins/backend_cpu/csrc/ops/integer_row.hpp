@@ -24,11 +24,11 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
-    // The chunk's inputs begin at a unit.
+    // The chunk's inputs begin at a segment.
     LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
-                                      const InputTile& x, int64_t unit) {
+                                      const InputTile& x, int64_t segment) {
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
-            const int8_t* inputs = x.unit(unit, term);
+            const int8_t* inputs = x.segment(segment, term);
             unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
                 chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs, q));
             });
@@ -112,49 +112,49 @@ class RowPanel {
             sums_.start();
         }
     }
-    // The next chunk, number c of its group, whose inputs begin at a unit.
-    LLMD_INLINE_MEMBER void add_chunk(int64_t c, int64_t unit) {
+    // The next chunk, number c of its group, whose inputs begin at a segment.
+    LLMD_INLINE_MEMBER void add_chunk(int64_t c, int64_t segment) {
         if constexpr (S::kTwoLevels) {
             sums_.start();
         } else {
             decoding_.load_steps_of(c, fine_scales_, fine_minimums_);
         }
-        sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, unit);
+        sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
         at_ += 64 * C::kBits;
-        if constexpr (S::kTwoLevels) end_fine_groups(unit);
+        if constexpr (S::kTwoLevels) end_fine_groups(segment);
     }
-    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
         const float x_scale = x_.scales[a * x_.rows];
         if constexpr (S::kTwoLevels) {
             totals_.add_inner(coarse_, layout_.format.bf16_scales, x_scale);
         } else {
-            const int32_t of_inputs = q_sum(unit, units);
+            const int32_t of_inputs = q_sum(segment, segments);
             Sums sums = less_offset(add(sums_.half(0), sums_.half(1)), of_inputs);
-            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, unit, 0));
+            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, segment, 0));
             totals_.add_group(sums, coarse_, layout_.format.bf16_scales, x_scale, of_inputs);
         }
     }
     LLMD_INLINE_MEMBER void finish(const TileOut& to) const { finish_row(to, 0, totals_.total); }
 
   private:
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t unit, int64_t units) const {
-        return x_.running[(unit + units) * x_.rows] - x_.running[unit * x_.rows];
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t segment, int64_t segments) const {
+        return x_.running[(segment + segments) * x_.rows] - x_.running[segment * x_.rows];
     }
     // Sums of products less the offset of the codes.
     LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
         return add(sums, set_sums(-offset_ * q_sum));
     }
     // Those of a chunk: a fine group is as long, or half of it.
-    LLMD_INLINE_MEMBER void end_fine_groups(int64_t unit) {
+    LLMD_INLINE_MEMBER void end_fine_groups(int64_t segment) {
         if (layout_.format.group_size < kChunkInputs) {
-            end_fine_group(sums_.half(0), unit, 1);
-            end_fine_group(sums_.half(1), unit + 1, 1);
+            end_fine_group(sums_.half(0), segment, 1);
+            end_fine_group(sums_.half(1), segment + 1, 1);
         } else {
-            end_fine_group(add(sums_.half(0), sums_.half(1)), unit, 2);
+            end_fine_group(add(sums_.half(0), sums_.half(1)), segment, 2);
         }
     }
-    LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t unit, int64_t units) {
-        const int32_t of_inputs = q_sum(unit, units);
+    LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t segment, int64_t segments) {
+        const int32_t of_inputs = q_sum(segment, segments);
         totals_.add_fine(less_offset(sums, of_inputs), fine_scales_, fine_minimums_, of_inputs);
         fine_scales_ += kPanelRows;
         fine_minimums_ += kPanelRows;
@@ -190,19 +190,19 @@ class StepPanel {
         at_ = steps_ + layout_.fine_bytes(a);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
-    LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t unit) {
+    LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t segment) {
         const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at_);
-        const int8_t* inputs = x_.unit(unit);
+        const int8_t* inputs = x_.segment(segment);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            sums_[m].add(chunk.planes, steps_, minimums_, inputs + m * kLineInputs, q_sum(m, unit, 2));
+            sums_[m].add(chunk.planes, steps_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
         });
         at_ += 64 * kBits;
         steps_ += kPanelRows / 2;
         minimums_ += kPanelRows;
     }
-    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            const int32_t offset = kBiasOfSigned * q_sum(m, unit, units);
+            const int32_t offset = kBiasOfSigned * q_sum(m, segment, segments);
             const Sums sum = add(sums_[m].sums(), set_sums(-offset));
             const Vec x_scale = set1(x_.scales[a * x_.rows + m]);
             unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
@@ -218,8 +218,8 @@ class StepPanel {
   private:
     static constexpr int kBits = 4;
 
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t unit, int64_t units) const {
-        return x_.running[(unit + units) * x_.rows + m] - x_.running[unit * x_.rows + m];
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t segment, int64_t segments) const {
+        return x_.running[(segment + segments) * x_.rows + m] - x_.running[segment * x_.rows + m];
     }
 
     const PanelLayout& layout_;
@@ -240,15 +240,15 @@ template <class Panel, size_t... kPlaces>
 LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& layout, const InputTile& x,
                                  std::index_sequence<kPlaces...>) {
     Panel of[] = {Panel(panels.at[kPlaces], layout, x)...};
-    const int64_t units = layout.format.activation_group() / kUnitInputs;
+    const int64_t segments = layout.format.activation_group() / kSegmentInputs;
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
-        const int64_t unit = a * units;
+        const int64_t segment = a * segments;
         const int64_t chunks = layout.chunks(a);
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a); });
         for (int64_t c = 0; c < chunks; ++c) {
-            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_chunk(c, unit + 2 * c); });
+            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_chunk(c, segment + 2 * c); });
         }
-        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, unit, 2 * chunks); });
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, segment, 2 * chunks); });
     }
     unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].finish(panels.to[p]); });
 }

@@ -3,7 +3,7 @@
 //
 //   sums      begin at what the offset of the codes comes to, instead of zero
 //   minimums  fine ones times sums of activations, in integers: as exact as in floats
-//   inputs    of one row lie one after the other, and so do the sums before each unit
+//   inputs    of one row lie one after the other, and so do the sums before each segment
 
 #pragma once
 
@@ -64,9 +64,9 @@ struct NeonRow {
     using Products = Accumulator<Operand::kSigned>;
     static constexpr int64_t kCoarseBytes = 2 * kPanelRows * (S::kMinimum ? 2 : 1);
 
-    // The sum of the next units' activations.
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t units) {
-        running += units;
+    // The sum of the next segments' activations.
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t segments) {
+        running += segments;
         const int32_t sum = *running - before;
         before = *running;
         return sum;
@@ -108,7 +108,7 @@ struct NeonRow {
         const uint8_t* fine_scales = nullptr;
         const uint8_t* fine_minimums = nullptr;
         at += kCoarseBytes;
-        if constexpr (C::kStepUnits > 0) {
+        if constexpr (C::kScaleSegments > 0) {
             fine_scales = at;
             fine_minimums = at + layout.fine_scale_bytes(a);
             at += layout.fine_bytes(a);
@@ -118,8 +118,8 @@ struct NeonRow {
         const int32_t of_inputs = q_sum(2 * chunks);
         Sums sums = sums_of(chunks, of_inputs, fine_scales, fine_minimums);
         if constexpr (C::kHasOutliers) {
-            const int64_t unit = a * (layout.format.group_size / kUnitInputs);
-            sums = add(sums, Outliers(outliers).sums(x, unit, 0));
+            const int64_t segment = a * (layout.format.group_size / kSegmentInputs);
+            sums = add(sums, Outliers(outliers).sums(x, segment, 0));
         }
         totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a], of_inputs);
     }
@@ -256,7 +256,7 @@ struct NeonStepRows {
         if constexpr (kRows == 1) return x.values + chunk * kChunkInputs;
         InputTile rows = x;
         rows.rows = kRows;
-        return rows.unit(2 * chunk);
+        return rows.segment(2 * chunk);
     }
 };
 

@@ -29,7 +29,7 @@ LLMD_INLINE void with_scales(const IntegerFormat& format, F&& f) {
     unroll<4>([&](auto i) LLMD_LAMBDA {
         constexpr bool kTwoLevels = i / 2 == 1;
         constexpr bool kMinimum = i % 2 == 1;
-        if constexpr (scales_suit(C::kStepUnits > 0 ? 8 : C::kBits, C::kBook, kTwoLevels, kMinimum)) {
+        if constexpr (scales_suit(C::kScaleSegments > 0 ? 8 : C::kBits, C::kBook, kTwoLevels, kMinimum)) {
             if (two_levels == kTwoLevels && minimum == kMinimum) f(Scales<kTwoLevels, kMinimum>{});
         }
     });

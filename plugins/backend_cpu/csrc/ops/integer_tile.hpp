@@ -14,7 +14,7 @@
 namespace llmd::LLMD_ISA {
 
 constexpr int64_t kBlockInputs = 512;
-constexpr int64_t kBlockGroups = kBlockInputs / kUnitInputs;
+constexpr int64_t kBlockGroups = kBlockInputs / kSegmentInputs;
 
 // A block of one panel. A weight group has 16 scales and 16 minimums, as has a coarse group of two levels.
 struct alignas(64) PanelBlock {
@@ -28,10 +28,10 @@ struct alignas(64) PanelBlock {
 
 struct BlockShape {
     int64_t first_activation;  // group
-    int64_t first_unit;
-    int64_t units;
-    int64_t group_units;  // of products that are added as integers
-    int64_t activation_units;
+    int64_t first_segment;
+    int64_t segments;
+    int64_t group_segments;  // of products that are added as integers
+    int64_t activation_segments;
     int32_t offset;  // of records, see ops/codes.hpp
 };
 
@@ -53,18 +53,18 @@ struct TileProducts {
         store_bytes(to, first);
         store_bytes(to + 64, second);
     }
-    // Integer sums over units [unit, end) of a block.
+    // Integer sums over segments [segment, end) of a block.
     template <int kRows>
-    LLMD_INLINE_MEMBER static void add_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit,
-                                             int64_t unit, int64_t end,
-                                             Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
-        constexpr int kUnitQuads = static_cast<int>(kUnitInputs) / 4;
-        for (; unit < end; ++unit) {
-            const int8_t* inputs = x.unit(first_unit + unit);
-            unroll<kUnitQuads>([&](auto q) LLMD_LAMBDA {
+    LLMD_INLINE_MEMBER static void add_segments(const PanelBlock* panels, const InputTile& x,
+                                                int64_t first_segment, int64_t segment, int64_t end,
+                                                Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
+        constexpr int kSegmentQuads = static_cast<int>(kSegmentInputs) / 4;
+        for (; segment < end; ++segment) {
+            const int8_t* inputs = x.segment(first_segment + segment);
+            unroll<kSegmentQuads>([&](auto q) LLMD_LAMBDA {
                 Bytes records[kPanelTile];
                 unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
-                    records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
+                    records[p] = load_bytes(panels[p].records + 64 * (kSegmentQuads * segment + q));
                 });
                 unroll<kRows>([&](auto m) LLMD_LAMBDA {
                     const Quad quad = load_quad(inputs + m * kLineInputs, q);
@@ -141,25 +141,25 @@ struct GroupTerms {
         minimum[kBlockGroups * kRows];  // what minimums are multiplied with: one level holds x_scale already
 };
 
-// Calls f(group, unit, end of the group) for the weight groups of an activation group.
+// Calls f(group, segment, end of the group) for the weight groups of an activation group.
 template <class F>
-LLMD_INLINE void each_group(const BlockShape& shape, int64_t unit, int64_t end, F&& f) {
-    for (int64_t group = 0; unit < end; ++group) {
-        const int64_t stop = unit + shape.group_units < end ? unit + shape.group_units : end;
-        f(group, unit, stop);
-        unit = stop;
+LLMD_INLINE void each_group(const BlockShape& shape, int64_t segment, int64_t end, F&& f) {
+    for (int64_t group = 0; segment < end; ++group) {
+        const int64_t stop = segment + shape.group_segments < end ? segment + shape.group_segments : end;
+        f(group, segment, stop);
+        segment = stop;
     }
 }
 
-// Calls f(activation group, unit, end) for those of a block, counted from its own beginning.
+// Calls f(activation group, segment, end) for those of a block, counted from its own beginning.
 template <class F>
 LLMD_INLINE void each_activation(const BlockShape& shape, F&& f) {
-    int64_t unit = 0;
-    for (int64_t a = 0; unit < shape.units; ++a) {
-        const int64_t left = shape.units - unit;
-        const int64_t end = unit + (left < shape.activation_units ? left : shape.activation_units);
-        f(a, unit, end);
-        unit = end;
+    int64_t segment = 0;
+    for (int64_t a = 0; segment < shape.segments; ++a) {
+        const int64_t left = shape.segments - segment;
+        const int64_t end = segment + (left < shape.activation_segments ? left : shape.activation_segments);
+        f(a, segment, end);
+        segment = end;
     }
 }
 
@@ -167,11 +167,11 @@ template <class S, int kRows>
 LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupTerms<kRows>& terms) {
     int32_t* first = terms.first;
     float* minimum = terms.minimum;
-    each_activation(shape, [&](int64_t a, int64_t unit, int64_t end) LLMD_LAMBDA {
+    each_activation(shape, [&](int64_t a, int64_t segment, int64_t end) LLMD_LAMBDA {
         const float* scales = x.scales + (shape.first_activation + a) * x.rows;
-        each_group(shape, unit, end, [&](int64_t, int64_t from, int64_t to) LLMD_LAMBDA {
-            const int32_t* before = x.running + (shape.first_unit + from) * x.rows;
-            const int32_t* after = x.running + (shape.first_unit + to) * x.rows;
+        each_group(shape, segment, end, [&](int64_t, int64_t from, int64_t to) LLMD_LAMBDA {
+            const int32_t* before = x.running + (shape.first_segment + from) * x.rows;
+            const int32_t* after = x.running + (shape.first_segment + to) * x.rows;
             for (int m = 0; m < kRows; ++m) {
                 const int32_t of_inputs = after[m] - before[m];
                 if constexpr (!kPlainRecords) first[m] = -shape.offset * of_inputs;
@@ -197,13 +197,13 @@ LLMD_INLINE void each_output(F&& f) {
 
 // Adds what outliers of a group come to, one panel after the other, each with its places at hand.
 template <int kRows>
-LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t unit,
+LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t segment,
                               Sums (&sums)[kRows * kPanelTile]) {
     unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
         const Outliers outliers(panels[p].outliers[group]);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
             Sums& sum = sums[m * kPanelTile + p];
-            sum = add(sum, outliers.sums(x, unit, m));
+            sum = add(sum, outliers.sums(x, segment, m));
         });
     });
 }
@@ -278,18 +278,19 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
         const float* x_scales = x.scales + (shape.first_activation + a) * x.rows;
         const int64_t first_group = group;
         if constexpr (S::kTwoLevels) clear(sum);
-        each_group(shape, from, to, [&](int64_t, int64_t unit, int64_t end) LLMD_LAMBDA {
+        each_group(shape, from, to, [&](int64_t, int64_t segment, int64_t end) LLMD_LAMBDA {
             Accumulator<kOperand> products[kSums];
             unroll<kSums>([&](auto i) LLMD_LAMBDA {
                 products[i].start(kPlainRecords ? 0 : terms.first[group * kRows + i / kPanelTile]);
             });
             for (int64_t term = 0; term < (kHasOutliers ? 2 : 1); ++term) {
-                TileProducts<kOperand>::template add_units<kRows>(panels, x.of_term(term), shape.first_unit,
-                                                                  unit, end, products);
+                TileProducts<kOperand>::template add_segments<kRows>(
+                    panels, x.of_term(term), shape.first_segment, segment, end, products);
             }
             Sums sums[kSums];
             unroll<kSums>([&](auto i) LLMD_LAMBDA { sums[i] = products[i].sums(); });
-            if constexpr (kHasOutliers) add_outliers<kRows>(panels, group, x, shape.first_unit + unit, sums);
+            if constexpr (kHasOutliers)
+                add_outliers<kRows>(panels, group, x, shape.first_segment + segment, sums);
             add_group<S, kRows>(panels, group, x_scales, terms.minimum, sums, sum);
             ++group;
         });

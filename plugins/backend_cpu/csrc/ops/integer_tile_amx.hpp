@@ -77,14 +77,14 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
     }
 }
 // Products of up to four pieces, each of `inputs` inputs, in a register of its own: none waits for another.
-// [piece][16][16], from a unit of the activations on.
-LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t unit, int64_t inputs,
+// [piece][16][16], from a segment of the activations on.
+LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t segment, int64_t inputs,
                                  int64_t count, int32_t* products) {
     constexpr int64_t kStride = kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
         if (i >= count) return;
         // Operands have names of their own: clang refuses those that name captured variables.
-        const int8_t* of_piece = x.unit(unit + i * inputs / kUnitInputs);
+        const int8_t* of_piece = x.segment(segment + i * inputs / kSegmentInputs);
         const uint8_t* record = records + i * inputs * kPanelRows;
         int32_t* sums = products;
         asm volatile(
@@ -108,12 +108,12 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
 template <class F>
 LLMD_INLINE void each_piece(const PanelBlock& panel, const BlockShape& shape, const InputTile& x, F&& f) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
-    const int64_t units = shape.group_units;
-    const int64_t all = pieces(shape.units, units);
+    const int64_t segments = shape.group_segments;
+    const int64_t all = pieces(shape.segments, segments);
     for (int64_t first = 0; first < all; first += kSumTiles) {
         const int64_t count = all - first < kSumTiles ? all - first : kSumTiles;
-        multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
-                        shape.first_unit + first * units, units * kUnitInputs, count, products);
+        multiply_pieces(panel.records + first * segments * kSegmentInputs * kPanelRows, x,
+                        shape.first_segment + first * segments, segments * kSegmentInputs, count, products);
         for (int64_t i = 0; i < count; ++i) {
             f(load(panel.scales + (first + i) * kPanelRows),
               x.scales + (shape.first_activation + first + i) * x.rows,
@@ -153,9 +153,9 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
                           const int64_t (&rows)[kTiles], float* totals) {
     static_assert(kPanelTile == 2 && kPanelVecs == 1);
     alignas(64) int32_t sums[kTiles * kPanelTile * kTileRows * kPanelRows];
-    const int64_t group_lines = shape.group_units / (kLineInputs / kUnitInputs);
-    const int64_t all_lines = pieces(shape.units, kLineInputs / kUnitInputs);
-    const int64_t first_line = shape.first_unit / (kLineInputs / kUnitInputs);
+    const int64_t group_lines = shape.group_segments / (kLineInputs / kSegmentInputs);
+    const int64_t all_lines = pieces(shape.segments, kLineInputs / kSegmentInputs);
+    const int64_t first_line = shape.first_segment / (kLineInputs / kSegmentInputs);
     const int64_t groups = pieces(all_lines, group_lines);
     for (int64_t g = 0; g < groups; ++g) {
         const int64_t line = g * group_lines;
@@ -178,8 +178,8 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
                 unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
                     Sums of_tile = load_sums(from + (p * kTileRows + m) * kPanelRows);
                     if constexpr (kHasOutliers) {
-                        of_tile =
-                            add(of_tile, outliers[p].sums(x[t], shape.first_unit + g * shape.group_units, m));
+                        of_tile = add(of_tile, outliers[p].sums(
+                                                   x[t], shape.first_segment + g * shape.group_segments, m));
                     }
                     float* total = to + p * kPanelRows;
                     store(total, fma(to_float<0>(of_tile), scale[p] * x_scale, load(total)));

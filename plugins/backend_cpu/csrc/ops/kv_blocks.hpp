@@ -28,9 +28,9 @@ constexpr bool kRotated<Int4> = true;
 
 // What codes stand for, in parts of their scale.
 template <class Element>
-constexpr float kCodeUnit = 1.0F;
+constexpr float kCodeScale = 1.0F;
 template <>
-constexpr float kCodeUnit<Int4> = 1.0F / kBookUnit;
+constexpr float kCodeScale<Int4> = 1.0F / kBookScale;
 
 struct KvBlocks {
     uint8_t* pool;

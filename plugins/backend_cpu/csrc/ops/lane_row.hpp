@@ -22,7 +22,7 @@ struct StripGroup {
     int64_t number;
     int64_t first_step;  // group, in the row
     int64_t steps;
-    int64_t first_unit;
+    int64_t first_segment;
     int32_t offset;  // of codes
     bool bf16_scales;
 
@@ -36,7 +36,7 @@ struct StripGroup {
           number(a),
           first_step(a * step_groups(layout.panel, 0)),
           steps(step_groups(layout.panel, a)),
-          first_unit(a * layout.panel.format.activation_group() / kUnitInputs),
+          first_segment(a * layout.panel.format.activation_group() / kSegmentInputs),
           offset(offset),
           bf16_scales(layout.panel.format.bf16_scales) {}
 };
@@ -111,7 +111,7 @@ class LaneRow {
 
   private:
     static constexpr int kPanels = static_cast<int>(kLanePanels);
-    static constexpr bool kSteps = C::kStepUnits > 0;
+    static constexpr bool kSteps = C::kScaleSegments > 0;
     // Sums of codes are multiplied by their step, not each of them.
     static constexpr Operand kOperand = kSteps ? operand_of(C::kBits, false) : C::kOperand;
     // 4 * 4 * 15 * 127 fits in 16 bits, as what a step multiplies has to.
@@ -186,7 +186,7 @@ class LaneRow {
             const int32_t of_inputs = active_.group_sums[of_.number];
             Sums sums = add(kSteps ? stepped_[p] : sums_[p].sums(), set_sums(-of_.offset * of_inputs));
             if constexpr (C::kHasOutliers) {
-                sums = add(sums, Outliers(header(p) + of_.outliers).sums(x_, of_.first_unit, 0));
+                sums = add(sums, Outliers(header(p) + of_.outliers).sums(x_, of_.first_segment, 0));
             }
             totals_[p].add_group(sums, header(p), of_.bf16_scales, x_scale, of_inputs);
         }

@@ -52,7 +52,7 @@ LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* pane
 // The same, a tile of rows and a panel at a time.
 LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                   int64_t first, int64_t last, float* totals) {
-    TileRows tiles(shape.group_units * kUnitInputs);
+    TileRows tiles(shape.group_segments * kSegmentInputs);
     for (int64_t r = first; r < last; r += kTileRows) {
         const InputTile x = of.inputs(r);
         tiles.set(x.rows, x.rows);
@@ -71,7 +71,7 @@ LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* pan
 template <bool kHasOutliers>
 LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                            int64_t first, int64_t last, float* totals) {
-    if (shape.group_units * kUnitInputs >= kLineInputs)
+    if (shape.group_segments * kSegmentInputs >= kLineInputs)
         return amx_long_groups<kHasOutliers>(of, panels, shape, first, last, totals);
     amx_short_groups(of, panels, shape, first, last, totals);
 }

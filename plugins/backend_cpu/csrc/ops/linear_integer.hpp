@@ -55,10 +55,10 @@ LLMD_INLINE BlockShape block_shape(const PanelLayout& layout, int64_t first, int
     int64_t chunks = 0;
     for (int64_t a = first; a < last; ++a) chunks += layout.chunks(a);
     return {first,
-            first * group / kUnitInputs,
-            chunks * (kChunkInputs / kUnitInputs),
-            layout.format.sum_group() / kUnitInputs,
-            group / kUnitInputs,
+            first * group / kSegmentInputs,
+            chunks * (kChunkInputs / kSegmentInputs),
+            layout.format.sum_group() / kSegmentInputs,
+            group / kSegmentInputs,
             offset};
 }
 

@@ -18,10 +18,10 @@ struct OutliersAt {
     LLMD_INLINE_MEMBER explicit OutliersAt(const uint8_t* p)
         : columns(p), residuals(load_residuals(p + kPanelRows * kOutliers)) {}
 
-    // What they add to the sums of 16 output rows for row m of a tile, whose group begins at a unit.
-    LLMD_INLINE_MEMBER Sums sums(const InputTile& x, int64_t unit, int64_t m) const {
+    // What they add to the sums of 16 output rows for row m of a tile, whose group begins at a segment.
+    LLMD_INLINE_MEMBER Sums sums(const InputTile& x, int64_t segment, int64_t m) const {
         const auto of_term = [&](int64_t term) LLMD_LAMBDA {
-            const int8_t* lines = x.unit(unit, term) + m * kLineInputs;
+            const int8_t* lines = x.segment(segment, term) + m * kLineInputs;
             return multiply_each(gather(columns, lines, x.rows * kLineInputs), residuals);
         };
         return shift_up<kOutlierShift>(add(of_term(0), of_term(1)));

@@ -8,8 +8,8 @@
 //   other in each piece:
 //     values   int8   [terms][lines of 64 inputs][M][64]   zeros beyond cols; a tile of AMX as it is
 //     scales   f32    [groups][M]
-//     running  int32  [units of 16 inputs + 1][M]   sum of q over all inputs before the unit: two of them
-//     give the
+//     running  int32  [segments of 16 inputs + 1][M]   sum of q over all inputs before the segment: two of
+//     them give the
 //                                                   sum over any weight group
 //   work   one row at a time
 //   check  q equals the formula, halves to even; groups below 1e-30 count as zero
@@ -35,11 +35,11 @@ struct InputTile {
         tile.values += term * term_bytes;
         return tile;
     }
-    LLMD_INLINE_MEMBER int8_t* unit(int64_t u, int64_t term = 0) const {
-        constexpr uint64_t kUnits = kLineInputs / kUnitInputs;  // without a sign, division is a shift
-        const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kUnits);
-        const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kUnits);
-        return values + term * term_bytes + line * rows * kLineInputs + inside * kUnitInputs;
+    LLMD_INLINE_MEMBER int8_t* segment(int64_t u, int64_t term = 0) const {
+        constexpr uint64_t kSegments = kLineInputs / kSegmentInputs;  // without a sign, division is a shift
+        const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kSegments);
+        const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kSegments);
+        return values + term * term_bytes + line * rows * kLineInputs + inside * kSegmentInputs;
     }
 };
 
@@ -107,12 +107,12 @@ LLMD_INLINE void add_up(const InputTile& to, int64_t lines) {
     int32_t* running = to.running;
     *running = 0;
     for (int64_t line = 0; line < lines; ++line) {
-        constexpr int64_t kUnits = kLineInputs / kUnitInputs;
-        int32_t sums[kUnits];
-        int32_t more[kUnits] = {};
-        unit_sums(to.unit(line * kUnits), sums);
-        if (to.terms > 1) unit_sums(to.unit(line * kUnits, 1), more);
-        for (int64_t i = 0; i < kUnits; ++i) *(running += to.rows) = total += sums[i] + more[i];
+        constexpr int64_t kSegments = kLineInputs / kSegmentInputs;
+        int32_t sums[kSegments];
+        int32_t more[kSegments] = {};
+        segment_sums(to.segment(line * kSegments), sums);
+        if (to.terms > 1) segment_sums(to.segment(line * kSegments, 1), more);
+        for (int64_t i = 0; i < kSegments; ++i) *(running += to.rows) = total += sums[i] + more[i];
     }
 }
 

@@ -69,7 +69,7 @@ void skipping_lanes(const LaneRun& run) {
     const int64_t groups = run.layout.panel.activation_groups();
     const int64_t ahead = kMostGroupInputs / format.activation_group();
     // Minimums are stored as what 128 has more.
-    const int32_t offset = C::kStepUnits > 0 ? 128 : C::offset(format);
+    const int32_t offset = C::kScaleSegments > 0 ? 128 : C::offset(format);
     const Book book = load_book(format.book);
     const uint8_t* strip = run.at();
     alignas(64) float totals[kSkippingRows * kStripLanes * kLaneOutputs] = {};

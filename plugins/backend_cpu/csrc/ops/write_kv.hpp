@@ -108,7 +108,7 @@ LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
     const float above = high / static_cast<float>(kBook[kLevels - 1]);
     const float below = low / static_cast<float>(kBook[0]);
     F16 widest[1];
-    to_half((above > below ? above : below) * kBookUnit, widest);
+    to_half((above > below ? above : below) * kBookScale, widest);
     float best = __builtin_inff();
     uint8_t kept = 0;
     for (int tried = 0; tried < kScalesTried; ++tried) {
@@ -118,7 +118,7 @@ LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
         store(wide, load(scale));
         float rounded[kKvGroup];
         constexpr float kFarthest = kReach;
-        divide(x, wide[0] / kBookUnit, -kFarthest, kFarthest, rounded);
+        divide(x, wide[0] / kBookScale, -kFarthest, kFarthest, rounded);
         uint8_t codes_tried[kKvGroup];
         const auto squares = static_cast<float>(round_to_book(rounded, codes_tried));
         const float off = squares * wide[0] * wide[0];

@@ -159,11 +159,11 @@ LLMD_INLINE __m256i quad_sums(const int8_t* values) {
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), all), _mm256_set1_epi16(1));
 }
 // Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     const __m256i pairs = _mm256_hadd_epi32(quad_sums(values), quad_sums(values + 32));
-    const __m256i units = _mm256_hadd_epi32(pairs, pairs);  // 0 2 0 2, 1 3 1 3
+    const __m256i segments = _mm256_hadd_epi32(pairs, pairs);  // 0 2 0 2, 1 3 1 3
     const __m128i in_order =
-        _mm_unpacklo_epi32(_mm256_castsi256_si128(units), _mm256_extracti128_si256(units, 1));
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(segments), _mm256_extracti128_si256(segments, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), in_order);
 }
 

@@ -213,12 +213,12 @@ LLMD_INLINE Vec to_float(Sums a) {
     return {_mm512_cvtepi32_ps(a.v)};
 }
 // Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     const __m512i all = _mm512_loadu_si512(values);
     const __m512i quads = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), all);
     const __m512i pairs = _mm512_add_epi32(quads, _mm512_shuffle_epi32(quads, _MM_PERM_CDAB));
-    const __m512i units = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
-    const __m512i together = _mm512_maskz_compress_epi32(0x1111, units);
+    const __m512i segments = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
+    const __m512i together = _mm512_maskz_compress_epi32(0x1111, segments);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm512_castsi512_si128(together));
 }
 

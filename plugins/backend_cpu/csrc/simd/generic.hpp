@@ -211,10 +211,10 @@ LLMD_INLINE Vec to_float(const Sums& a) {
     return {__builtin_convertvector(part, Lanes)};
 }
 // Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
-    for (int unit = 0; unit < 4; ++unit) {
-        sums[unit] = 0;
-        for (int i = 0; i < 16; ++i) sums[unit] += values[16 * unit + i];
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
+    for (int segment = 0; segment < 4; ++segment) {
+        sums[segment] = 0;
+        for (int i = 0; i < 16; ++i) sums[segment] += values[16 * segment + i];
     }
 }
 

@@ -257,7 +257,7 @@ LLMD_INLINE int32x4_t quad_sums(const int8_t* values) {
     return vdotq_s32(vdupq_n_s32(0), vld1q_s8(values), vdupq_n_s8(1));
 }
 // Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     const int32x4_t first = vpaddq_s32(quad_sums(values), quad_sums(values + 16));
     const int32x4_t second = vpaddq_s32(quad_sums(values + 32), quad_sums(values + 48));
     vst1q_s32(sums, vpaddq_s32(first, second));
