@@ -52,7 +52,7 @@ struct IntegerFormat {
     // Numbers of int8 that make an activation: those of int9 are sums of two.
     LLMD_SHARED constexpr int64_t input_terms() const { return outliers > 0 ? 2 : 1; }
     // Fine scales of codes of 4 bits take 4 bits: the format has none above 15.
-    LLMD_SHARED constexpr bool short_steps() const { return in_int8 && bits == 4; }
+    LLMD_SHARED constexpr bool nibble_scales() const { return in_int8 && bits == 4; }
 };
 
 // Whether a format has such scales with codes of so many bits, or of a book: kernels are made for those
@@ -101,7 +101,7 @@ struct PanelLayout {
     }
     LLMD_SHARED constexpr int64_t fine_scale_bytes(int64_t a) const {
         if (!format.two_levels()) return 0;
-        return groups(a) * (format.short_steps() ? kPanelRows / 2 : kPanelRows);
+        return groups(a) * (format.nibble_scales() ? kPanelRows / 2 : kPanelRows);
     }
     LLMD_SHARED constexpr int64_t fine_bytes(int64_t a) const {
         return fine_scale_bytes(a) + (format.two_levels() && format.has_minimum ? groups(a) * kPanelRows : 0);

@@ -37,10 +37,10 @@ struct OutlierPlaces {
 // Scales of blocks of `per_coarse` groups, 8 or 16, that rows are whole multiples of.
 struct ByteScales {
     int64_t per_coarse;
-    int most_step;
-    uint16_t* coarse;  // [rows, blocks]
-    uint8_t* step;     // [rows, groups]
-    uint8_t* below;
+    int most_fine_scale;
+    uint16_t* coarse;      // [rows, blocks]
+    uint8_t* fine_scales;  // [rows, groups]
+    uint8_t* fine_minimums;
 };
 
 // Groups have at most 256 weights where there are outliers, of which there are at most 8.

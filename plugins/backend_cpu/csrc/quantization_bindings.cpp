@@ -78,23 +78,24 @@ bool quantize_with_minimums(const Bytes& weights, const std::string& format, int
 }
 
 bool quantize_bytes(const Bytes& weights, const std::string& format, int64_t group_size, int bits,
-                    int fine_bits, const Codes& codes, const Halves& coarse, const Fine& step,
-                    const Fine& below) {
+                    int fine_bits, const Codes& codes, const Halves& coarse, const Fine& fine_scales,
+                    const Fine& fine_minimums) {
     const llmd::PlainRows rows = plain_rows(weights, format, codes);
-    require_numbers(step, rows, group_size);
-    require_numbers(below, rows, group_size);
+    require_numbers(fine_scales, rows, group_size);
+    require_numbers(fine_minimums, rows, group_size);
     require_bits(bits);
     const int64_t blocks = length(coarse, 1);
-    const int64_t per_coarse = blocks == 0 ? 0 : length(step, 1) / blocks;
+    const int64_t per_coarse = blocks == 0 ? 0 : length(fine_scales, 1) / blocks;
     require(length(coarse) == rows.rows && blocks * per_coarse * group_size == rows.row_len &&
                 (per_coarse == 8 || per_coarse == 16),
             "rows are whole blocks of 8 or 16 groups");
-    require(fine_bits > 0 && fine_bits <= 8, "steps have 1 to 8 bits");
+    require(fine_bits > 0 && fine_bits <= 8, "fine scales have 1 to 8 bits");
     const int most = (1 << bits) - 1;
-    const int most_step = std::min((1 << fine_bits) - 1, 255 / most);  // with which codes fit in a byte
+    const int most_fine_scale = std::min((1 << fine_bits) - 1, 255 / most);  // with which codes fit in a byte
     const nb::gil_scoped_release unlocked;
-    return llmd::quantize_bytes(rows, group_size, most, codes.data(),
-                                {per_coarse, most_step, coarse.data(), step.data(), below.data()});
+    return llmd::quantize_bytes(
+        rows, group_size, most, codes.data(),
+        {per_coarse, most_fine_scale, coarse.data(), fine_scales.data(), fine_minimums.data()});
 }
 
 }  // namespace
@@ -112,6 +113,7 @@ void bind_quantization(nb::module_& module) {
                "group_size"_a, "bits"_a, "codes"_a.noconvert(), "scales"_a.noconvert(),
                "minimums"_a.noconvert(), "As `quantize_eight_bits`, for few bits.");
     module.def("quantize_bytes", quantize_bytes, "weights"_a.noconvert(), "format"_a, "group_size"_a,
-               "bits"_a, "fine_bits"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(), "step"_a.noconvert(),
-               "below"_a.noconvert(), "As `quantize_eight_bits`, for few bits in int8.");
+               "bits"_a, "fine_bits"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
+               "fine_scales"_a.noconvert(), "fine_minimums"_a.noconvert(),
+               "As `quantize_eight_bits`, for few bits in int8.");
 }

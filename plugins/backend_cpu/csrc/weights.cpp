@@ -35,7 +35,7 @@ void check_format(const IntegerFormat& format) {
     const int64_t size = format.group_size;
     require(!format.in_int8 ||
                 (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum && format.two_levels()),
-            "with steps of " + std::to_string(size) + " inputs in int8");
+            "in int8 with a fine scale for each " + std::to_string(size) + " inputs");
     const int64_t shared = format.activation_group();
     require(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
             "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));

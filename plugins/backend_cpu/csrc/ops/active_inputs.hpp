@@ -10,11 +10,11 @@
 
 namespace llmd::LLMD_ISA {
 
-LLMD_INLINE int64_t step_groups(const PanelLayout& layout, int64_t a) {
+LLMD_INLINE int64_t fine_groups(const PanelLayout& layout, int64_t a) {
     return layout.format.two_levels() ? layout.groups(a) : 1;
 }
 // Inputs that share a step, or else a scale.
-LLMD_INLINE int64_t step_size(const IntegerFormat& format) {
+LLMD_INLINE int64_t fine_group_size(const IntegerFormat& format) {
     return format.two_levels() ? format.group_size : format.activation_group();
 }
 
@@ -47,14 +47,14 @@ LLMD_INLINE int64_t count_active(const InputLayout& layout, const InputTile& x) 
 
 LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, const ActiveInputs& to) {
     const PanelLayout& panel = layout.panel;
-    const int64_t size = step_size(panel.format);
+    const int64_t size = fine_group_size(panel.format);
     const bool wide = x.terms > 1;
     int64_t n = 0;
     int64_t group = 0;
     int64_t first = 0;  // of the activation group
     for (int64_t a = 0; a < panel.activation_groups(); ++a, first += panel.format.activation_group()) {
         const int64_t end = panel.chunks(a) * kChunkInputs;
-        for (int64_t g = 0; g < step_groups(panel, a); ++g) {
+        for (int64_t g = 0; g < fine_groups(panel, a); ++g) {
             const int64_t stop = (g + 1) * size < end ? (g + 1) * size : end;
             for (int64_t i = g * size; i < stop; i += kSegmentInputs) {
                 const int64_t segment = (first + i) / kSegmentInputs;

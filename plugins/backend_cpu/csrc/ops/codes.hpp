@@ -1,6 +1,6 @@
 // From packed codes to records of 64 bytes: 4 inputs of 16 output rows, as products of integers want them.
 //
-//   a record holds codes, values of a code book, or codes times steps less minimums; and an offset besides
+//   a record holds codes, values of a code book, or codes times scales less minimums; and an offset besides
 //   layout of the codes  ops/pack.hpp
 
 #pragma once
@@ -9,7 +9,7 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
 
-// kScaleSegments: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
+// kScaleSegments: of how many times 16 inputs the codes are multiplied by one scale, 0 where they are not.
 template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
@@ -17,7 +17,7 @@ struct Codes {
     static constexpr int kScaleSegments = kScaleSegments_;
     static constexpr bool kHasOutliers = kHasOutliers_;
     static constexpr int kTerms = kHasOutliers ? 2 : 1;  // see IntegerFormat::input_terms
-    static constexpr bool kShortSteps = kBits == 4;      // see IntegerFormat::short_steps
+    static constexpr bool kNibbleScales = kBits == 4;    // see IntegerFormat::nibble_scales
     static constexpr Operand kOperand = operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
 
     // What a record's byte has more than the integer that the weight's scale multiplies.
@@ -51,23 +51,24 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     }
 }
 
-// What codes are looked up in or multiplied with: a book for all, steps for the chunk at hand.
+// What codes are looked up in or multiplied with: a book for all, scales for the chunk at hand.
 template <class C>
 struct Decoding {
     Book book;
-    Steps steps[2];
+    RowScales scales[2];
 
     LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
 
     // Of a chunk of an activation group, whose fine scales are followed by its fine minimums.
-    LLMD_INLINE_MEMBER void load_steps_of(int64_t chunk, const uint8_t* scales, const uint8_t* minimums) {
+    LLMD_INLINE_MEMBER void load_scales_of(int64_t chunk, const uint8_t* fine_scales,
+                                           const uint8_t* fine_minimums) {
         if constexpr (C::kScaleSegments > 0) {
-            constexpr int kSteps = 2 / C::kScaleSegments;
-            constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kShortSteps ? 2 : 1);
-            unroll<kSteps>([&](auto i) LLMD_LAMBDA {
-                const int64_t group = chunk * kSteps + i;
-                steps[i] =
-                    load_steps<C::kShortSteps>(scales + group * kScaleBytes, minimums + group * kPanelRows);
+            constexpr int kGroups = 2 / C::kScaleSegments;
+            constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kNibbleScales ? 2 : 1);
+            unroll<kGroups>([&](auto i) LLMD_LAMBDA {
+                const int64_t group = chunk * kGroups + i;
+                scales[i] = load_row_scales<C::kNibbleScales>(fine_scales + group * kScaleBytes,
+                                                              fine_minimums + group * kPanelRows);
             });
         }
     }
@@ -113,7 +114,7 @@ LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const
     if constexpr (C::kBook) {
         return look_up(decoding.book, codes);
     } else if constexpr (C::kScaleSegments > 0) {
-        return apply(decoding.steps[kQuad / 4 / C::kScaleSegments], codes);
+        return apply(decoding.scales[kQuad / 4 / C::kScaleSegments], codes);
     } else {
         return codes;
     }

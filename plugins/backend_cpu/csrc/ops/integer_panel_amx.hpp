@@ -83,7 +83,7 @@ class AmxPanels {
     LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t chunks, Stream& stream, const Group& group) {
         uint8_t* records = stream.records[turn_];
         for (int64_t i = 0; i < kLineChunks && c + i < chunks; ++i, stream.at += 64 * C::kBits) {
-            decoding_.load_steps_of(c + i, group.fine_scales, group.fine_minimums);
+            decoding_.load_scales_of(c + i, group.fine_scales, group.fine_minimums);
             decode_chunk<C, true>(stream.at, decoding_, layout_.format,
                                   records + i * kTileBytes / kLineChunks);
         }

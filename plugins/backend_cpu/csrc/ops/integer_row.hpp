@@ -117,7 +117,7 @@ class RowPanel {
         if constexpr (S::kTwoLevels) {
             sums_.start();
         } else {
-            decoding_.load_steps_of(c, fine_scales_, fine_minimums_);
+            decoding_.load_scales_of(c, fine_scales_, fine_minimums_);
         }
         sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
         at_ += 64 * C::kBits;
@@ -174,30 +174,30 @@ class RowPanel {
     const uint8_t* outliers_ = nullptr;
 };
 
-// Up to kStepRows rows against one panel of 4-bit codes with steps, which multiply the sums of 32 codes.
+// Up to kScaledRows rows against one panel of 4-bit codes with scales, which multiply the sums of 32 codes.
 template <int kRows>
-class StepPanel {
+class ScaledPanel {
   public:
-    LLMD_INLINE_MEMBER StepPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
+    LLMD_INLINE_MEMBER ScaledPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
         : layout_(layout), x_(x), at_(panel) {
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals_[i] = set1(0.0F); });
     }
 
     LLMD_INLINE_MEMBER void begin_group(int64_t a) {
         coarse_ = at_;
-        steps_ = at_ + layout_.coarse_bytes();
-        minimums_ = steps_ + layout_.fine_scale_bytes(a);
-        at_ = steps_ + layout_.fine_bytes(a);
+        scales_ = at_ + layout_.coarse_bytes();
+        minimums_ = scales_ + layout_.fine_scale_bytes(a);
+        at_ = scales_ + layout_.fine_bytes(a);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
     LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t segment) {
         const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at_);
         const int8_t* inputs = x_.segment(segment);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            sums_[m].add(chunk.planes, steps_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
+            sums_[m].add(chunk.planes, scales_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
         });
         at_ += 64 * kBits;
-        steps_ += kPanelRows / 2;
+        scales_ += kPanelRows / 2;
         minimums_ += kPanelRows;
     }
     LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
@@ -224,12 +224,12 @@ class StepPanel {
 
     const PanelLayout& layout_;
     const InputTile& x_;
-    StepSums sums_[kRows];
+    ScaledSums sums_[kRows];
     Vec totals_[kRows * kPanelVecs];
     // What comes next, and the scales of the group.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
-    const uint8_t* steps_ = nullptr;
+    const uint8_t* scales_ = nullptr;
     const uint8_t* minimums_ = nullptr;
 };
 
@@ -257,24 +257,24 @@ void row_kernel(const RowPanels& panels, const PanelLayout& layout, const InputT
     multiply_panels<Panel>(panels, layout, x, std::make_index_sequence<kRowPanels>());
 }
 
-// What multiplies one row, and several by codes with steps. A unit may have its own.
+// What multiplies one row, and several by codes with scales. A unit may have its own.
 template <class C, class S, Operand = C::kOperand>
 struct OneRow {
     static constexpr RowKernel kernel = row_kernel<RowPanel<C, S>>;
 };
 template <int kRows, Operand = operand_of(8, false)>
-struct StepRows {
-    static constexpr RowKernel kernel = row_kernel<StepPanel<kRows>>;
+struct ScaledRows {
+    static constexpr RowKernel kernel = row_kernel<ScaledPanel<kRows>>;
 };
 
 // The kernel for a number of rows; null where they are too many, or the codes are no such.
-template <int kRows = kStepRows>
-LLMD_INLINE RowKernel step_kernel(const IntegerFormat& format, int64_t rows) {
-    if (!format.short_steps() || rows > kRows) return nullptr;
+template <int kRows = kScaledRows>
+LLMD_INLINE RowKernel scaled_kernel(const IntegerFormat& format, int64_t rows) {
+    if (!format.nibble_scales() || rows > kRows) return nullptr;
     if constexpr (kRows > 1) {
-        if (rows < kRows) return step_kernel<kRows - 1>(format, rows);
+        if (rows < kRows) return scaled_kernel<kRows - 1>(format, rows);
     }
-    return StepRows<kRows>::kernel;
+    return ScaledRows<kRows>::kernel;
 }
 
 }  // namespace llmd::LLMD_ISA

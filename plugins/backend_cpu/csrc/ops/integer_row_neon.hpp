@@ -95,7 +95,7 @@ struct NeonRow {
         Products sums;
         sums.start(-offset * of_inputs);
         for (int64_t c = 0; c < chunks; ++c) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
+            decoding.load_scales_of(c, fine_scales, fine_minimums);
             add_half<0>(sums);
             add_half<1>(sums);
             leave_chunk();
@@ -190,9 +190,9 @@ struct OneRow<C, S, Operand::kSigned> {
     static constexpr RowKernel kernel = neon_row<C, S>;
 };
 
-// Rows against one panel of 4-bit codes with steps, as step_rows has it.
+// Rows against one panel of 4-bit codes with scales, as scaled_rows has it.
 template <int kRows>
-struct NeonStepRows {
+struct NeonScaledRows {
     static_assert(kBiasOfSigned == 0);
     using C = Codes<4>;
 
@@ -210,10 +210,10 @@ struct NeonStepRows {
         for (int64_t c = 0; c < all;) {
             const int64_t end = c + most < all ? c + most : all;
             const uint8_t* coarse = at;
-            const uint8_t* steps = coarse + 2 * kPanelRows;
-            const uint8_t* offsets = steps + (end - c) * (kPanelRows / 2);
+            const uint8_t* scales = coarse + 2 * kPanelRows;
+            const uint8_t* offsets = scales + (end - c) * (kPanelRows / 2);
             at = offsets + (end - c) * kPanelRows;
-            StepSums sums[kRows];
+            ScaledSums sums[kRows];
             unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m].start(); });
             for (; c < end; ++c) {
                 Accumulator<Operand::kSigned> products[kRows];
@@ -230,13 +230,13 @@ struct NeonStepRows {
                     });
                     if constexpr (half == 0) load_after(at, products[0].total);
                 });
-                const Sums step = widen(load_short_steps(steps));
+                const Sums scale = widen(load_nibble_scales(scales));
                 const Words offset = load_offsets(offsets);
                 unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                    sums[m].add(products[m].total, step, offset, running[2 * kRows + m] - running[m]);
+                    sums[m].add(products[m].total, scale, offset, running[2 * kRows + m] - running[m]);
                 });
                 at += 64 * C::kBits;
-                steps += kPanelRows / 2;
+                scales += kPanelRows / 2;
                 offsets += kPanelRows;
                 running += 2 * kRows;
             }
@@ -261,15 +261,15 @@ struct NeonStepRows {
 };
 
 template <int kRows>
-void neon_step_rows(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
+void neon_scaled_rows(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
     static_assert(kRowPanels == 1);
-    NeonStepRows<kRows> rows{layout, x, {}};
+    NeonScaledRows<kRows> rows{layout, x, {}};
     rows.multiply(panels.at[0]);
     unroll<kRows>([&](auto m) LLMD_LAMBDA { finish_row(panels.to[0], m, rows.totals + m * kPanelVecs); });
 }
 template <int kRows>
-struct StepRows<kRows, Operand::kSigned> {
-    static constexpr RowKernel kernel = neon_step_rows<kRows>;
+struct ScaledRows<kRows, Operand::kSigned> {
+    static constexpr RowKernel kernel = neon_scaled_rows<kRows>;
 };
 
 }  // namespace llmd::LLMD_ISA

@@ -124,7 +124,7 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
         at += layout.outlier_bytes();
         group += format.in_int8 ? 1 : groups;
         for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
+            decoding.load_scales_of(c, fine_scales, fine_minimums);
             decode_chunk<C, kPlain>(at, decoding, format, record);
             record += 64 * kChunkQuads;
         }

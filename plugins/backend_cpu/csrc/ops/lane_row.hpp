@@ -20,8 +20,8 @@ struct StripGroup {
     int64_t fine_minimums;
     int64_t outliers;
     int64_t number;
-    int64_t first_step;  // group, in the row
-    int64_t steps;
+    int64_t first_fine_group;  // group, in the row
+    int64_t num_fine_groups;
     int64_t first_segment;
     int32_t offset;  // of codes
     bool bf16_scales;
@@ -34,8 +34,8 @@ struct StripGroup {
           fine_minimums(fine_scales + layout.panel.fine_scale_bytes(a)),
           outliers(fine_scales + layout.panel.fine_bytes(a)),
           number(a),
-          first_step(a * step_groups(layout.panel, 0)),
-          steps(step_groups(layout.panel, a)),
+          first_fine_group(a * fine_groups(layout.panel, 0)),
+          num_fine_groups(fine_groups(layout.panel, a)),
           first_segment(a * layout.panel.format.activation_group() / kSegmentInputs),
           offset(offset),
           bf16_scales(layout.panel.format.bf16_scales) {}
@@ -99,23 +99,23 @@ class LaneRow {
 
     // Adds to totals, [4 panels][16].
     LLMD_INLINE_MEMBER void add_to(float* totals) {
-        const int32_t* ends = active_.ends + of_.first_step;
+        const int32_t* ends = active_.ends + of_.first_fine_group;
         int64_t four = ends[-1];
-        if (four == ends[of_.steps - 1]) return;
+        if (four == ends[of_.num_fine_groups - 1]) return;
         each_panel([&](auto p) LLMD_LAMBDA { begin_group<p>(); });
-        for (int64_t g = 0; g < of_.steps; four = ends[g++]) {
-            if (four < ends[g]) add_step_group(g, four, ends[g]);
+        for (int64_t g = 0; g < of_.num_fine_groups; four = ends[g++]) {
+            if (four < ends[g]) add_fine_group(g, four, ends[g]);
         }
         each_panel([&](auto p) LLMD_LAMBDA { end_group<p>(totals + p * kPanelRows); });
     }
 
   private:
     static constexpr int kPanels = static_cast<int>(kLanePanels);
-    static constexpr bool kSteps = C::kScaleSegments > 0;
+    static constexpr bool kScaled = C::kScaleSegments > 0;
     // Sums of codes are multiplied by their step, not each of them.
-    static constexpr Operand kOperand = kSteps ? operand_of(C::kBits, false) : C::kOperand;
+    static constexpr Operand kOperand = kScaled ? operand_of(C::kBits, false) : C::kOperand;
     // 4 * 4 * 15 * 127 fits in 16 bits, as what a step multiplies has to.
-    static constexpr int64_t kMostFours = kSteps ? 4 : int64_t{1} << 32;
+    static constexpr int64_t kMostFours = kScaled ? 4 : int64_t{1} << 32;
 
     template <class F>
     LLMD_INLINE_MEMBER void each_panel(F&& f) {
@@ -123,21 +123,21 @@ class LaneRow {
     }
     template <int p>
     LLMD_INLINE_MEMBER void begin_group() {
-        if constexpr (kSteps) stepped_[p] = set_sums(0);
+        if constexpr (kScaled) scaled_[p] = set_sums(0);
         if constexpr (S::kTwoLevels) totals_[p].clear_inner();
         sums_[p].start(0);
     }
-    LLMD_INLINE_MEMBER void add_step_group(int64_t g, int64_t four, int64_t end) {
-        if constexpr (kSteps) {
+    LLMD_INLINE_MEMBER void add_fine_group(int64_t g, int64_t four, int64_t end) {
+        if constexpr (kScaled) {
             for (; four < end; four += kMostFours) {
                 each_panel([&](auto p) LLMD_LAMBDA { sums_[p].start(0); });
                 for (int64_t i = four; i < end && i < four + kMostFours; ++i) add_four(i);
-                each_panel([&](auto p) LLMD_LAMBDA { add_steps<p>(g); });
+                each_panel([&](auto p) LLMD_LAMBDA { add_scaled<p>(g); });
             }
-            const Sums of_inputs = set_sums(active_.sums[of_.first_step + g]);
+            const Sums of_inputs = set_sums(active_.sums[of_.first_fine_group + g]);
             each_panel([&](auto p) LLMD_LAMBDA {
-                const Sums minimums = widen_steps<false>(fine_minimums(p) + g * kPanelRows);
-                stepped_[p] = add_products(stepped_[p], of_inputs, minimums);
+                const Sums minimums = widen_row_scales<false>(fine_minimums(p) + g * kPanelRows);
+                scaled_[p] = add_products(scaled_[p], of_inputs, minimums);
             });
         } else {
             for (; four < end; ++four) add_four(four);
@@ -145,10 +145,10 @@ class LaneRow {
         }
     }
     template <int p>
-    LLMD_INLINE_MEMBER void add_steps(int64_t g) {
-        constexpr int64_t kScaleBytes = kPanelRows / (C::kShortSteps ? 2 : 1);
-        const Sums steps = widen_steps<C::kShortSteps>(fine_scales(p) + g * kScaleBytes);
-        stepped_[p] = add_products(stepped_[p], sums_[p].sums(), steps);
+    LLMD_INLINE_MEMBER void add_scaled(int64_t g) {
+        constexpr int64_t kScaleBytes = kPanelRows / (C::kNibbleScales ? 2 : 1);
+        const Sums scales = widen_row_scales<C::kNibbleScales>(fine_scales(p) + g * kScaleBytes);
+        scaled_[p] = add_products(scaled_[p], sums_[p].sums(), scales);
     }
     LLMD_INLINE_MEMBER void add_four(int64_t four) {
         const int32_t* places = active_.places + 4 * four;
@@ -168,7 +168,7 @@ class LaneRow {
     LLMD_INLINE_MEMBER const uint8_t* fine_scales(int p) const { return header(p) + of_.fine_scales; }
     LLMD_INLINE_MEMBER const uint8_t* fine_minimums(int p) const { return header(p) + of_.fine_minimums; }
     LLMD_INLINE_MEMBER void end_fine_group(int64_t g) {
-        const int32_t of_inputs = active_.sums[of_.first_step + g];
+        const int32_t of_inputs = active_.sums[of_.first_fine_group + g];
         const Sums offset = set_sums(-of_.offset * of_inputs);
         each_panel([&](auto p) LLMD_LAMBDA {
             totals_[p].add_fine(add(sums_[p].sums(), offset), fine_scales(p) + g * kPanelRows,
@@ -184,7 +184,7 @@ class LaneRow {
             totals_[p].add_inner(header(p), of_.bf16_scales, x_scale);
         } else {
             const int32_t of_inputs = active_.group_sums[of_.number];
-            Sums sums = add(kSteps ? stepped_[p] : sums_[p].sums(), set_sums(-of_.offset * of_inputs));
+            Sums sums = add(kScaled ? scaled_[p] : sums_[p].sums(), set_sums(-of_.offset * of_inputs));
             if constexpr (C::kHasOutliers) {
                 sums = add(sums, Outliers(header(p) + of_.outliers).sums(x_, of_.first_segment, 0));
             }
@@ -200,7 +200,7 @@ class LaneRow {
     const ActiveInputs& active_;
     const Book& book_;
     Accumulator<kOperand> sums_[kPanels];
-    Sums stepped_[kPanels];
+    Sums scaled_[kPanels];
     RowTotals<S> totals_[kPanels];
 };
 

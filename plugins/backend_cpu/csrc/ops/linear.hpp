@@ -69,7 +69,7 @@ LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
 
 void linear(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
-    const int64_t most = args.rows <= kStepRows ? stream_tiles(args.targets[0].weight) : 1;
+    const int64_t most = args.rows <= kScaledRows ? stream_tiles(args.targets[0].weight) : 1;
     share_panels(args, worker, most,
                  [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
                      LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });

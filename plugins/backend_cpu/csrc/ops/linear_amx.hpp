@@ -84,9 +84,10 @@ void amx_short_panel(const IntegerPanels& of, int64_t p) {
     alignas(64) float totals[kTileRows * kPanelRows] = {};
     PanelBlock panel;
     const uint8_t* at = of.panel(p);
-    const int64_t step = kSumTiles * kLineInputs / layout.format.activation_group();
-    for (int64_t a = 0; a < layout.activation_groups(); a += step) {
-        const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
+    const int64_t block_groups = kSumTiles * kLineInputs / layout.format.activation_group();
+    for (int64_t a = 0; a < layout.activation_groups(); a += block_groups) {
+        const int64_t end =
+            a + block_groups < layout.activation_groups() ? a + block_groups : layout.activation_groups();
         at = decode_block<C, true>(at, layout, a, end, panel);
         amx_panel_block(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
@@ -112,9 +113,10 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
     const PanelLayout& layout = of.layout;
     const int64_t group = layout.format.activation_group();
     const int64_t rows = last - first;
-    const int64_t step = kBlockInputs / group;
-    const int64_t cached = kCachedInputBytes / (rows * layout.format.input_terms()) / kBlockInputs * step;
-    const int64_t together = cached > step ? cached : step;
+    const int64_t block_groups = kBlockInputs / group;
+    const int64_t cached =
+        kCachedInputBytes / (rows * layout.format.input_terms()) / kBlockInputs * block_groups;
+    const int64_t together = cached > block_groups ? cached : block_groups;
     float* const totals = amx_totals();
     std::memset(totals, 0, sizeof(float) * static_cast<size_t>(pieces(count, kPanelTile) * rows * kWidth));
     const uint8_t* at[kAmxPanels];
@@ -124,8 +126,8 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
         const int64_t to =
             from + together < layout.activation_groups() ? from + together : layout.activation_groups();
         for (int64_t i = 0; i < count; i += kPanelTile) {
-            for (int64_t a = from; a < to; a += step) {
-                const int64_t end = a + step < to ? a + step : to;
+            for (int64_t a = from; a < to; a += block_groups) {
+                const int64_t end = a + block_groups < to ? a + block_groups : to;
                 for (int64_t k = 0; k < kPanelTile; ++k) {
                     at[i + k] = decode_block<C, true>(at[i + k], layout, a, end, panels[k]);
                 }
@@ -147,7 +149,7 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
 void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
     const IntegerFormat& format = of.layout.format;
-    if (args.rows == 1 || !amx_suits(format) || step_kernel(format, args.rows) != nullptr) {
+    if (args.rows == 1 || !amx_suits(format) || scaled_kernel(format, args.rows) != nullptr) {
         return integer_panels(args, target, first, last);
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {

@@ -76,9 +76,10 @@ void panel_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first
     const uint8_t* at[kPanelTile];
     for (int64_t i = 0; i < kPanelTile; ++i) at[i] = of.panel(p + (i < count ? i : count - 1));
     // Few rows: blocks as short as a long group, so that decoding and multiplying overlap.
-    const int64_t step = (last - first <= kInputRows ? kMostGroupInputs : kBlockInputs) / group;
-    for (int64_t a = 0; a < layout.activation_groups(); a += step) {
-        const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
+    const int64_t block_groups = (last - first <= kInputRows ? kMostGroupInputs : kBlockInputs) / group;
+    for (int64_t a = 0; a < layout.activation_groups(); a += block_groups) {
+        const int64_t end =
+            a + block_groups < layout.activation_groups() ? a + block_groups : layout.activation_groups();
         const BlockShape shape = block_shape(layout, a, end, C::offset(layout.format));
         for (int i = 0; i < kPanelTile; ++i) {
             at[i] = decode_block<C, kPlain>(at[i], layout, a, end, panels[i]);
@@ -126,7 +127,7 @@ LLMD_INLINE void stream_panels(const IntegerPanels& of, RowKernel kernel, int64_
 // Panels [first, last) of one weight.
 void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
-    if (const RowKernel kernel = step_kernel(of.layout.format, args.rows)) {
+    if (const RowKernel kernel = scaled_kernel(of.layout.format, args.rows)) {
         return stream_panels(of, kernel, first, last);
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {

@@ -58,7 +58,7 @@ LLMD_INLINE uint8_t* pack_fine_scales(const IntegerMatrix& from, int64_t first_r
     for (int64_t g = first_group; g < first_group + groups; ++g) {
         uint8_t fine[kPanelRows];
         fine_of_rows(from.scales, first_row, rows, g, fine);
-        if (from.format.short_steps()) {
+        if (from.format.nibble_scales()) {
             for (int64_t r = 0; r < kPanelRows; r += 2) {
                 *to++ = static_cast<uint8_t>((fine[r] & 15U) | fine[r + 1] << 4);
             }

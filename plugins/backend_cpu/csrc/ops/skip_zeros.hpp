@@ -42,9 +42,9 @@ LLMD_INLINE void prefetch_lane(const LaneRun& run, const StripGroup& group, int6
     for (int64_t at = 0; at < kLanePanels * group.header_bytes; at += 64) __builtin_prefetch(headers + at);
     const int64_t lanes = run.last - run.first;
     for (int64_t r = 0; r < run.args.rows; ++r) {
-        const int32_t* ends = run.active[r].ends + group.first_step;
+        const int32_t* ends = run.active[r].ends + group.first_fine_group;
         const int64_t first = 4 * ends[-1];
-        const int64_t count = 4 * ends[group.steps - 1] - first;
+        const int64_t count = 4 * ends[group.num_fine_groups - 1] - first;
         const int64_t begin = first + count * (lane - run.first) / lanes;
         const int64_t end = first + count * (lane - run.first + 1) / lanes;
         for (int64_t i = begin; i < end; ++i) {

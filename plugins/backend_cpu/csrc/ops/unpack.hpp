@@ -64,7 +64,7 @@ struct RowGroup {
     LLMD_INLINE_MEMBER int32_t fine_scale(int64_t group) const {
         const uint8_t* fine = header + layout.coarse_bytes();
         if (!layout.format.two_levels()) return 1;
-        if (!layout.format.short_steps()) return static_cast<int8_t>(fine[group * kPanelRows + row]);
+        if (!layout.format.nibble_scales()) return static_cast<int8_t>(fine[group * kPanelRows + row]);
         return fine[(group * kPanelRows + row) / 2] >> (row % 2 * 4) & 15;
     }
     LLMD_INLINE_MEMBER int32_t fine_minimum(int64_t group) const {

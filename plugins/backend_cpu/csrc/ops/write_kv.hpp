@@ -53,9 +53,9 @@ LLMD_INLINE float to_half(float x, F16* out) {
     return wide[0];
 }
 
-// Codes [kKvGroup] of a group: rint(x / step) within a range.
-LLMD_INLINE void divide(const float* x, float step, float lowest, float highest, float* codes) {
-    const Vec inverse = set1(step > 0.0F ? 1.0F / step : 0.0F);
+// Codes [kKvGroup] of a group: rint(x / scale) within a range.
+LLMD_INLINE void divide(const float* x, float scale, float lowest, float highest, float* codes) {
+    const Vec inverse = set1(scale > 0.0F ? 1.0F / scale : 0.0F);
     for (int64_t i = 0; i < kKvGroup; i += Vec::kLanes) {
         // The first operand: a NaN becomes a code like any other, and spoils its own token alone.
         const Vec code = min(load(x + i) * inverse, set1(highest));

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "simd/avx2.hpp"
-#include "simd/step_places.hpp"
+#include "simd/row_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -76,9 +76,9 @@ LLMD_INLINE Bytes look_up(Book book, Bytes a) {
 // As products want them: packed codes of a byte have 128 more than the value.
 LLMD_INLINE Bytes from_byte_codes(Bytes a);
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps.
-struct Steps {
-    Bytes step, offset;
+// The scales of 16 rows, 8 bits each or kNibbles 4, and what is added to codes times scales.
+struct RowScales {
+    Bytes scale, offset;
 };
 LLMD_INLINE Bytes spread(__m128i rows, const Places& places) {
     const __m256i both = _mm256_broadcastsi128_si256(rows);
@@ -89,21 +89,21 @@ LLMD_INLINE __m256i own_of_pair(__m256i pairs) {
     const __m256i odd_rows = _mm256_set1_epi64x(int64_t{4} << 32);
     return _mm256_and_si256(_mm256_srlv_epi32(pairs, odd_rows), _mm256_set1_epi16(15));
 }
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
     const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
     const Bytes added = from_byte_codes(spread(offset, kRowEverywhere));
-    if constexpr (kShort) {
-        const Bytes pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
+    if constexpr (kNibbles) {
+        const Bytes pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)), kPairInWords);
         return {{own_of_pair(pairs.low), own_of_pair(pairs.high)}, added};
     } else {
-        return {spread(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)), kRowInWords), added};
+        return {spread(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)), kRowInWords), added};
     }
 }
 // Products are below 256: none of a pair reaches its neighbour.
-LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
-    return {_mm256_add_epi8(_mm256_mullo_epi16(a.low, steps.step.low), steps.offset.low),
-            _mm256_add_epi8(_mm256_mullo_epi16(a.high, steps.step.high), steps.offset.high)};
+LLMD_INLINE Bytes apply(const RowScales& scales, Bytes a) {
+    return {_mm256_add_epi8(_mm256_mullo_epi16(a.low, scales.scale.low), scales.offset.low),
+            _mm256_add_epi8(_mm256_mullo_epi16(a.high, scales.scale.high), scales.offset.high)};
 }
 LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
     int32_t quad;
@@ -119,18 +119,18 @@ LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
     return {_mm256_add_epi32(total.low, _mm256_madd_epi16(a.low, b.low)),
             _mm256_add_epi32(total.high, _mm256_madd_epi16(a.high, b.high))};
 }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
-    if constexpr (kShort) {
-        const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps));
+// The scales of 16 rows, 8 bits each or kNibbles 4.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
+    if constexpr (kNibbles) {
+        const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales));
         const auto own = [](__m256i pair) LLMD_LAMBDA {
             return _mm256_and_si256(_mm256_or_si256(pair, _mm256_slli_epi64(pair, 28)),
                                     _mm256_set1_epi32(15));
         };
         return {own(_mm256_cvtepu8_epi64(pairs)), own(_mm256_cvtepu8_epi64(_mm_srli_epi64(pairs, 32)))};
     } else {
-        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(steps));
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
         return {_mm256_cvtepu8_epi32(rows), _mm256_cvtepu8_epi32(_mm_srli_si128(rows, 8))};
     }
 }

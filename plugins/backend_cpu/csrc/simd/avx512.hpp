@@ -14,7 +14,7 @@
 #pragma GCC diagnostic pop
 
 #include "simd/elements.hpp"
-#include "simd/step_places.hpp"
+#include "simd/row_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -97,7 +97,7 @@ constexpr int kFloatTile = 24;
 // that have one are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 3;
+constexpr int kScaledRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
 constexpr int kRowPanels = 2;
@@ -156,30 +156,30 @@ LLMD_INLINE Book load_book(const int8_t* values) {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return {_mm512_xor_si512(_mm512_broadcast_i32x4(table), _mm512_set1_epi8(-128))};
 }
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps.
-struct Steps {
-    __m512i step, offset;
+// The scales of 16 rows, 8 bits each or kNibbles 4, and what is added to codes times scales.
+struct RowScales {
+    __m512i scale, offset;
 };
 LLMD_INLINE __m512i spread(__m128i rows, const Places& places) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(rows), _mm512_load_si512(places.bytes));
 }
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
     const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
-    if constexpr (kShort) {
-        const __m512i pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
+    if constexpr (kNibbles) {
+        const __m512i pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)), kPairInWords);
         const __m512i odd_rows = _mm512_set1_epi64(int64_t{4} << 32);
         const __m512i own = _mm512_and_si512(_mm512_srlv_epi32(pairs, odd_rows), _mm512_set1_epi16(15));
         return {own, spread(offset, kRowEverywhere)};
     } else {
-        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(steps));
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
         return {spread(rows, kRowInWords), spread(offset, kRowEverywhere)};
     }
 }
-// Codes times their steps and the offset: products are below 256, so that none of a pair reaches its
+// Codes times their scales and the offset: products are below 256, so that none of a pair reaches its
 // neighbour.
-LLMD_INLINE Bytes apply(Steps steps, Bytes a) {
-    return {_mm512_add_epi8(_mm512_mullo_epi16(a.v, steps.step), steps.offset)};
+LLMD_INLINE Bytes apply(RowScales scales, Bytes a) {
+    return {_mm512_add_epi8(_mm512_mullo_epi16(a.v, scales.scale), scales.offset)};
 }
 LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
     return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(x)))};
@@ -196,15 +196,15 @@ LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
 // total + a * b, where a and b fit in 16 bits with their sign, and b has none.
 LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) { return {_mm512_dpwssd_epi32(total.v, a.v, b.v)}; }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
-    if constexpr (kShort) {
-        const __m512i pairs = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)));
+// The scales of 16 rows, 8 bits each or kNibbles 4.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
+    if constexpr (kNibbles) {
+        const __m512i pairs = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)));
         return {
             _mm512_and_si512(_mm512_or_si512(pairs, _mm512_slli_epi64(pairs, 28)), _mm512_set1_epi32(15))};
     } else {
-        return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)))};
+        return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)))};
     }
 }
 template <int kPart>
@@ -292,13 +292,13 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return {v}; }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums of 32 codes of 4 bits, times a scale: cheaper than products of each code and scale.
+struct ScaledSums {
     __m512i total;
 
     LLMD_INLINE_MEMBER void start() { total = _mm512_setzero_si512(); }
     // 15 * 127 * 16 = 30480: half the codes, in the low halves of bytes, and the others fit in 16 bits each.
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         const __m512i low_half = _mm512_set1_epi8(15);
         Accumulator<Operand::kUnsigned> low, high;
@@ -313,7 +313,7 @@ struct StepSums {
         const __m512i pairs =
             _mm512_ternarylogic_epi32(_mm512_slli_epi32(high.v, 12), low.v, _mm512_set1_epi32(0xffff), 0xf8);
         const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
-        total = _mm512_dpwssd_epi32(total, pairs, load_steps<true>(steps, offsets).step);
+        total = _mm512_dpwssd_epi32(total, pairs, load_row_scales<true>(scales, offsets).scale);
         total = _mm512_dpwssd_epi32(total, _mm512_cvtepu8_epi32(offset), _mm512_set1_epi32(q_sum));
     }
     LLMD_INLINE_MEMBER Sums sums() const { return {total}; }

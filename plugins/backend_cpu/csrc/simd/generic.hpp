@@ -90,7 +90,7 @@ constexpr int kFloatTile = 8;
 // Integers: a record is 16 output rows by 4 inputs.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 1;
+constexpr int kScaledRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
@@ -157,23 +157,23 @@ LLMD_INLINE Bytes look_up(const Book& book, Bytes a) {
     return a;
 }
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
+// The scales of 16 rows, 8 bits each or kNibbles 4, and what is added to codes times scales for bytes with a
 // sign.
-struct Steps {
-    uint8_t step[16], offset[16];
+struct RowScales {
+    uint8_t scale[16], offset[16];
 };
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
-    Steps found;
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
+    RowScales found;
     for (int r = 0; r < 16; ++r) {
-        found.step[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+        found.scale[r] = kNibbles ? scales[r / 2] >> 4 * (r % 2) & 15 : scales[r];
         found.offset[r] = offsets[r] ^ 128U;
     }
     return found;
 }
-LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
+LLMD_INLINE Bytes apply(const RowScales& scales, Bytes a) {
     for (int i = 0; i < 64; ++i) {
-        a.v[i] = static_cast<uint8_t>(a.v[i] * steps.step[i / 4] + steps.offset[i / 4]);
+        a.v[i] = static_cast<uint8_t>(a.v[i] * scales.scale[i / 4] + scales.offset[i / 4]);
     }
     return a;
 }
@@ -197,11 +197,11 @@ LLMD_INLINE Sums add_products(Sums total, const Sums& a, const Sums& b) {
     for (int r = 0; r < 16; ++r) total.v[r] += a.v[r] * b.v[r];
     return total;
 }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+// The scales of 16 rows, 8 bits each or kNibbles 4.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
     Sums wide;
-    for (int r = 0; r < 16; ++r) wide.v[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+    for (int r = 0; r < 16; ++r) wide.v[r] = kNibbles ? scales[r / 2] >> 4 * (r % 2) & 15 : scales[r];
     return wide;
 }
 template <int kPart>
@@ -251,12 +251,12 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums of 32 codes of 4 bits, times a scale: cheaper than products of each code and scale.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         Accumulator<Operand::kSigned> sums;
         sums.start(0);
@@ -265,8 +265,8 @@ struct StepSums {
             sums.add(field<4, 15>(planes[i]), load_quad(inputs, 2 * i + 1));
         }
         for (int r = 0; r < 16; ++r) {
-            const int step = steps[r / 2] >> 4 * (r % 2) & 15;
-            total.v[r] += sums.total.v[r] * step + (offsets[r] - 128) * q_sum;
+            const int scale = scales[r / 2] >> 4 * (r % 2) & 15;
+            total.v[r] += sums.total.v[r] * scale + (offsets[r] - 128) * q_sum;
         }
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }

@@ -6,7 +6,7 @@
 
 #include "integer_layout.hpp"
 #include "simd/elements.hpp"
-#include "simd/step_places.hpp"
+#include "simd/row_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -89,7 +89,7 @@ constexpr int kFloatTile = 24;
 // Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands have a sign.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = true;
-constexpr int kStepRows = 2;
+constexpr int kScaledRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
@@ -167,25 +167,25 @@ LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     return a;
 }
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
+// The scales of 16 rows, 8 bits each or kNibbles 4, and what is added to codes times scales for bytes with a
 // sign.
-struct Steps {
-    uint8x16_t step[4], offset[4];
+struct RowScales {
+    uint8x16_t scale[4], offset[4];
 };
-template <bool kShort>
-LLMD_INLINE uint8x16_t load_row_steps(const uint8_t* steps) {
-    if constexpr (!kShort) return vld1q_u8(steps);
-    const uint8x16_t pairs = vcombine_u8(vld1_u8(steps), vdup_n_u8(0));
+template <bool kNibbles>
+LLMD_INLINE uint8x16_t load_scale_bytes(const uint8_t* scales) {
+    if constexpr (!kNibbles) return vld1q_u8(scales);
+    const uint8x16_t pairs = vcombine_u8(vld1_u8(scales), vdup_n_u8(0));
     return vzip1q_u8(vandq_u8(pairs, vdupq_n_u8(15)), vshrq_n_u8(pairs, 4));
 }
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
-    const uint8x16_t step = load_row_steps<kShort>(steps);
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
+    const uint8x16_t scale = load_scale_bytes<kNibbles>(scales);
     const uint8x16_t offset = veorq_u8(vld1q_u8(offsets), vdupq_n_u8(128));
-    Steps found;
+    RowScales found;
     for (int i = 0; i < 4; ++i) {
         const uint8x16_t place = vld1q_u8(kRowEverywhere.bytes + 16 * i);
-        found.step[i] = vqtbl1q_u8(step, place);
+        found.scale[i] = vqtbl1q_u8(scale, place);
         found.offset[i] = vqtbl1q_u8(offset, place);
     }
     return found;
@@ -194,8 +194,8 @@ LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
     for (uint8x16_t& part : a.v) part = vsubq_u8(part, vdupq_n_u8(static_cast<uint8_t>(x)));
     return a;
 }
-LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
-    for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(steps.offset[i], a.v[i], steps.step[i]);
+LLMD_INLINE Bytes apply(const RowScales& scales, Bytes a) {
+    for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(scales.offset[i], a.v[i], scales.scale[i]);
     return a;
 }
 
@@ -212,10 +212,10 @@ LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], a.v[i], b.v[i]);
     return total;
 }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
-    const uint8x16_t rows = load_row_steps<kShort>(steps);
+// The scales of 16 rows, 8 bits each or kNibbles 4.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
+    const uint8x16_t rows = load_scale_bytes<kNibbles>(scales);
     const uint16x8_t words[2] = {vmovl_u8(vget_low_u8(rows)), vmovl_high_u8(rows)};
     Sums wide;
     for (int i = 0; i < 2; ++i) {
@@ -239,8 +239,8 @@ struct Words {
 };
 LLMD_INLINE Words words_of(int8x16_t bytes) { return {{vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)}}; }
 LLMD_INLINE Words load_words(const uint8_t* p) { return words_of(vreinterpretq_s8_u8(vld1q_u8(p))); }
-LLMD_INLINE Words load_short_steps(const uint8_t* p) {
-    return words_of(vreinterpretq_s8_u8(load_row_steps<true>(p)));
+LLMD_INLINE Words load_nibble_scales(const uint8_t* p) {
+    return words_of(vreinterpretq_s8_u8(load_scale_bytes<true>(p)));
 }
 LLMD_INLINE Words load_offsets(const uint8_t* p) {
     return words_of(vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(128))));
@@ -321,14 +321,14 @@ struct Accumulator {
     }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums of 32 codes of 4 bits, times a scale: cheaper than products of each code and scale.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
     // The offsets are bytes with signs, and of 32 inputs the sum fits a word.
-    LLMD_INLINE_MEMBER void add(const Sums& products, Sums steps, Words offsets, int32_t q_sum) {
-        for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], products.v[i], steps.v[i]);
+    LLMD_INLINE_MEMBER void add(const Sums& products, Sums scales, Words offsets, int32_t q_sum) {
+        for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], products.v[i], scales.v[i]);
         total = add_products(total, offsets, static_cast<int16_t>(q_sum));
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }

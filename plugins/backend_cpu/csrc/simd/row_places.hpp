@@ -1,4 +1,4 @@
-// Where the steps of the 16 rows of a panel go: each row has 4 bytes in a record.
+// Where the scales of the 16 rows of a panel go: each row has 4 bytes in a record.
 
 #pragma once
 
