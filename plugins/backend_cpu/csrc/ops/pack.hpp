@@ -15,10 +15,10 @@
 //   the last chunk of a row is filled up with codes of 0, which meet activations of 0; scales that have no
 //   input are 0. Packing writes every byte of a panel, but only sets bits of a strip: strips come zeroed
 //
-//   by input, besides: a strip of 32 panels, 8 lanes of 4; first what precedes the codes of each panel, all
+//   by input, besides: a strip of 32 panels, 8 bands of 4; first what precedes the codes of each panel, all
 //     of an activation group together, then for each input 64 bytes for each bit of a code, in the same
-//     planes. Lanes take the place of the 8 quads of a chunk: byte 16 l + 4 p + s of a record is the code of
-//     row 4 l + s, panel p of the lane
+//     planes. Bands take the place of the 8 quads of a chunk: byte 16 l + 4 p + s of a record is the code of
+//     row 4 l + s, panel p of the band
 //
 //   from   measured: scales inline keep a thread on one stream, which the hardware prefetcher follows; 16
 //          rows by 4 inputs is one register of VNNI, two of AVX2, four of NEON, and a row of a tile of AMX
@@ -169,13 +169,13 @@ LLMD_INLINE void pack_chunk(const ChunkWords& chunk, int bits, uint8_t* to) {
 LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int64_t input_bytes,
                              uint8_t* chunk) {
     const QuadWords words = bits == 8 ? flipped(quad) : quad;
-    const int64_t lane = panel / kLanePanels;
+    const int64_t band = panel / kBandPanels;
     each_plane(bits, [&](auto plane, int first) LLMD_LAMBDA {
         constexpr int kPlane = plane;
-        constexpr int kLanes = 8 / kPlane;  // in a byte
+        constexpr int kBands = 8 / kPlane;  // in a byte
         constexpr uint32_t kMask = (1U << kPlane) - 1U;
-        const int shift = static_cast<int>(lane % kLanes) * kPlane;
-        uint8_t* to = chunk + 64 * (first + lane / kLanes) + 4 * (panel % kLanePanels);
+        const int shift = static_cast<int>(band % kBands) * kPlane;
+        uint8_t* to = chunk + 64 * (first + band / kBands) + 4 * (panel % kBandPanels);
         for (int64_t j = 0; j < 4; ++j, to += input_bytes) {
             const int from = static_cast<int>(8 * j) + first;
             for (int64_t r = 0; r < kPanelRows; ++r) {

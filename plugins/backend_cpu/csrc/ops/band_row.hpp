@@ -1,4 +1,4 @@
-// One row's active inputs against a lane: 4 panels of a strip, 64 outputs.
+// One row's active inputs against a band: 4 panels of a strip, 64 outputs.
 //
 //   records  four inputs that are not zero become a record of each panel, as if they had been neighbours
 //   order    sums of integers are exact, in any; what follows is ops/integer_scales.hpp, without the groups
@@ -11,7 +11,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// An activation group of a strip, with what its lanes have in common at hand.
+// An activation group of a strip, with what its bands have in common at hand.
 struct StripGroup {
     const uint8_t* headers;
     const uint8_t* codes;
@@ -48,15 +48,15 @@ LLMD_INLINE void store_totals(const Vec* from, float* to) {
     unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(to + v * Vec::kLanes, from[v]); });
 }
 
-// The codes of a lane in the chunk of an input, a byte each: places and shifts of its bits in the planes.
+// The codes of a band in the chunk of an input, a byte each: places and shifts of its bits in the planes.
 template <class C>
-class LaneCodes {
+class BandCodes {
   public:
-    LLMD_INLINE_MEMBER explicit LaneCodes(int64_t lane) {
+    LLMD_INLINE_MEMBER explicit BandCodes(int64_t band) {
         unroll<kPlanes>([&](auto i) LLMD_LAMBDA {
-            constexpr int64_t kLanes = 8 / kWidths[i];
-            at_[i] = 64 * (kFirst[i] + lane / kLanes);
-            shift_[i] = static_cast<int>(lane % kLanes) * kWidths[i];
+            constexpr int64_t kBands = 8 / kWidths[i];
+            at_[i] = 64 * (kFirst[i] + band / kBands);
+            shift_[i] = static_cast<int>(band % kBands) * kWidths[i];
         });
     }
     LLMD_INLINE_MEMBER Bytes load(const uint8_t* chunk) const {
@@ -86,13 +86,13 @@ class LaneCodes {
 };
 
 template <class C, class S>
-class LaneRow {
+class BandRow {
   public:
-    LLMD_INLINE_MEMBER LaneRow(const StripGroup& of, int64_t lane, const InputTile& x,
+    LLMD_INLINE_MEMBER BandRow(const StripGroup& of, int64_t band, const InputTile& x,
                                const ActiveInputs& active, const Book& book)
         : of_(of),
-          headers_(of.headers + lane * kLanePanels * of.header_bytes),
-          codes_(lane),
+          headers_(of.headers + band * kBandPanels * of.header_bytes),
+          codes_(band),
           x_(x),
           active_(active),
           book_(book) {}
@@ -110,7 +110,7 @@ class LaneRow {
     }
 
   private:
-    static constexpr int kPanels = static_cast<int>(kLanePanels);
+    static constexpr int kPanels = static_cast<int>(kBandPanels);
     static constexpr bool kScaled = C::kScaleSegments > 0;
     // Sums of codes are multiplied by their step, not each of them.
     static constexpr Operand kOperand = kScaled ? operand_of(C::kBits, false) : C::kOperand;
@@ -195,7 +195,7 @@ class LaneRow {
 
     const StripGroup& of_;
     const uint8_t* headers_;
-    const LaneCodes<C> codes_;
+    const BandCodes<C> codes_;
     const InputTile& x_;
     const ActiveInputs& active_;
     const Book& book_;
