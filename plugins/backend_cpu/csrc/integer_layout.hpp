@@ -12,7 +12,7 @@
 namespace llmd {
 
 constexpr int64_t kPanelRows = 16;         // output rows in a panel of integer weights
-constexpr int64_t kChunkInputs = 32;       // inputs whose codes are packed together
+constexpr int64_t kSlabInputs = 32;        // inputs whose codes are packed together
 constexpr int64_t kSegmentInputs = 16;     // the shortest group; sums of activations are kept this fine
 constexpr int64_t kLineInputs = 64;        // activations of a row that lie together
 constexpr int64_t kInputRows = 16;         // rows whose activations lie together
@@ -80,7 +80,7 @@ constexpr const char* kPanelLayoutName = kByteCodeFlip == 0 ? "llmd panels 2" : 
 constexpr const char* kStripLayoutName =
     kByteCodeFlip == 0 ? "llmd panels 2, strips 1" : "llmd panels 2 signed, strips 1";
 
-// Packed weights: for each activation group a header of scales and then chunks of codes.
+// Packed weights: for each activation group a header of scales and then slabs of codes.
 struct PanelLayout {
     int64_t cols;
     IntegerFormat format;
@@ -88,13 +88,13 @@ struct PanelLayout {
     LLMD_SHARED constexpr int64_t activation_groups() const {
         return pieces(cols, format.activation_group());
     }
-    LLMD_SHARED constexpr int64_t chunks(int64_t a) const {
+    LLMD_SHARED constexpr int64_t slabs(int64_t a) const {
         const int64_t left = cols - a * format.activation_group();
-        return pieces(left < format.activation_group() ? left : format.activation_group(), kChunkInputs);
+        return pieces(left < format.activation_group() ? left : format.activation_group(), kSlabInputs);
     }
-    // Weight groups in an activation group, padding of its last chunk included.
+    // Weight groups in an activation group, padding of its last slab included.
     LLMD_SHARED constexpr int64_t groups(int64_t a) const {
-        return pieces(chunks(a) * kChunkInputs, format.group_size);
+        return pieces(slabs(a) * kSlabInputs, format.group_size);
     }
     LLMD_SHARED constexpr int64_t coarse_bytes() const {
         return 2 * kPanelRows * (format.has_minimum && !format.in_int8 ? 2 : 1);
@@ -107,12 +107,12 @@ struct PanelLayout {
         return fine_scale_bytes(a) + (format.two_levels() && format.has_minimum ? groups(a) * kPanelRows : 0);
     }
     LLMD_SHARED constexpr int64_t outlier_bytes() const { return 2 * kPanelRows * format.outliers; }
-    LLMD_SHARED constexpr int64_t chunk_bytes() const { return 64 * format.bits; }
+    LLMD_SHARED constexpr int64_t slab_bytes() const { return 64 * format.bits; }
     LLMD_SHARED constexpr int64_t header_bytes(int64_t a) const {
         return coarse_bytes() + fine_bytes(a) + outlier_bytes();
     }
     LLMD_SHARED constexpr int64_t group_bytes(int64_t a) const {
-        return header_bytes(a) + chunks(a) * chunk_bytes();
+        return header_bytes(a) + slabs(a) * slab_bytes();
     }
     LLMD_SHARED constexpr int64_t panel_bytes() const {
         const int64_t last = activation_groups() - 1;

@@ -78,7 +78,7 @@ int64_t attention_scratch(const Weights& weights) {
     return most;
 }
 
-// What a sequence that fills its context, or all blocks, leaves of its chunks.
+// What a sequence that fills its context, or all blocks, leaves of its partitions.
 int64_t attention_partials(const Weights& weights, const std::vector<int64_t>& blocks) {
     int64_t most = 0;
     for (size_t g = 0; g < blocks.size(); ++g) {

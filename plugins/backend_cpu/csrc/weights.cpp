@@ -39,12 +39,12 @@ void check_format(const IntegerFormat& format) {
     const int64_t shared = format.activation_group();
     require(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
             "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
-    require(!format.two_levels() || size <= kChunkInputs,
+    require(!format.two_levels() || size <= kSlabInputs,
             "with a fine scale for each " + std::to_string(size) + " inputs");
     require(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 && size == kMostGroupInputs &&
                                      !format.two_levels()),
             "with " + std::to_string(format.outliers) + " outliers");
-    require(shared % kChunkInputs == 0 && shared <= kMostGroupInputs,
+    require(shared % kSlabInputs == 0 && shared <= kMostGroupInputs,
             "with a scale for each " + std::to_string(shared) + " inputs");
 }
 

@@ -53,7 +53,7 @@ LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, cons
     int64_t group = 0;
     int64_t first = 0;  // of the activation group
     for (int64_t a = 0; a < panel.activation_groups(); ++a, first += panel.format.activation_group()) {
-        const int64_t end = panel.chunks(a) * kChunkInputs;
+        const int64_t end = panel.slabs(a) * kSlabInputs;
         for (int64_t g = 0; g < fine_groups(panel, a); ++g) {
             const int64_t stop = (g + 1) * size < end ? (g + 1) * size : end;
             for (int64_t i = g * size; i < stop; i += kSegmentInputs) {

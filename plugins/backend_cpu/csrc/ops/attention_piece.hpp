@@ -1,4 +1,4 @@
-// A piece of an attention: a few queries of one sequence and kv head, and one chunk of positions.
+// A piece of an attention: a few queries of one sequence and kv head, and one partition of positions.
 
 #pragma once
 
@@ -31,18 +31,18 @@ struct Partial {
         : tops(memory), totals(memory + queries), outputs(memory + 2 * queries) {}
 };
 
-// Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind. The
-// kAhead blocks behind the chunk may be read, and are repeated ones where the sequence has no more: scores
-// are computed for several blocks at a time.
-struct KvChunk {
+// Blocks of a partition, `count` from position `start` on: one head's keys, its values `half_bytes` behind.
+// The kAhead blocks behind the partition may be read, and are repeated ones where the sequence has no more:
+// scores are computed for several blocks at a time.
+struct KvPartition {
     int64_t start;
     int64_t count;
     int64_t half_bytes;
-    const uint8_t* at[kChunk / kBlockLen + kAhead];
+    const uint8_t* at[kPartition / kBlockLen + kAhead];
 
     LLMD_INLINE_MEMBER const uint8_t* keys(int64_t b) const { return at[b]; }
     LLMD_INLINE_MEMBER const uint8_t* values(int64_t b) const { return at[b] + half_bytes; }
-    // What is read `kAhead` blocks after block b: all keys of a chunk come before its values.
+    // What is read `kAhead` blocks after block b: all keys of a partition come before its values.
     LLMD_INLINE_MEMBER const uint8_t* after_keys(int64_t b) const {
         const int64_t next = b + kAhead;
         return next < count ? keys(next) : values(next - count < count ? next - count : b);

@@ -1,4 +1,4 @@
-// A tile of attention: queries of one sequence and kv head that go through the same chunks of positions.
+// A tile of attention: queries of one sequence and kv head that go through the same partitions of positions.
 
 #pragma once
 
@@ -20,11 +20,11 @@ struct Tile {
 struct TileScratch {
     float* queries;
     float* factors;
-    float* running;  // a partial of the whole tile
-    float* chunk;    // a partial of one piece and chunk
-    float* scores;   // [kPieceQueries][kChunk], later exponentials
-    float* words;    // int16 [kPieceQueries][kChunk]
-    float* weights;  // [kChunk], or a head while queries are loaded
+    float* running;    // a partial of the whole tile
+    float* partition;  // a partial of one piece and partition
+    float* scores;     // [kPieceQueries][kPartition], later exponentials
+    float* words;      // int16 [kPieceQueries][kPartition]
+    float* weights;    // [kPartition], or a head while queries are loaded
 
     static constexpr int64_t kTileQueries = kPieceQueries * kMostPieces;
 
@@ -32,16 +32,16 @@ struct TileScratch {
         : queries(memory),
           factors(queries + kTileQueries * dim),
           running(factors + kTileQueries),
-          chunk(running + partial_floats(kTileQueries, dim)),
-          scores(chunk + partial_floats(kPieceQueries, dim)),
-          words(scores + kPieceQueries * kChunk),
-          weights(words + kPieceQueries * kChunk / 2) {}
+          partition(running + partial_floats(kTileQueries, dim)),
+          scores(partition + partial_floats(kPieceQueries, dim)),
+          words(scores + kPieceQueries * kPartition),
+          weights(words + kPieceQueries * kPartition / 2) {}
 
     // Floats of all of them.
     static int64_t size(int64_t dim) {
         return kTileQueries * (dim + 1) + partial_floats(kTileQueries, dim) +
-               partial_floats(kPieceQueries, dim) + kPieceQueries * kChunk * 3 / 2 +
-               (dim > kChunk ? dim : kChunk);
+               partial_floats(kPieceQueries, dim) + kPieceQueries * kPartition * 3 / 2 +
+               (dim > kPartition ? dim : kPartition);
     }
 };
 
@@ -86,27 +86,28 @@ class TileRun {
         }
     }
 
-    // Attends to the positions of one chunk; the partials of the tile's pieces follow each other.
+    // Attends to the positions of one partition; the partials of the tile's pieces follow each other.
     template <class Keep>
-    void attend_chunk(int64_t number, Keep&& keep) {
+    void attend_partition(int64_t number, Keep&& keep) {
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
             const int count = piece_queries(piece);
-            KvChunk chunk;
-            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, chunk)) continue;
-            Partial partial(scratch_.chunk, count);
+            KvPartition partition;
+            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, partition)) continue;
+            Partial partial(scratch_.partition, count);
             if constexpr (kCoded<Element>)
-                score_codes<Element>(args_, pool_.layout, chunk, words_of(piece), scratch_.factors + piece,
-                                     count, scratch_.scores);
+                score_codes<Element>(args_, pool_.layout, partition, words_of(piece),
+                                     scratch_.factors + piece, count, scratch_.scores);
             else
-                score_floats<Element>(args_, chunk, floats_of(piece), count, scratch_.scores);
-            for (int m = 0; m < count; ++m) exponentiate(chunk, queries_[piece + m], m, partial);
+                score_floats<Element>(args_, partition, floats_of(piece), count, scratch_.scores);
+            for (int m = 0; m < count; ++m) exponentiate(partition, queries_[piece + m], m, partial);
             if constexpr (kCoded<Element>) {
-                add_codes<Element>(pool_.layout, chunk, scratch_.scores, count, partial.outputs,
+                add_codes<Element>(pool_.layout, partition, scratch_.scores, count, partial.outputs,
                                    reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
             } else {
                 for (int64_t i = 0; i < count * dim_; i += Vec::kLanes)
                     store(partial.outputs + i, set1(0.0F));
-                add_floats<Element>(chunk, queries_ + piece, count, scratch_.scores, partial.outputs, dim_);
+                add_floats<Element>(partition, queries_ + piece, count, scratch_.scores, partial.outputs,
+                                    dim_);
             }
             keep(piece, count, partial);
         }
@@ -159,8 +160,8 @@ class TileRun {
         };
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
             clear(running(piece), piece_queries(piece));
-        for (int64_t c = cut.first_chunk; c < cut.first_chunk + cut.chunks; ++c) {
-            attend_chunk(
+        for (int64_t c = cut.first_partition; c < cut.first_partition + cut.partitions; ++c) {
+            attend_partition(
                 c, [&](int piece, int count, Partial partial) { merge(running(piece), partial, count); });
         }
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
@@ -174,27 +175,27 @@ class TileRun {
     float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
     int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
-    // The blocks of a chunk between the first and the last position that is seen; none: false.
-    bool find(int64_t number, int64_t first, int64_t last, KvChunk& chunk) const {
-        const int64_t start = number * kChunk;
-        if (last < start || first >= start + kChunk) return false;
-        chunk.start = first > start ? first / kBlockLen * kBlockLen : start;
-        const int64_t end = last + 1 < start + kChunk ? last + 1 : start + kChunk;
-        chunk.count = (end - chunk.start + kBlockLen - 1) / kBlockLen;
-        chunk.half_bytes = pool_.layout.half_bytes();
-        const int32_t* blocks = tile_.blocks + chunk.start / kBlockLen;
-        const int64_t left = (last - chunk.start) / kBlockLen;
-        for (int64_t b = 0; b < chunk.count + kAhead; ++b)
-            chunk.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
+    // The blocks of a partition between the first and the last position that is seen; none: false.
+    bool find(int64_t number, int64_t first, int64_t last, KvPartition& partition) const {
+        const int64_t start = number * kPartition;
+        if (last < start || first >= start + kPartition) return false;
+        partition.start = first > start ? first / kBlockLen * kBlockLen : start;
+        const int64_t end = last + 1 < start + kPartition ? last + 1 : start + kPartition;
+        partition.count = (end - partition.start + kBlockLen - 1) / kBlockLen;
+        partition.half_bytes = pool_.layout.half_bytes();
+        const int32_t* blocks = tile_.blocks + partition.start / kBlockLen;
+        const int64_t left = (last - partition.start) / kBlockLen;
+        for (int64_t b = 0; b < partition.count + kAhead; ++b)
+            partition.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
         return true;
     }
 
     // Turns the scores of a query into exponentials; those of positions that it does not see become 0.
-    void exponentiate(const KvChunk& chunk, const Query& query, int m, Partial partial) const {
-        float* scores = scratch_.scores + m * kChunk;
-        const int64_t columns = chunk.count * kBlockLen;
-        const int64_t first = query.first - chunk.start;
-        const int64_t behind = query.last + 1 - chunk.start;
+    void exponentiate(const KvPartition& partition, const Query& query, int m, Partial partial) const {
+        float* scores = scratch_.scores + m * kPartition;
+        const int64_t columns = partition.count * kBlockLen;
+        const int64_t first = query.first - partition.start;
+        const int64_t behind = query.last + 1 - partition.start;
         for (int64_t i = 0; i < columns && i < first; ++i) scores[i] = kMinusInfinity;
         for (int64_t i = behind > 0 ? behind : 0; i < columns; ++i) scores[i] = kMinusInfinity;
         Vec most = set1(kMinusInfinity);

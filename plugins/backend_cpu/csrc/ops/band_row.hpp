@@ -48,7 +48,7 @@ LLMD_INLINE void store_totals(const Vec* from, float* to) {
     unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(to + v * Vec::kLanes, from[v]); });
 }
 
-// The codes of a band in the chunk of an input, a byte each: places and shifts of its bits in the planes.
+// The codes of a band in the slab of an input, a byte each: places and shifts of its bits in the planes.
 template <class C>
 class BandCodes {
   public:
@@ -59,13 +59,13 @@ class BandCodes {
             shift_[i] = static_cast<int>(band % kBands) * kWidths[i];
         });
     }
-    LLMD_INLINE_MEMBER Bytes load(const uint8_t* chunk) const {
+    LLMD_INLINE_MEMBER Bytes load(const uint8_t* slab) const {
         if constexpr (C::kBits == 8) {
-            return from_byte_codes(load_bytes(chunk + at_[0]));
+            return from_byte_codes(load_bytes(slab + at_[0]));
         } else {
-            const Bytes low = field<0, (1 << kWidths[0]) - 1>(shifted(chunk, 0));
+            const Bytes low = field<0, (1 << kWidths[0]) - 1>(shifted(slab, 0));
             if constexpr (kPlanes == 1) return low;
-            return with_field<-kWidths[0], ((1 << kWidths[1]) - 1) << kWidths[0]>(low, shifted(chunk, 1));
+            return with_field<-kWidths[0], ((1 << kWidths[1]) - 1) << kWidths[0]>(low, shifted(slab, 1));
         }
     }
 
@@ -77,8 +77,8 @@ class BandCodes {
                                        C::kBits == 6 ? 2 : 1};
     static constexpr int64_t kFirst[2] = {0, kWidths[0]};  // record
 
-    LLMD_INLINE_MEMBER Bytes shifted(const uint8_t* chunk, int plane) const {
-        return shift_down(load_bytes(chunk + at_[plane]), shift_[plane]);
+    LLMD_INLINE_MEMBER Bytes shifted(const uint8_t* slab, int plane) const {
+        return shift_down(load_bytes(slab + at_[plane]), shift_[plane]);
     }
 
     int64_t at_[kPlanes];

@@ -7,7 +7,7 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
+constexpr int kSlabQuads = static_cast<int>(kSlabInputs) / 4;
 
 // kScaleSegments: of how many times 16 inputs the codes are multiplied by one scale, 0 where they are not.
 template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
@@ -51,7 +51,7 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     }
 }
 
-// What codes are looked up in or multiplied with: a book for all, scales for the chunk at hand.
+// What codes are looked up in or multiplied with: a book for all, scales for the slab at hand.
 template <class C>
 struct Decoding {
     Book book;
@@ -59,14 +59,14 @@ struct Decoding {
 
     LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
 
-    // Of a chunk of an activation group, whose fine scales are followed by its fine minimums.
-    LLMD_INLINE_MEMBER void load_scales_of(int64_t chunk, const uint8_t* fine_scales,
+    // Of a slab of an activation group, whose fine scales are followed by its fine minimums.
+    LLMD_INLINE_MEMBER void load_scales_of(int64_t slab, const uint8_t* fine_scales,
                                            const uint8_t* fine_minimums) {
         if constexpr (C::kScaleSegments > 0) {
             constexpr int kGroups = 2 / C::kScaleSegments;
             constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kNibbleScales ? 2 : 1);
             unroll<kGroups>([&](auto i) LLMD_LAMBDA {
-                const int64_t group = chunk * kGroups + i;
+                const int64_t group = slab * kGroups + i;
                 scales[i] = load_row_scales<C::kNibbleScales>(fine_scales + group * kScaleBytes,
                                                               fine_minimums + group * kPanelRows);
             });
@@ -75,42 +75,41 @@ struct Decoding {
 };
 
 template <int kBits>
-struct Chunk {
+struct Slab {
     Bytes planes[kBits];
 };
 
-// Loads a chunk, and asks for what lies kAhead bytes further on.
+// Loads a slab, and asks for what lies kAhead bytes further on.
 template <int kBits, int kAhead>
-LLMD_INLINE Chunk<kBits> load_chunk(const uint8_t* p) {
-    Chunk<kBits> chunk;
+LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p) {
+    Slab<kBits> slab;
     unroll<kBits>([&](auto i) LLMD_LAMBDA {
-        chunk.planes[i] = load_bytes(p + 64 * i);
+        slab.planes[i] = load_bytes(p + 64 * i);
         if constexpr (kAhead > 0) __builtin_prefetch(p + 64 * i + kAhead);
     });
-    return chunk;
+    return slab;
 }
 
-// Record kQuad of a chunk.
+// Record kQuad of a slab.
 template <class C, int kQuad>
-LLMD_INLINE Bytes codes_of(const Chunk<C::kBits>& chunk) {
+LLMD_INLINE Bytes codes_of(const Slab<C::kBits>& slab) {
     constexpr int kBits = C::kBits;
     if constexpr (kBits == 8) {
-        return from_byte_codes(chunk.planes[kQuad]);
+        return from_byte_codes(slab.planes[kQuad]);
     } else if constexpr (kBits == 2 || kBits == 3) {
-        const Bytes low = field<2 * (kQuad % 4), 3>(chunk.planes[kQuad / 4]);
+        const Bytes low = field<2 * (kQuad % 4), 3>(slab.planes[kQuad / 4]);
         if constexpr (kBits == 2) return low;
-        return with_field<kQuad - 2, 4>(low, chunk.planes[kBits - 1]);
+        return with_field<kQuad - 2, 4>(low, slab.planes[kBits - 1]);
     } else {
-        const Bytes low = field<4 * (kQuad % 2), 15>(chunk.planes[kQuad / 2]);
-        if constexpr (kBits == 5) return with_field<kQuad - 4, 16>(low, chunk.planes[4]);
-        if constexpr (kBits == 6)
-            return with_field<2 * (kQuad % 4) - 4, 48>(low, chunk.planes[4 + kQuad / 4]);
+        const Bytes low = field<4 * (kQuad % 2), 15>(slab.planes[kQuad / 2]);
+        if constexpr (kBits == 5) return with_field<kQuad - 4, 16>(low, slab.planes[4]);
+        if constexpr (kBits == 6) return with_field<2 * (kQuad % 4) - 4, 48>(low, slab.planes[4 + kQuad / 4]);
         return low;
     }
 }
 template <class C, int kQuad>
-LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const Decoding<C>& decoding) {
-    const Bytes codes = codes_of<C, kQuad>(chunk);
+LLMD_INLINE Bytes record_of(const Slab<C::kBits>& slab, [[maybe_unused]] const Decoding<C>& decoding) {
+    const Bytes codes = codes_of<C, kQuad>(slab);
     if constexpr (C::kBook) {
         return look_up(decoding.book, codes);
     } else if constexpr (C::kScaleSegments > 0) {

@@ -35,7 +35,7 @@ class AmxPanels {
 
   private:
     static_assert(kRowPanels == 2);
-    static constexpr int64_t kLineChunks = kLineInputs / kChunkInputs;
+    static constexpr int64_t kLineSlabs = kLineInputs / kSlabInputs;
     static constexpr int64_t kLines = 4;
 
     struct Group {
@@ -53,15 +53,15 @@ class AmxPanels {
 
     template <int kTurn>
     LLMD_INLINE_MEMBER void multiply_group(int64_t a) {
-        const int64_t chunks = layout_.chunks(a);
+        const int64_t slabs = layout_.slabs(a);
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             begin_group(a, streams_[p], streams_[p].groups[kTurn]);
             asm volatile("tilezero %%tmm%c0" : : "i"(2 * p + kTurn));
         });
-        for (int64_t c = 0; c < chunks; c += kLineChunks) {
+        for (int64_t c = 0; c < slabs; c += kLineSlabs) {
             turn_ = (turn_ + 1) % kLines;
             unroll<kRowPanels>(
-                [&](auto p) LLMD_LAMBDA { decode_line(c, chunks, streams_[p], streams_[p].groups[kTurn]); });
+                [&](auto p) LLMD_LAMBDA { decode_line(c, slabs, streams_[p], streams_[p].groups[kTurn]); });
             multiply_line<kTurn>(streams_[0].records[turn_], streams_[1].records[turn_]);
         }
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
@@ -79,13 +79,12 @@ class AmxPanels {
         group.outliers = group.fine_scales + layout_.fine_bytes(a);
         stream.at = group.outliers + layout_.outlier_bytes();
     }
-    // Chunks from c on.
-    LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t chunks, Stream& stream, const Group& group) {
+    // Slabs from c on.
+    LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t slabs, Stream& stream, const Group& group) {
         uint8_t* records = stream.records[turn_];
-        for (int64_t i = 0; i < kLineChunks && c + i < chunks; ++i, stream.at += 64 * C::kBits) {
+        for (int64_t i = 0; i < kLineSlabs && c + i < slabs; ++i, stream.at += 64 * C::kBits) {
             decoding_.load_scales_of(c + i, group.fine_scales, group.fine_minimums);
-            decode_chunk<C, true>(stream.at, decoding_, layout_.format,
-                                  records + i * kTileBytes / kLineChunks);
+            decode_slab<C, true>(stream.at, decoding_, layout_.format, records + i * kTileBytes / kLineSlabs);
         }
     }
 

@@ -1,6 +1,6 @@
 // linear, integers, one row: bound by memory, so codes go from the stream straight into products.
 //
-//   tile     kRowPanels panels by one row, a chunk of each in turn; in each four chains of products hide the
+//   tile     kRowPanels panels by one row, a slab of each in turn; in each four chains of products hide the
 //            latency of one
 //   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next:
 //            with two that lie apart a thread has the other meanwhile
@@ -16,7 +16,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Integer sums of a weight group: two chains for each half of a chunk.
+// Integer sums of a weight group: two chains for each half of a slab.
 template <class C>
 struct GroupSums {
     Accumulator<C::kOperand> chains[4];
@@ -24,13 +24,13 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
-    // The chunk's inputs begin at a segment.
-    LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
-                                      const InputTile& x, int64_t segment) {
+    // The slab's inputs begin at a segment.
+    LLMD_INLINE_MEMBER void add_slab(const Slab<C::kBits>& slab, const Decoding<C>& decoding,
+                                     const InputTile& x, int64_t segment) {
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
             const int8_t* inputs = x.segment(segment, term);
-            unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs, q));
+            unroll<kSlabQuads>([&](auto q) LLMD_LAMBDA {
+                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(slab, decoding), load_quad(inputs, q));
             });
             unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
         });
@@ -91,7 +91,7 @@ struct RowPanels {
     TileOut to[kRowPanels];
 };
 
-// One row against one panel, a chunk at a time.
+// One row against one panel, a slab at a time.
 template <class C, class S>
 class RowPanel {
   public:
@@ -112,14 +112,14 @@ class RowPanel {
             sums_.start();
         }
     }
-    // The next chunk, number c of its group, whose inputs begin at a segment.
-    LLMD_INLINE_MEMBER void add_chunk(int64_t c, int64_t segment) {
+    // The next slab, number c of its group, whose inputs begin at a segment.
+    LLMD_INLINE_MEMBER void add_slab(int64_t c, int64_t segment) {
         if constexpr (S::kTwoLevels) {
             sums_.start();
         } else {
             decoding_.load_scales_of(c, fine_scales_, fine_minimums_);
         }
-        sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
+        sums_.add_slab(load_slab<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
         at_ += 64 * C::kBits;
         if constexpr (S::kTwoLevels) end_fine_groups(segment);
     }
@@ -144,9 +144,9 @@ class RowPanel {
     LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
         return add(sums, set_sums(-offset_ * q_sum));
     }
-    // Those of a chunk: a fine group is as long, or half of it.
+    // Those of a slab: a fine group is as long, or half of it.
     LLMD_INLINE_MEMBER void end_fine_groups(int64_t segment) {
-        if (layout_.format.group_size < kChunkInputs) {
+        if (layout_.format.group_size < kSlabInputs) {
             end_fine_group(sums_.half(0), segment, 1);
             end_fine_group(sums_.half(1), segment + 1, 1);
         } else {
@@ -190,11 +190,11 @@ class ScaledPanel {
         at_ = scales_ + layout_.fine_bytes(a);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
-    LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t segment) {
-        const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at_);
+    LLMD_INLINE_MEMBER void add_slab(int64_t, int64_t segment) {
+        const Slab<kBits> slab = load_slab<kBits, kRowAhead>(at_);
         const int8_t* inputs = x_.segment(segment);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            sums_[m].add(chunk.planes, scales_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
+            sums_[m].add(slab.planes, scales_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
         });
         at_ += 64 * kBits;
         scales_ += kPanelRows / 2;
@@ -235,7 +235,7 @@ class ScaledPanel {
 
 using RowKernel = void (*)(const RowPanels&, const PanelLayout&, const InputTile&);
 
-// The rows against several panels, a chunk of each in turn.
+// The rows against several panels, a slab of each in turn.
 template <class Panel, size_t... kPlaces>
 LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& layout, const InputTile& x,
                                  std::index_sequence<kPlaces...>) {
@@ -243,12 +243,12 @@ LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& lay
     const int64_t segments = layout.format.activation_group() / kSegmentInputs;
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
         const int64_t segment = a * segments;
-        const int64_t chunks = layout.chunks(a);
+        const int64_t slabs = layout.slabs(a);
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a); });
-        for (int64_t c = 0; c < chunks; ++c) {
-            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_chunk(c, segment + 2 * c); });
+        for (int64_t c = 0; c < slabs; ++c) {
+            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_slab(c, segment + 2 * c); });
         }
-        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, segment, 2 * chunks); });
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, segment, 2 * slabs); });
     }
     unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].finish(panels.to[p]); });
 }

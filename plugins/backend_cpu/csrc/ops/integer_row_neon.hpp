@@ -14,15 +14,15 @@
 
 namespace llmd::LLMD_ISA {
 
-// A chunk of which half is wanted: the compiler drops what is not. The first one asks for what comes later.
+// A slab of which half is wanted: the compiler drops what is not. The first one asks for what comes later.
 template <int kBits, int kHalf>
-LLMD_INLINE Chunk<kBits> load_half(const uint8_t* p) {
-    Chunk<kBits> chunk;
+LLMD_INLINE Slab<kBits> load_half(const uint8_t* p) {
+    Slab<kBits> slab;
     unroll<kBits>([&](auto i) LLMD_LAMBDA {
-        chunk.planes[i] = kBits == 8 ? load_at_once(p + 64 * i) : load_bytes(p + 64 * i);
+        slab.planes[i] = kBits == 8 ? load_at_once(p + 64 * i) : load_bytes(p + 64 * i);
         if constexpr (kHalf == 0) __builtin_prefetch(p + 64 * i + kRowAhead);
     });
-    return chunk;
+    return slab;
 }
 
 // One row against one panel.
@@ -42,12 +42,12 @@ struct NeonRow {
     int32_t before = 0;  // the sum of the activations before it
 
     LLMD_INLINE_MEMBER void multiply(const uint8_t* panel) {
-        const int64_t most = layout.format.activation_group() / kChunkInputs;
+        const int64_t most = layout.format.activation_group() / kSlabInputs;
         at = panel;
         inputs = x.values;
         running = x.running;
         totals.clear();
-        int64_t left = pieces(layout.cols, kChunkInputs);
+        int64_t left = pieces(layout.cols, kSlabInputs);
         int64_t a = 0;
         if constexpr (S::kTwoLevels) {
             for (; left > 0; left -= most, ++a) add_two_levels(a, left < most ? left : most);
@@ -73,37 +73,37 @@ struct NeonRow {
     }
     template <int kHalf>
     LLMD_INLINE_MEMBER void add_half(Products& sums) {
-        constexpr int kQuads = kChunkQuads / 2;
-        const Chunk<C::kBits> chunk = load_half<C::kBits, kHalf>(at);
+        constexpr int kQuads = kSlabQuads / 2;
+        const Slab<C::kBits> slab = load_half<C::kBits, kHalf>(at);
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
             const int8_t* of_term = inputs + term * x.term_bytes;
             unroll<kQuads>([&](auto i) LLMD_LAMBDA {
                 constexpr int kQuad = kHalf * kQuads + i;
-                sums.add(record_of<C, kQuad>(chunk, decoding), load_quad(of_term, kQuad));
+                sums.add(record_of<C, kQuad>(slab, decoding), load_quad(of_term, kQuad));
             });
         });
         if constexpr (kHalf == 0) load_after(at, sums.total);
     }
-    LLMD_INLINE_MEMBER void leave_chunk() {
+    LLMD_INLINE_MEMBER void leave_slab() {
         at += 64 * C::kBits;
-        inputs += kChunkInputs;
+        inputs += kSlabInputs;
     }
 
-    // Integer sums of the next chunks, whose activations have this sum.
-    LLMD_INLINE_MEMBER Sums sums_of(int64_t chunks, int32_t of_inputs, const uint8_t* fine_scales = nullptr,
+    // Integer sums of the next slabs, whose activations have this sum.
+    LLMD_INLINE_MEMBER Sums sums_of(int64_t slabs, int32_t of_inputs, const uint8_t* fine_scales = nullptr,
                                     const uint8_t* fine_minimums = nullptr) {
         Products sums;
         sums.start(-offset * of_inputs);
-        for (int64_t c = 0; c < chunks; ++c) {
+        for (int64_t c = 0; c < slabs; ++c) {
             decoding.load_scales_of(c, fine_scales, fine_minimums);
             add_half<0>(sums);
             add_half<1>(sums);
-            leave_chunk();
+            leave_slab();
         }
         return sums.sums();
     }
 
-    LLMD_INLINE_MEMBER void add_one_level(int64_t a, int64_t chunks) {
+    LLMD_INLINE_MEMBER void add_one_level(int64_t a, int64_t slabs) {
         const uint8_t* coarse = at;
         const uint8_t* fine_scales = nullptr;
         const uint8_t* fine_minimums = nullptr;
@@ -115,8 +115,8 @@ struct NeonRow {
         }
         const uint8_t* outliers = at;
         if constexpr (C::kHasOutliers) at += layout.outlier_bytes();
-        const int32_t of_inputs = q_sum(2 * chunks);
-        Sums sums = sums_of(chunks, of_inputs, fine_scales, fine_minimums);
+        const int32_t of_inputs = q_sum(2 * slabs);
+        Sums sums = sums_of(slabs, of_inputs, fine_scales, fine_minimums);
         if constexpr (C::kHasOutliers) {
             const int64_t segment = a * (layout.format.group_size / kSegmentInputs);
             sums = add(sums, Outliers(outliers).sums(x, segment, 0));
@@ -124,12 +124,12 @@ struct NeonRow {
         totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a], of_inputs);
     }
 
-    LLMD_INLINE_MEMBER void add_two_levels(int64_t a, int64_t chunks) {
+    LLMD_INLINE_MEMBER void add_two_levels(int64_t a, int64_t slabs) {
         const uint8_t* coarse = at;
         FineSums fine(at + kCoarseBytes, layout.groups(a));
         at += kCoarseBytes + layout.fine_bytes(a);
-        if (layout.format.group_size < kChunkInputs) {
-            for (; chunks > 0; --chunks) {
+        if (layout.format.group_size < kSlabInputs) {
+            for (; slabs > 0; --slabs) {
                 unroll<2>([&](auto half) LLMD_LAMBDA {
                     const int32_t of_inputs = q_sum(1);
                     Products sums;
@@ -137,10 +137,10 @@ struct NeonRow {
                     add_half<half>(sums);
                     fine.add_group(sums.sums(), of_inputs);
                 });
-                leave_chunk();
+                leave_slab();
             }
         } else {
-            for (; chunks > 0; --chunks) {
+            for (; slabs > 0; --slabs) {
                 const int32_t of_inputs = q_sum(2);
                 fine.add_group(sums_of(1, of_inputs), of_inputs);
             }
@@ -202,8 +202,8 @@ struct NeonScaledRows {
 
     LLMD_INLINE_MEMBER void multiply(const uint8_t* at) {
         const Decoding<C> decoding(layout.format);
-        const int64_t most = layout.format.activation_group() / kChunkInputs;
-        const int64_t all = pieces(layout.cols, kChunkInputs);
+        const int64_t most = layout.format.activation_group() / kSlabInputs;
+        const int64_t all = pieces(layout.cols, kSlabInputs);
         const int32_t* running = x.running;
         const float* x_scales = x.scales;
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals[i] = set1(0.0F); });
@@ -219,11 +219,11 @@ struct NeonScaledRows {
                 Accumulator<Operand::kSigned> products[kRows];
                 unroll<kRows>([&](auto m) LLMD_LAMBDA { products[m].start(0); });
                 unroll<2>([&](auto half) LLMD_LAMBDA {
-                    constexpr int kQuads = kChunkQuads / 2;
-                    const Chunk<4> chunk = load_half<4, half>(at);
+                    constexpr int kQuads = kSlabQuads / 2;
+                    const Slab<4> slab = load_half<4, half>(at);
                     unroll<kQuads>([&](auto i) LLMD_LAMBDA {
                         constexpr int kQuad = half * kQuads + i;
-                        const Bytes record = record_of<C, kQuad>(chunk, decoding);
+                        const Bytes record = record_of<C, kQuad>(slab, decoding);
                         unroll<kRows>([&](auto m) LLMD_LAMBDA {
                             products[m].add(record, load_quad(inputs(c) + m * kLineInputs, kQuad));
                         });
@@ -251,12 +251,12 @@ struct NeonScaledRows {
     }
 
   private:
-    // Those of a chunk, in the lines of so many rows.
-    LLMD_INLINE_MEMBER const int8_t* inputs(int64_t chunk) const {
-        if constexpr (kRows == 1) return x.values + chunk * kChunkInputs;
+    // Those of a slab, in the lines of so many rows.
+    LLMD_INLINE_MEMBER const int8_t* inputs(int64_t slab) const {
+        if constexpr (kRows == 1) return x.values + slab * kSlabInputs;
         InputTile rows = x;
         rows.rows = kRows;
-        return rows.segment(2 * chunk);
+        return rows.segment(2 * slab);
     }
 };
 

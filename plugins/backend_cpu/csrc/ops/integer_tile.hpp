@@ -77,17 +77,17 @@ struct TileProducts {
     }
 };
 
-// A chunk whose steps are loaded. Records are without the offset where kPlain, else with it.
+// A slab whose steps are loaded. Records are without the offset where kPlain, else with it.
 template <class C, bool kPlain>
-LLMD_INLINE void decode_chunk(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
-                              uint8_t* record) {
-    const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
+LLMD_INLINE void decode_slab(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
+                             uint8_t* record) {
+    const Slab<C::kBits> slab = load_slab<C::kBits, kTileAhead>(at);
     const auto decoded = [&](auto q) LLMD_LAMBDA {
-        const Bytes bytes = record_of<C, q>(chunk, decoding);
+        const Bytes bytes = record_of<C, q>(slab, decoding);
         if constexpr (kPlain) return subtract(bytes, C::offset(format));
         return bytes;
     };
-    unroll<kChunkQuads / 2>([&](auto i) LLMD_LAMBDA {
+    unroll<kSlabQuads / 2>([&](auto i) LLMD_LAMBDA {
         const Bytes first = decoded(Index<2 * i>{});
         const Bytes second = decoded(Index<2 * i + 1>{});
         TileProducts<C::kOperand>::store(record + 128 * i, first, second);
@@ -105,7 +105,7 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
     for (int64_t a = first; a < last; ++a) {
         const bool two = format.two_levels() && !format.in_int8;
         const int64_t groups = layout.groups(a);
-        const int64_t chunks = layout.chunks(a);  // not asked for again: records might be the layout's bytes
+        const int64_t slabs = layout.slabs(a);  // not asked for again: records might be the layout's bytes
         const int64_t place = kPanelRows * (two ? a - first : group);
         widen_coarse(at, format.bf16_scales, (two ? to.coarse : to.scales) + place);
         if (format.has_minimum && !format.in_int8) {
@@ -123,10 +123,10 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
         if constexpr (C::kHasOutliers) to.outliers[group] = at;
         at += layout.outlier_bytes();
         group += format.in_int8 ? 1 : groups;
-        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
+        for (int64_t c = 0; c < slabs; ++c, at += 64 * C::kBits) {
             decoding.load_scales_of(c, fine_scales, fine_minimums);
-            decode_chunk<C, kPlain>(at, decoding, format, record);
-            record += 64 * kChunkQuads;
+            decode_slab<C, kPlain>(at, decoding, format, record);
+            record += 64 * kSlabQuads;
         }
     }
     return at;

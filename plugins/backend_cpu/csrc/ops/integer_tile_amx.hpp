@@ -18,7 +18,7 @@ constexpr int kSumTiles = 4;
 
 LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
     const bool one_level = format.in_int8 || (!format.two_levels() && !format.has_minimum);
-    return one_level && format.sum_group() % kChunkInputs == 0;
+    return one_level && format.sum_group() % kSlabInputs == 0;
 }
 
 // Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its

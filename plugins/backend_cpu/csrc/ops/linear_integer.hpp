@@ -52,11 +52,11 @@ LLMD_INLINE int64_t tile_rows(int64_t row, int64_t last) {
 // Of activation groups [first, last).
 LLMD_INLINE BlockShape block_shape(const PanelLayout& layout, int64_t first, int64_t last, int32_t offset) {
     const int64_t group = layout.format.activation_group();
-    int64_t chunks = 0;
-    for (int64_t a = first; a < last; ++a) chunks += layout.chunks(a);
+    int64_t slabs = 0;
+    for (int64_t a = first; a < last; ++a) slabs += layout.slabs(a);
     return {first,
             first * group / kSegmentInputs,
-            chunks * (kChunkInputs / kSegmentInputs),
+            slabs * (kSlabInputs / kSegmentInputs),
             layout.format.sum_group() / kSegmentInputs,
             group / kSegmentInputs,
             offset};
