@@ -1,9 +1,9 @@
-// Products of integers in AVX2, whose instruction adds two products of an unsigned and a signed byte in 16
-// bits, and saturates there.
+// Integer products in AVX2, whose instruction adds two products of an unsigned and a signed byte in 16
+// bits with saturation.
 //
 //   codes of at most 5 bits  31 * 127 * 2 = 7874: four records fit in 16 bits before they are widened
 //   codes of 6 bits          63 * 127 * 2 = 16002: each record is widened
-//   bytes with a sign        |w| * sign(a, w), at most 128 * 127 * 2 = 32512: each record is widened
+//   signed bytes             |w| * sign(a, w), at most 128 * 127 * 2 = 32512: each record is widened
 
 #pragma once
 
@@ -53,7 +53,7 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// At most four records between `close` and `close`.
+// At most four records may be added between two calls of `close`.
 template <>
 struct Accumulator<Operand::kShort> {
     Sums total;
@@ -75,12 +75,12 @@ struct Accumulator<Operand::kShort> {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// Sums of 32 codes of 4 bits, times a scale: it takes the place of the ones that widen them.
+// Sums over 32 codes of 4 bits, times a fine scale: the multiplication also widens the sums.
 struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    // 15 * 127 * 16 = 30480: two of four inputs of all codes fit in 16 bits.
+    // 15 * 127 * 16 = 30480: each 16-bit sum covers two of the four inputs of all records, and fits.
     LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         __m256i low = _mm256_setzero_si256();

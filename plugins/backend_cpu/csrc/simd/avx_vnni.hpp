@@ -1,5 +1,5 @@
-// Products of integers in AVX-VNNI: those of four unsigned bytes and four with a sign are added in 32 bits at
-// once, in the registers of AVX2.
+// Integer products with AVX-VNNI: adds four products of an unsigned and a signed byte in 32 bits at once,
+// in AVX2 registers.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// The weight is the operand without a sign: bytes that have one are stored with 128 added.
+// Weights are the unsigned operand: signed bytes are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
 constexpr int kScaledRows = 2;
@@ -39,12 +39,12 @@ struct Accumulator {
 
   private:
     LLMD_INLINE_MEMBER static void add_products(__m256i& sum, __m256i weights, __m256i inputs) {
-        // As an intrinsic, g++ 12 copies accumulators around it, as it does those of AVX-512.
+        // As an intrinsic, g++ 12 copies accumulators around it, as with AVX-512.
         asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(inputs));
     }
 };
 
-// Sums of 32 codes of 4 bits, times a scale: cheaper than products of each code and scale.
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
 struct ScaledSums {
     Sums total;
 
@@ -69,13 +69,13 @@ struct ScaledSums {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 
   private:
-    // 16 times the codes in the upper halves of bytes.
+    // The codes in high halves, times 16.
     LLMD_INLINE_MEMBER static Bytes upper_codes(Bytes plane) {
         const __m256i low_half = _mm256_set1_epi8(15);
         return {_mm256_andnot_si256(low_half, plane.low), _mm256_andnot_si256(low_half, plane.high)};
     }
-    // 15 * 127 * 16 = 30480: sums of half the codes fit in 16 bits. Those that are 16 times too large,
-    // shifted by 12, lie in the upper 16.
+    // 15 * 127 * 16 = 30480: sums over half the codes fit in 16 bits. Those over high halves are 16 times
+    // too large: shifted by 12, they are in the upper 16 bits.
     LLMD_INLINE_MEMBER static void add_scaled(__m256i& sum, __m256i low, __m256i high, __m256i scale) {
         const __m256i pairs = _mm256_blend_epi16(low, _mm256_slli_epi32(high, 12), 0xaa);
         sum = _mm256_dpwssd_avx_epi32(sum, pairs, scale);

@@ -1,5 +1,5 @@
-// The vector type of the generic unit: 4 float32 lanes in the compiler's own vectors, for any machine.
-// Multiply-adds round twice here: baseline machines have no fused instruction.
+// The vector type of the generic unit: 4 float32 lanes in compiler vectors, for any machine. Multiply-adds
+// round twice, because baseline machines have no fused instruction.
 
 #pragma once
 
@@ -58,7 +58,7 @@ LLMD_INLINE Vec abs(Vec a) { return {a.v < 0.0F ? -a.v : a.v}; }
 LLMD_INLINE Vec sqrt(Vec a) {
     return {Lanes{std::sqrt(a.v[0]), std::sqrt(a.v[1]), std::sqrt(a.v[2]), std::sqrt(a.v[3])}};
 }
-// To nearest even, for |a| < 2^22: the sum has no room for a fraction.
+// To nearest even, for |a| < 2^22: the sum has no bits left for a fraction.
 LLMD_INLINE Vec round(Vec a) { return {(a.v + 0x1.8p23F) - 0x1.8p23F}; }
 LLMD_INLINE Vec if_less(Vec a, Vec b, Vec yes, Vec no) { return {a.v < b.v ? yes.v : no.v}; }
 LLMD_INLINE bool any_greater(Vec a, Vec b) {
@@ -78,7 +78,7 @@ LLMD_INLINE float largest(Vec a) {
     const float odd = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
     return even > odd ? even : odd;
 }
-// Rounds to nearest even; the result must lie in -128..127.
+// Rounds to nearest even; the result must be within -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const IntLanes words = to_int(round(a));
     for (int i = 0; i < 4; ++i) p[i] = static_cast<int8_t>(words[i]);
@@ -136,7 +136,7 @@ LLMD_INLINE Bytes with_field(Bytes base, const Bytes& a) {
     for (int i = 0; i < 64; ++i) base.v[i] |= more.v[i];
     return base;
 }
-// Bits downwards, so many in each byte; what comes from a neighbour is masked by the caller.
+// Shifts the bits of each byte down by `bits`.
 LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
     for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(byte >> bits);
     return a;
@@ -157,8 +157,8 @@ LLMD_INLINE Bytes look_up(const Book& book, Bytes a) {
     return a;
 }
 
-// The scales of 16 rows, 8 bits each or kNibbles 4, and what is added to codes times scales for bytes with a
-// sign.
+// The fine scales of 16 rows, and the signed offsets to add to codes times scales. Scales have 8 bits, or
+// 4 with kNibbles.
 struct RowScales {
     uint8_t scale[16], offset[16];
 };
@@ -192,12 +192,12 @@ LLMD_INLINE Sums add(Sums a, const Sums& b) {
     for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
     return a;
 }
-// total + a * b, where a and b fit in 16 bits with their sign.
+// total + a * b, if a and b fit in int16.
 LLMD_INLINE Sums add_products(Sums total, const Sums& a, const Sums& b) {
     for (int r = 0; r < 16; ++r) total.v[r] += a.v[r] * b.v[r];
     return total;
 }
-// The scales of 16 rows, 8 bits each or kNibbles 4.
+// Widens the fine scales of 16 rows, of 8 bits, or 4 with kNibbles.
 template <bool kNibbles>
 LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
     Sums wide;
@@ -210,7 +210,7 @@ LLMD_INLINE Vec to_float(const Sums& a) {
     std::memcpy(&part, a.v + 4 * kPart, sizeof part);
     return {__builtin_convertvector(part, Lanes)};
 }
-// Sums of each 16 of 64 values.
+// Sums of the four segments of a line.
 LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     for (int segment = 0; segment < 4; ++segment) {
         sums[segment] = 0;
@@ -223,10 +223,10 @@ LLMD_INLINE Sums shift_up(Sums a) {
     for (int32_t& lane : a.v) lane *= 1 << kShift;
     return a;
 }
-// Bytes with signs that each have an input of their own.
+// Signed bytes, each multiplied by its own input.
 using Residuals = Bytes;
 LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
-// Products, four neighbours added.
+// Sums of four neighbouring products.
 LLMD_INLINE Sums multiply_each(const Bytes& inputs, const Residuals& weights) {
     Sums sums = set_sums(0);
     for (int i = 0; i < 64; ++i) {
@@ -251,7 +251,7 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// Sums of 32 codes of 4 bits, times a scale: cheaper than products of each code and scale.
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
 struct ScaledSums {
     Sums total;
 
