@@ -1,8 +1,9 @@
-// The inputs of a row that are not zero, listed once for an op.
+// A list of the nonzero inputs ("active" inputs) of a row, made once per op.
 //
-//   list    places of codes in a strip and values, by four of a group that shares a step or else a scale; the
-//           last four of each group are filled up with zeros
-//   sums    of the activations of each group, which minimums and offsets of codes meet
+//   list    offsets of the inputs' codes in a strip, and the inputs, in fours; each group of inputs that
+//           share a fine scale (with one level: a scale) is padded with zeros to a multiple of four
+//   sums    the sum of the activations of each group, which minimums and offsets of codes are multiplied
+//           by
 
 #pragma once
 
@@ -13,16 +14,16 @@ namespace llmd::LLMD_ISA {
 LLMD_INLINE int64_t fine_groups(const PanelLayout& layout, int64_t a) {
     return layout.format.two_levels() ? layout.groups(a) : 1;
 }
-// Inputs that share a step, or else a scale.
+// Inputs that share a fine scale; with one level of scales, a scale.
 LLMD_INLINE int64_t fine_group_size(const IntegerFormat& format) {
     return format.two_levels() ? format.group_size : format.activation_group();
 }
 
 struct ActiveInputs {
-    int32_t* ends;        // of each step group, in fours; 0 before the first
-    int32_t* sums;        // of each step group
+    int32_t* ends;        // end of each fine group in the list, in fours; 0 before the first
+    int32_t* sums;        // of each fine group
     int32_t* group_sums;  // of each activation group
-    int32_t* places;      // bytes from the codes of their activation group on
+    int32_t* places;      // byte offsets within the codes of their activation group
     int8_t* values;       // [terms][fours][4]
     int64_t term_bytes;
 
@@ -31,7 +32,7 @@ struct ActiveInputs {
     }
 };
 
-// How many inputs of a row are not zero.
+// The number of nonzero inputs of a row.
 LLMD_INLINE int64_t count_active(const InputLayout& layout, const InputTile& x) {
     int64_t count = 0;
     for (int64_t segment = 0; segment < layout.lines() * (kLineInputs / kSegmentInputs);
@@ -51,7 +52,7 @@ LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, cons
     const bool wide = x.terms > 1;
     int64_t n = 0;
     int64_t group = 0;
-    int64_t first = 0;  // of the activation group
+    int64_t first = 0;  // first input of the activation group
     for (int64_t a = 0; a < panel.activation_groups(); ++a, first += panel.format.activation_group()) {
         const int64_t end = panel.slabs(a) * kSlabInputs;
         for (int64_t g = 0; g < fine_groups(panel, a); ++g) {
@@ -81,7 +82,7 @@ LLMD_INLINE void list_active(const StripLayout& layout, const InputTile& x, cons
     }
 }
 
-// The places of a list in the scratch of a thread.
+// Places a list in the scratch of a thread.
 LLMD_INLINE ActiveInputs place_list(const StripLayout& layout, uint8_t* scratch) {
     const int64_t most = StripLayout::most_active(layout.panel.cols);
     ActiveInputs list;

@@ -1,15 +1,14 @@
-// attention: out = softmax(softcap(q . k * scale)) v over the positions that a row sees
+// attention: out = softmax(softcap(q . k * scale)) v over the positions that a row attends to
 //
 //   q, out  [rows, heads, head_dim]  f32
 //   pool    f32, f16, bf16, int8, int4, see kv_layout.hpp
 //   work    ops/attention_plan.hpp
-//   order   partitions of 512 positions counted from 0, each with its own largest score, merged in their
-//   order.
-//           Floats: widened in registers, scores summed over head_dim, values over positions, both ascending,
-//           in f32. Codes: integer products, ops/attention_codes.hpp. A row's result depends on its own
-//           position alone.
-//   encoder_attention   the same with `causal` false: a row sees every row of its sequence in the step, and
-//           its result depends on how many these are
+//   order   partitions of 512 positions counted from 0, each with its own largest score, merged in order.
+//           Floats: widened in registers; scores are summed over head_dim and values over positions, both
+//           ascending, in f32. Codes: integer products, ops/attention_codes.hpp. The result of a row
+//           depends only on its own position.
+//   encoder_attention   the same with `causal` false: a row attends to every row of its sequence in the
+//           step, and its result depends on how many there are
 //   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8, 5e-2 int4
 //           (tests/plugins/backend_cpu/test_device.py)
 //   from    Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"; Kwon et al. 2023,
@@ -31,7 +30,8 @@ int64_t attention_partials(int64_t head_dim, int64_t positions, int threads) {
                           : 2 * threads * partitions * partial_floats(kSplitQueries, widest_dim(head_dim));
 }
 
-// Calls f(item) for the items that this thread takes of those that f's sequence has: `count(cut)` of them.
+// Calls f(sequence, cut, item, partials before it) for the items that this thread takes. `count(cut)` is
+// the number of items of a sequence.
 template <class Count, class F>
 void take_items(const AttentionArgs& args, Worker& worker, const AttentionPlan& plan, Count&& count, F&& f) {
     int64_t items = 0;

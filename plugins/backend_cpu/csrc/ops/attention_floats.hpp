@@ -52,8 +52,8 @@ void score_floats(const AttentionArgs& args, const KvPartition& partition, const
     });
 }
 
-// Adds kVecs vectors of weighted values, elements from `d` on, of tokens [from, to) of a partition, which
-// every query sees: weights [kQueries][kPartition], outputs [kQueries][dim].
+// Adds kVecs vectors of weighted values, beginning with element `d`, of tokens [from, to) of a partition,
+// which every query attends to: weights [kQueries][kPartition], outputs [kQueries][dim].
 template <class Element, int kQueries, int kVecs>
 void add_float_values(const KvPartition& partition, int64_t from, int64_t to, const float* weights,
                       float* outputs, int64_t dim, int64_t d) {
@@ -85,8 +85,8 @@ void add_float_values(const KvPartition& partition, int64_t from, int64_t to, co
     });
 }
 
-// Adds tokens [from, to) of a partition to the queries that see them. What other tokens left may be anything,
-// even NaN.
+// Adds tokens [from, to) of a partition to the queries that attend to them. The values of other tokens may
+// be anything, even NaN.
 template <class Element>
 void add_seen_values(const KvPartition& partition, int64_t from, int64_t to, const Query* queries, int count,
                      const float* weights, float* outputs, int64_t dim) {
@@ -113,7 +113,7 @@ void add_floats(const KvPartition& partition, const Query* queries, int count, c
     };
     const int64_t begin = column(queries[0].first);
     const int64_t end = column(queries[count - 1].last + 1);
-    int64_t from = column(queries[count - 1].first);  // all see [from, to)
+    int64_t from = column(queries[count - 1].first);  // all queries attend to [from, to)
     int64_t to = column(queries[0].last + 1);
     if (from >= to) from = to = end;
     add_seen_values<Element>(partition, begin, from, queries, count, weights, outputs, dim);

@@ -1,4 +1,5 @@
-// A tile of attention: queries of one sequence and kv head that go through the same partitions of positions.
+// A tile of attention: queries of one sequence and KV head that go through the same partitions of
+// positions.
 
 #pragma once
 
@@ -11,18 +12,19 @@ struct Tile {
     const int32_t* blocks;  // of the sequence
     Cut cut;
     int64_t kv_head;
-    int64_t first;  // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
+    // Query i of the sequence and KV head is row i / repeats, head i % repeats of the group.
+    int64_t first;
     int queries;
 };
 
-// Scratch of a thread. Queries are kept for each piece: floats [head_dim][queries of the piece], or words
-// [padded_dim] in the room of as many floats, and their factors.
+// Scratch of a thread. Queries are stored per piece: as floats [head_dim][queries of the piece], or as
+// words [padded_dim] in the space of as many floats, with their factors.
 struct TileScratch {
     float* queries;
     float* factors;
     float* running;    // a partial of the whole tile
     float* partition;  // a partial of one piece and partition
-    float* scores;     // [kPieceQueries][kPartition], later exponentials
+    float* scores;     // [kPieceQueries][kPartition], then exponentials
     float* words;      // int16 [kPieceQueries][kPartition]
     float* weights;    // [kPartition], or a head while queries are loaded
 
@@ -37,7 +39,7 @@ struct TileScratch {
           words(scores + kPieceQueries * kPartition),
           weights(words + kPieceQueries * kPartition / 2) {}
 
-    // Floats of all of them.
+    // Floats in total.
     static int64_t size(int64_t dim) {
         return kTileQueries * (dim + 1) + partial_floats(kTileQueries, dim) +
                partial_floats(kPieceQueries, dim) + kPieceQueries * kPartition * 3 / 2 +
@@ -45,7 +47,7 @@ struct TileScratch {
     }
 };
 
-// The dimension that buffers are made for, whatever the KV dtype.
+// The dimension that buffers are sized for, regardless of the KV dtype.
 LLMD_INLINE int64_t widest_dim(int64_t head_dim) {
     return KvLayout{KvDtype::kInt4, 1, head_dim}.padded_dim();
 }
@@ -86,7 +88,8 @@ class TileRun {
         }
     }
 
-    // Attends to the positions of one partition; the partials of the tile's pieces follow each other.
+    // Attends to the positions of one partition: calls keep(piece, count, partial) for the pieces of the
+    // tile, one after the other.
     template <class Keep>
     void attend_partition(int64_t number, Keep&& keep) {
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
@@ -113,7 +116,7 @@ class TileRun {
         }
     }
 
-    // What queries know before they saw anything.
+    // The state of queries before any position.
     void clear(Partial partial, int count) const {
         for (int m = 0; m < count; ++m) {
             partial.tops[m] = kMinusInfinity;
@@ -122,7 +125,7 @@ class TileRun {
         for (int64_t i = 0; i < count * dim_; i += Vec::kLanes) store(partial.outputs + i, set1(0.0F));
     }
 
-    // Adds what `from` knows of later positions.
+    // Adds the partial state of later positions.
     void merge(Partial into, Partial from, int count) const {
         for (int m = 0; m < count; ++m) {
             if (from.tops[m] == kMinusInfinity) continue;
@@ -152,7 +155,7 @@ class TileRun {
         }
     }
 
-    // The whole tile, in one go.
+    // Runs the whole tile.
     void run() {
         const Cut& cut = tile_.cut;
         const auto running = [&](int piece) {
@@ -175,7 +178,8 @@ class TileRun {
     float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
     int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
-    // The blocks of a partition between the first and the last position that is seen; none: false.
+    // Finds the blocks of a partition between the first and the last position that is attended to; returns
+    // false if there are none.
     bool find(int64_t number, int64_t first, int64_t last, KvPartition& partition) const {
         const int64_t start = number * kPartition;
         if (last < start || first >= start + kPartition) return false;
@@ -190,7 +194,7 @@ class TileRun {
         return true;
     }
 
-    // Turns the scores of a query into exponentials; those of positions that it does not see become 0.
+    // Turns the scores of a query into exponentials; 0 for positions that it does not attend to.
     void exponentiate(const KvPartition& partition, const Query& query, int m, Partial partial) const {
         float* scores = scratch_.scores + m * kPartition;
         const int64_t columns = partition.count * kBlockLen;
@@ -202,7 +206,7 @@ class TileRun {
         for (int64_t i = 0; i < columns; i += Vec::kLanes) most = max(most, load(scores + i));
         const float top = largest(most);
         Vec total = set1(0.0F);
-        // Below the least float everything is hidden, and the difference of infinities would be NaN.
+        // If every score is minus infinity, subtracting it would give NaN.
         const Vec shift = set1(top == kMinusInfinity ? 0.0F : top);
         for (int64_t i = 0; i < columns; i += Vec::kLanes) {
             const Vec e = exp(load(scores + i) - shift);

@@ -1,8 +1,8 @@
-// One row's active inputs against a band: 4 panels of a strip, 64 outputs.
+// One row's nonzero inputs against a band: 4 panels of a strip, 64 outputs.
 //
-//   records  four inputs that are not zero become a record of each panel, as if they had been neighbours
-//   order    sums of integers are exact, in any; what follows is ops/integer_scales.hpp, without the groups
-//            of zeros, which add zero where scales are finite: the same bits as panels give
+//   records  four nonzero inputs become a record of each panel, as if they had been neighbours
+//   order    integer sums are exact in any order. Then as in ops/integer_scales.hpp, but without the
+//            groups of zeros, which add zero if scales are finite: the same bits as with panels
 
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace llmd::LLMD_ISA {
 
-// An activation group of a strip, with what its bands have in common at hand.
+// An activation group of a strip, and what all its bands share.
 struct StripGroup {
     const uint8_t* headers;
     const uint8_t* codes;
-    int64_t header_bytes;  // of a panel
-    int64_t fine_scales;   // where they are in a header
+    int64_t header_bytes;  // of one panel
+    int64_t fine_scales;   // offset in a header
     int64_t fine_minimums;
     int64_t outliers;
     int64_t number;
-    int64_t first_fine_group;  // group, in the row
+    int64_t first_fine_group;  // index in the row
     int64_t num_fine_groups;
     int64_t first_segment;
     int32_t offset;  // of codes
@@ -48,7 +48,7 @@ LLMD_INLINE void store_totals(const Vec* from, float* to) {
     unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { store(to + v * Vec::kLanes, from[v]); });
 }
 
-// The codes of a band in the slab of an input, a byte each: places and shifts of its bits in the planes.
+// Loads the codes of a band for one input, a byte each, from the planes of the input.
 template <class C>
 class BandCodes {
   public:
@@ -75,7 +75,7 @@ class BandCodes {
                                        : kPlanes == 2 ? 4
                                                       : C::kBits,
                                        C::kBits == 6 ? 2 : 1};
-    static constexpr int64_t kFirst[2] = {0, kWidths[0]};  // record
+    static constexpr int64_t kFirst[2] = {0, kWidths[0]};  // first record of each plane
 
     LLMD_INLINE_MEMBER Bytes shifted(const uint8_t* slab, int plane) const {
         return shift_down(load_bytes(slab + at_[plane]), shift_[plane]);
@@ -112,9 +112,9 @@ class BandRow {
   private:
     static constexpr int kPanels = static_cast<int>(kBandPanels);
     static constexpr bool kScaled = C::kScaleSegments > 0;
-    // Sums of codes are multiplied by their step, not each of them.
+    // The scale multiplies sums of codes, not each code.
     static constexpr Operand kOperand = kScaled ? operand_of(C::kBits, false) : C::kOperand;
-    // 4 * 4 * 15 * 127 fits in 16 bits, as what a step multiplies has to.
+    // 4 * 4 * 15 * 127 fits in 16 bits, as required of factors of a scale.
     static constexpr int64_t kMostFours = kScaled ? 4 : int64_t{1} << 32;
 
     template <class F>

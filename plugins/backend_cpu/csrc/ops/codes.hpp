@@ -1,7 +1,7 @@
-// From packed codes to records of 64 bytes: 4 inputs of 16 output rows, as products of integers want them.
+// Unpacks codes into records of 64 bytes, 4 inputs of 16 output rows, as integer products take them.
 //
-//   a record holds codes, values of a code book, or codes times scales less minimums; and an offset besides
-//   layout of the codes  ops/pack.hpp
+//   record  codes, values of a code book, or codes times fine scales minus fine minimums; plus an offset
+//   layout  of packed codes: ops/pack.hpp
 
 #pragma once
 
@@ -9,7 +9,7 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kSlabQuads = static_cast<int>(kSlabInputs) / 4;
 
-// kScaleSegments: of how many times 16 inputs the codes are multiplied by one scale, 0 where they are not.
+// kScaleSegments: the segments that share a fine scale, if codes are multiplied by it; else 0.
 template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
@@ -20,7 +20,7 @@ struct Codes {
     static constexpr bool kNibbleScales = kBits == 4;    // see IntegerFormat::nibble_scales
     static constexpr Operand kOperand = operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
 
-    // What a record's byte has more than the integer that the weight's scale multiplies.
+    // How much larger a byte of a record is than the integer that the weight's scale multiplies.
     LLMD_INLINE_MEMBER static int32_t offset(const IntegerFormat& format) {
         if constexpr (kBook || kScaleSegments > 0) return kBiasOfSigned;
         return kBits == 8 ? format.zero - 128 + kBiasOfSigned : format.zero;
@@ -51,7 +51,7 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     }
 }
 
-// What codes are looked up in or multiplied with: a book for all, scales for the slab at hand.
+// What codes are looked up in or multiplied by: the code book, and the fine scales of the current slab.
 template <class C>
 struct Decoding {
     Book book;
@@ -59,7 +59,7 @@ struct Decoding {
 
     LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
 
-    // Of a slab of an activation group, whose fine scales are followed by its fine minimums.
+    // Loads the scales of slab number `slab` of an activation group.
     LLMD_INLINE_MEMBER void load_scales_of(int64_t slab, const uint8_t* fine_scales,
                                            const uint8_t* fine_minimums) {
         if constexpr (C::kScaleSegments > 0) {
@@ -79,7 +79,7 @@ struct Slab {
     Bytes planes[kBits];
 };
 
-// Loads a slab, and asks for what lies kAhead bytes further on.
+// Loads a slab, and prefetches what is kAhead bytes further on.
 template <int kBits, int kAhead>
 LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p) {
     Slab<kBits> slab;

@@ -1,8 +1,8 @@
-// linear, integers, up to 16 rows, in tiles of AMX: two panels, each read as a stream of its own.
+// linear, integers, up to 16 rows, in AMX tiles: two panels, each read as a stream of its own.
 //
-//   line     64 inputs, decoded while tiles multiply those before: tiles and vectors work at once, and
-//            what is asked of memory is spread; activations are loaded once for both panels
-//   group    its sums take turns between two registers, so that it ends while the next is multiplied
+//   line     64 inputs, decoded while tiles multiply the previous line: tile and vector units work at the
+//            same time, and memory reads are spread out; activations are loaded once for both panels
+//   group    sums alternate between two registers: one group is finished while the next is multiplied
 //   streams  as with one row, ops/integer_row.hpp
 //   where    groups of 64 inputs or more
 
@@ -20,7 +20,7 @@ class AmxPanels {
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { streams_[p].at = panels.at[p]; });
     }
 
-    // Adds to totals: of each panel 16 for each row.
+    // Adds to totals: for each panel, 16 for each row.
     LLMD_INLINE_MEMBER void multiply(float (&totals)[kRowPanels][kTileRows * kPanelRows]) {
         const int64_t groups = layout_.activation_groups();
         for (int64_t a = 0; a < groups; a += 2) {
@@ -48,7 +48,7 @@ class AmxPanels {
     struct Stream {
         alignas(64) uint8_t records[kLines][kTileBytes];
         Group groups[2];
-        const uint8_t* at;  // what comes next
+        const uint8_t* at;  // the next byte
     };
 
     template <int kTurn>
@@ -79,7 +79,7 @@ class AmxPanels {
         group.outliers = group.fine_scales + layout_.fine_bytes(a);
         stream.at = group.outliers + layout_.outlier_bytes();
     }
-    // Slabs from c on.
+    // Decodes a line of slabs, beginning with slab c.
     LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t slabs, Stream& stream, const Group& group) {
         uint8_t* records = stream.records[turn_];
         for (int64_t i = 0; i < kLineSlabs && c + i < slabs; ++i, stream.at += 64 * C::kBits) {
@@ -131,7 +131,7 @@ class AmxPanels {
     const PanelLayout& layout_;
     const InputTile& x_;
     Decoding<C> decoding_;
-    const int8_t* inputs_;  // what comes next
+    const int8_t* inputs_;  // the next line
     int64_t turn_ = 0;
     Stream streams_[kRowPanels];
 };

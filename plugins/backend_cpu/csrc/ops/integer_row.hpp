@@ -1,9 +1,9 @@
-// linear, integers, one row: bound by memory, so codes go from the stream straight into products.
+// linear, integers, one row: limited by memory, so codes go straight from the stream into products.
 //
-//   tile     kRowPanels panels by one row, a slab of each in turn; in each four chains of products hide the
-//            latency of one
-//   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next:
-//            with two that lie apart a thread has the other meanwhile
+//   tile     kRowPanels panels by one row, a slab of each in turn; four chains of products per panel hide
+//            the latency of one
+//   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next
+//            page: with two streams, a thread can read the other one meanwhile
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
-    // The slab's inputs begin at a segment.
+    // `segment` is the first segment of the slab's inputs.
     LLMD_INLINE_MEMBER void add_slab(const Slab<C::kBits>& slab, const Decoding<C>& decoding,
                                      const InputTile& x, int64_t segment) {
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
@@ -40,7 +40,7 @@ struct GroupSums {
     }
 };
 
-// Totals of a panel, as its groups come by.
+// Totals of a panel, updated group by group.
 template <class S>
 struct RowTotals {
     Vec total[kPanelVecs];
@@ -53,7 +53,7 @@ struct RowTotals {
     LLMD_INLINE_MEMBER void clear_inner() {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { inner[v] = inner_minimum[v] = set1(0.0F); });
     }
-    // A weight group with its fine scales and minimums.
+    // Adds a weight group with its fine scales and minimums.
     LLMD_INLINE_MEMBER void add_fine(const Sums& sums, const uint8_t* scales, const uint8_t* minimums,
                                      int32_t q_sum) {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
@@ -85,7 +85,7 @@ struct RowTotals {
     }
 };
 
-// Panels that one kernel multiplies, and where what they give goes. They may be the same.
+// The panels that one kernel multiplies, and where their outputs go. A panel may appear twice.
 struct RowPanels {
     const uint8_t* at[kRowPanels];
     TileOut to[kRowPanels];
@@ -112,7 +112,7 @@ class RowPanel {
             sums_.start();
         }
     }
-    // The next slab, number c of its group, whose inputs begin at a segment.
+    // Adds the next slab, number c of its group; `segment` is the first segment of its inputs.
     LLMD_INLINE_MEMBER void add_slab(int64_t c, int64_t segment) {
         if constexpr (S::kTwoLevels) {
             sums_.start();
@@ -140,11 +140,11 @@ class RowPanel {
     LLMD_INLINE_MEMBER int32_t q_sum(int64_t segment, int64_t segments) const {
         return x_.running[(segment + segments) * x_.rows] - x_.running[segment * x_.rows];
     }
-    // Sums of products less the offset of the codes.
+    // Subtracts the offset of the codes from sums of products.
     LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
         return add(sums, set_sums(-offset_ * q_sum));
     }
-    // Those of a slab: a fine group is as long, or half of it.
+    // Ends the fine groups of a slab: there are one or two.
     LLMD_INLINE_MEMBER void end_fine_groups(int64_t segment) {
         if (layout_.format.group_size < kSlabInputs) {
             end_fine_group(sums_.half(0), segment, 1);
@@ -166,7 +166,7 @@ class RowPanel {
     int32_t offset_;
     RowTotals<S> totals_;
     GroupSums<C> sums_;
-    // What comes next, and what has come of the group.
+    // The next byte, and the parts of the current group's header.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
     const uint8_t* fine_scales_ = nullptr;
@@ -174,7 +174,8 @@ class RowPanel {
     const uint8_t* outliers_ = nullptr;
 };
 
-// Up to kScaledRows rows against one panel of 4-bit codes with scales, which multiply the sums of 32 codes.
+// Up to kScaledRows rows against one panel of 4-bit codes with fine scales, which multiply the sums of 32
+// codes.
 template <int kRows>
 class ScaledPanel {
   public:
@@ -226,7 +227,7 @@ class ScaledPanel {
     const InputTile& x_;
     ScaledSums sums_[kRows];
     Vec totals_[kRows * kPanelVecs];
-    // What comes next, and the scales of the group.
+    // The next byte, and the scales of the current group.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
     const uint8_t* scales_ = nullptr;
@@ -257,7 +258,7 @@ void row_kernel(const RowPanels& panels, const PanelLayout& layout, const InputT
     multiply_panels<Panel>(panels, layout, x, std::make_index_sequence<kRowPanels>());
 }
 
-// What multiplies one row, and several by codes with scales. A unit may have its own.
+// The kernels for one row, and for several rows and codes with fine scales. A unit may specialise them.
 template <class C, class S, Operand = C::kOperand>
 struct OneRow {
     static constexpr RowKernel kernel = row_kernel<RowPanel<C, S>>;
@@ -267,7 +268,7 @@ struct ScaledRows {
     static constexpr RowKernel kernel = row_kernel<ScaledPanel<kRows>>;
 };
 
-// The kernel for a number of rows; null where they are too many, or the codes are no such.
+// The kernel for a number of rows; null if there are too many, or if the format has other codes.
 template <int kRows = kScaledRows>
 LLMD_INLINE RowKernel scaled_kernel(const IntegerFormat& format, int64_t rows) {
     if (!format.nibble_scales() || rows > kRows) return nullptr;

@@ -1,9 +1,9 @@
-// linear, integers, one row with NEON: the sums of a panel take four registers, which are chains enough, and
-// little is left to do where a group ends.
+// linear, integers, one row with NEON: the sums of a panel take four registers, which are enough
+// independent chains, and little work is left at the end of a group.
 //
-//   sums      begin at what the offset of the codes comes to, instead of zero
-//   minimums  fine ones times sums of activations, in integers: as exact as in floats
-//   inputs    of one row lie one after the other, and so do the sums before each segment
+//   sums      start at minus the offset of the codes times the sum of activations, instead of at zero
+//   minimums  fine minimums times sums of activations, in integers: as exact as in floats
+//   inputs    those of one row are contiguous, and so are the running sums
 
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace llmd::LLMD_ISA {
 
-// A slab of which half is wanted: the compiler drops what is not. The first one asks for what comes later.
+// Loads a slab of which one half is needed: the compiler drops the other loads. The first half also
+// prefetches.
 template <int kBits, int kHalf>
 LLMD_INLINE Slab<kBits> load_half(const uint8_t* p) {
     Slab<kBits> slab;
@@ -35,11 +36,11 @@ struct NeonRow {
     Decoding<C> decoding;
     int32_t offset;
     RowTotals<S> totals;
-    // What comes next.
+    // What comes next in each array.
     const uint8_t* at = nullptr;
     const int8_t* inputs = nullptr;
     const int32_t* running = nullptr;
-    int32_t before = 0;  // the sum of the activations before it
+    int32_t before = 0;  // the sum of all earlier activations
 
     LLMD_INLINE_MEMBER void multiply(const uint8_t* panel) {
         const int64_t most = layout.format.activation_group() / kSlabInputs;
@@ -64,7 +65,7 @@ struct NeonRow {
     using Products = Accumulator<Operand::kSigned>;
     static constexpr int64_t kCoarseBytes = 2 * kPanelRows * (S::kMinimum ? 2 : 1);
 
-    // The sum of the next segments' activations.
+    // The sum of the activations of the next segments.
     LLMD_INLINE_MEMBER int32_t q_sum(int64_t segments) {
         running += segments;
         const int32_t sum = *running - before;
@@ -89,7 +90,7 @@ struct NeonRow {
         inputs += kSlabInputs;
     }
 
-    // Integer sums of the next slabs, whose activations have this sum.
+    // Integer sums of the next slabs; `of_inputs` is the sum of their activations.
     LLMD_INLINE_MEMBER Sums sums_of(int64_t slabs, int32_t of_inputs, const uint8_t* fine_scales = nullptr,
                                     const uint8_t* fine_minimums = nullptr) {
         Products sums;
@@ -152,7 +153,7 @@ struct NeonRow {
         totals.add_inner(coarse, layout.format.bf16_scales, x.scales[a]);
     }
 
-    // What the weight groups of an activation group come to, with their fine scales and minimums.
+    // Sums over the weight groups of an activation group, with their fine scales and minimums.
     struct FineSums {
         const uint8_t* scales;
         const uint8_t* minimums;
@@ -190,7 +191,7 @@ struct OneRow<C, S, Operand::kSigned> {
     static constexpr RowKernel kernel = neon_row<C, S>;
 };
 
-// Rows against one panel of 4-bit codes with scales, as scaled_rows has it.
+// Rows against one panel of 4-bit codes with fine scales, like ScaledPanel.
 template <int kRows>
 struct NeonScaledRows {
     static_assert(kBiasOfSigned == 0);
@@ -251,7 +252,7 @@ struct NeonScaledRows {
     }
 
   private:
-    // Those of a slab, in the lines of so many rows.
+    // The activations of a slab, in lines of kRows rows.
     LLMD_INLINE_MEMBER const int8_t* inputs(int64_t slab) const {
         if constexpr (kRows == 1) return x.values + slab * kSlabInputs;
         InputTile rows = x;

@@ -1,7 +1,7 @@
-// linear, integers, several rows: a block of each panel is decoded once, into the cache next to the core, and
+// linear, integers, several rows: a block of each panel is decoded once, into the nearest cache, and
 // multiplied by all rows.
 //
-//   block  decoded records, 64 bytes of 16 outputs by 4 inputs each: rows of a tile of AMX
+//   block  decoded records, 64 bytes of 16 outputs by 4 inputs each: one record is a row of an AMX tile
 //   tile   kPanelTile panels by up to kRowTile rows; integer sums in registers, totals in memory
 
 #pragma once
@@ -16,21 +16,22 @@ namespace llmd::LLMD_ISA {
 constexpr int64_t kBlockInputs = 512;
 constexpr int64_t kBlockGroups = kBlockInputs / kSegmentInputs;
 
-// A block of one panel. A weight group has 16 scales and 16 minimums, as has a coarse group of two levels.
+// A block of one panel: up to kBlockInputs decoded inputs. There are 16 scales and 16 minimums for each
+// weight group, and for each coarse group if scales have two levels.
 struct alignas(64) PanelBlock {
     uint8_t records[kBlockInputs * kPanelRows];
     float scales[kBlockGroups * kPanelRows];
     float minimums[kBlockGroups * kPanelRows];
     float coarse[kBlockGroups * kPanelRows];
     float coarse_minimums[kBlockGroups * kPanelRows];
-    const uint8_t* outliers[kBlockInputs / kMostGroupInputs];  // of each group, where they are packed
+    const uint8_t* outliers[kBlockInputs / kMostGroupInputs];  // of each group, in the packed panel
 };
 
 struct BlockShape {
-    int64_t first_activation;  // group
+    int64_t first_activation;  // first activation group
     int64_t first_segment;
     int64_t segments;
-    int64_t group_segments;  // of products that are added as integers
+    int64_t group_segments;  // of products that are summed as integers
     int64_t activation_segments;
     int32_t offset;  // of records, see ops/codes.hpp
 };
@@ -44,11 +45,11 @@ LLMD_INLINE void widen_fine(const uint8_t* from, int64_t groups, float* to) {
     }
 }
 
-// How a tile meets a block: records as they are, by 4 inputs of a row. A unit whose products take more than
-// that has its own.
+// How a tile is multiplied by a block: one record by 4 inputs of a row. A unit whose products take more
+// inputs specialises this.
 template <Operand kOperand>
 struct TileProducts {
-    // Two records that follow each other.
+    // Stores two consecutive records.
     LLMD_INLINE_MEMBER static void store(uint8_t* to, Bytes first, Bytes second) {
         store_bytes(to, first);
         store_bytes(to + 64, second);
@@ -77,7 +78,7 @@ struct TileProducts {
     }
 };
 
-// A slab whose steps are loaded. Records are without the offset where kPlain, else with it.
+// Decodes a slab whose scales are loaded. Records have the offset of the codes unless kPlain.
 template <class C, bool kPlain>
 LLMD_INLINE void decode_slab(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
                              uint8_t* record) {
@@ -94,7 +95,7 @@ LLMD_INLINE void decode_slab(const uint8_t* at, const Decoding<C>& decoding, con
     });
 }
 
-// Activation groups [first, last) of a panel, from `at` on. Returns what follows them.
+// Decodes activation groups [first, last) of a panel, beginning at `at`. Returns what follows them.
 template <class C, bool kPlain = false>
 const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_t first, int64_t last,
                             PanelBlock& to) {
@@ -105,7 +106,8 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
     for (int64_t a = first; a < last; ++a) {
         const bool two = format.two_levels() && !format.in_int8;
         const int64_t groups = layout.groups(a);
-        const int64_t slabs = layout.slabs(a);  // not asked for again: records might be the layout's bytes
+        // Read only once: for the compiler, writes to records may alias the layout.
+        const int64_t slabs = layout.slabs(a);
         const int64_t place = kPanelRows * (two ? a - first : group);
         widen_coarse(at, format.bf16_scales, (two ? to.coarse : to.scales) + place);
         if (format.has_minimum && !format.in_int8) {
@@ -132,13 +134,11 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
     return at;
 }
 
-// What the sum of the activations of each weight group comes to: [groups][kRows].
+// Factors from the sum of the activations of each weight group: [groups][kRows].
 template <int kRows>
 struct GroupTerms {
-    int32_t
-        first[kBlockGroups * kRows];  // where integer sums begin, so that the offset of records is taken off
-    float
-        minimum[kBlockGroups * kRows];  // what minimums are multiplied with: one level holds x_scale already
+    int32_t first[kBlockGroups * kRows];  // start of the sums: minus the offset of records
+    float minimum[kBlockGroups * kRows];  // factor of the minimums, with one level including x_scale
 };
 
 // Calls f(group, segment, end of the group) for the weight groups of an activation group.
@@ -151,7 +151,7 @@ LLMD_INLINE void each_group(const BlockShape& shape, int64_t segment, int64_t en
     }
 }
 
-// Calls f(activation group, segment, end) for those of a block, counted from its own beginning.
+// Calls f(activation group, segment, end) for those of a block, counted from its first.
 template <class F>
 LLMD_INLINE void each_activation(const BlockShape& shape, F&& f) {
     int64_t segment = 0;
@@ -186,7 +186,7 @@ LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupT
     });
 }
 
-// Calls f(row, register of the row, panel, register of the panel), all of them constants.
+// Calls f(row, register of the row, panel, register of the panel) with constants.
 template <int kRows, class F>
 LLMD_INLINE void each_output(F&& f) {
     constexpr int kVecs = kPanelTile * kPanelVecs;
@@ -195,7 +195,8 @@ LLMD_INLINE void each_output(F&& f) {
     });
 }
 
-// Adds what outliers of a group come to, one panel after the other, each with its places at hand.
+// Adds the outliers of a group, one panel after the other, so that the places of only one are in
+// registers.
 template <int kRows>
 LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t segment,
                               Sums (&sums)[kRows * kPanelTile]) {
@@ -218,8 +219,8 @@ LLMD_INLINE void clear(Totals<kRows>& totals) {
     unroll<kRows * kPanelTile * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals.v[i] = set1(0.0F); });
 }
 
-// Adds inner * (coarse * x_scale) to totals in memory; `coarse` is that of an activation group in the first
-// panel.
+// Adds inner * (coarse * x_scale) to totals in memory; `coarse` points to the activation group in the
+// first panel.
 template <int kRows>
 LLMD_INLINE void add_inner(const float* coarse, const float* x_scales, const Totals<kRows>& inner,
                            float* totals) {
@@ -232,7 +233,7 @@ LLMD_INLINE void add_inner(const float* coarse, const float* x_scales, const Tot
     });
 }
 
-// The fine minimums of weight groups [first, end) times the sums of their activations.
+// Sums the fine minimums of weight groups [first, end) times the sums of their activations.
 template <int kRows>
 LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t end, const float* terms,
                               Totals<kRows>& sums) {
@@ -246,8 +247,7 @@ LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t e
     }
 }
 
-// Adds what a weight group comes to: with two levels sum * fine, with one sum * (scale * x_scale) and the
-// minimum.
+// Adds a weight group: with two levels sum * fine; with one sum * (scale * x_scale), and the minimum.
 template <class S, int kRows>
 LLMD_INLINE void add_group(const PanelBlock* panels, int64_t group, const float* x_scales, const float* terms,
                            const Sums (&sums)[kRows * kPanelTile], Totals<kRows>& totals) {
@@ -269,7 +269,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
     constexpr int kSums = kRows * kPanelTile;
     GroupTerms<kRows> terms;
     if constexpr (!kPlainRecords || S::kMinimum) group_terms<S>(shape, x, terms);
-    Totals<kRows> sum;  // of one level all of it, of two the inner one
+    Totals<kRows> sum;  // with one level the totals, with two the inner sums
     if constexpr (!S::kTwoLevels) {
         unroll<kSums * kPanelVecs>([&](auto i) LLMD_LAMBDA { sum.v[i] = load(totals + i * Vec::kLanes); });
     }
@@ -309,7 +309,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
 
 using TileKernel = void (*)(const PanelBlock*, const BlockShape&, const InputTile&, float*);
 
-// What multiplies a tile. A unit may have its own.
+// The kernel for a tile. A unit may specialise it.
 template <class S, Operand kOperand, bool kHasOutliers, int kRows>
 struct TileOfRows {
     static constexpr TileKernel kernel = integer_tile<S, kOperand, kHasOutliers, kRows>;

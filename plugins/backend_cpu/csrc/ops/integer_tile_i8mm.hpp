@@ -1,7 +1,7 @@
-// linear, integers, several rows with i8mm: rows of a tile meet blocks in pairs.
+// linear, integers, several rows with i8mm: rows of a tile are multiplied by blocks in pairs.
 //
 //   block  two records joined: 16 bytes hold 8 inputs of 2 outputs
-//   tile   as in ops/integer_tile.hpp; of an odd number of rows the last makes a pair with itself
+//   tile   as in ops/integer_tile.hpp; if the number of rows is odd, the last row is paired with itself
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// linear, integers, several rows with NEON, one level of scales: 16 sums leave no registers for totals, which
-// are in memory anyway and are met there once for each group.
+// linear, integers, several rows with NEON, one level of scales: 16 sums leave no registers for the
+// totals, so totals stay in memory and are updated once per group.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// linear with tiles of AMX where they suit the weights, else as ops/linear.hpp; the same bits.
+// linear with AMX tiles if they suit the weights, else as ops/linear.hpp; the same bits.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace llmd::LLMD_ISA {
 
-// Of activations, which stay in the second cache while panels pass by.
+// Activations of this size stay in the L2 cache while panels are read.
 constexpr int64_t kCachedInputBytes = int64_t{1} << 20;
 
-// The tiles of some rows, set anew where they change.
+// Configures tiles for a number of rows, only if it changes.
 class TileRows {
   public:
     explicit TileRows(int64_t inputs) : inputs_(inputs) {}
@@ -28,7 +28,7 @@ class TileRows {
     int64_t second_ = 0;
 };
 
-// Rows [first, last) of a block of two panels, two tiles of rows at a time.
+// Rows [first, last) against a block of two panels, two tiles of rows at a time.
 template <bool kHasOutliers>
 LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                  int64_t first, int64_t last, float* totals) {
@@ -49,7 +49,7 @@ LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* pane
     }
 }
 
-// The same, a tile of rows and a panel at a time.
+// The same, one tile of rows and one panel at a time.
 LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                   int64_t first, int64_t last, float* totals) {
     TileRows tiles(shape.group_segments * kSegmentInputs);
@@ -76,7 +76,7 @@ LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, co
     amx_short_groups(of, panels, shape, first, last, totals);
 }
 
-// Up to 16 rows against a panel of groups that are shorter than a line.
+// Up to 16 rows against a panel whose groups are shorter than a line.
 template <class C>
 void amx_short_panel(const IntegerPanels& of, int64_t p) {
     const PanelLayout& layout = of.layout;
@@ -105,8 +105,8 @@ void amx_few_rows(const IntegerPanels& of, int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) amx_short_panel<C>(of, p);
 }
 
-// Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels: so many inputs
-// of all rows at a time as the cache holds, which all panels meet before the next come.
+// Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels. All panels
+// are multiplied by as many inputs of all rows as fit in the cache before the next inputs follow.
 template <class C>
 void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
     constexpr int64_t kWidth = kPanelTile * kPanelRows;
@@ -136,7 +136,7 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
             }
         }
     }
-    // Rows outside: those of a panel alone would each be in another page.
+    // Rows are the outer loop: each row of a panel is in another page.
     const TileOut out = of.out(first, p);
     for (int64_t r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < count; ++i) {

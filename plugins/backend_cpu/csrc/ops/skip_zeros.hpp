@@ -1,11 +1,12 @@
-// linear, integers, few rows of many zeros: what these would meet is not read.
+// linear, integers, few rows with many zeros: skips the weights that would be multiplied by zero.
 //
-//   weights  strips of 512 output rows, ops/pack.hpp: the codes of an input lie together
-//   work     bands, ops/band_row.hpp
-//   ahead    what active inputs meet is asked for 256 inputs before: no prefetcher could know it. A part of
-//            it with each band, since more at once would wait for each other
-//   check    the same bits as panels give (tests/plugins/backend_cpu/test_weights.py)
-//   speed    bench/results/2026-11-23-zeros.md
+//   weights   strips of 512 output rows, ops/pack.hpp: the codes of an input are contiguous
+//   work      bands, ops/band_row.hpp
+//   prefetch  what nonzero inputs need is prefetched 256 inputs ahead, because no hardware prefetcher
+//             could guess it; a part of it with each band, because more requests at once would wait for
+//             each other
+//   check     the same bits as with panels (tests/plugins/backend_cpu/test_weights.py)
+//   speed     bench/results/2026-11-23-zeros.md
 
 #pragma once
 
@@ -13,16 +14,16 @@
 
 namespace llmd::LLMD_ISA {
 
-// Active inputs of all rows for a hundred inputs: up to so many, leaving the others out takes less time.
+// Skipping zeros is faster up to this many nonzero inputs, over all rows, per hundred inputs.
 constexpr int64_t kMostActive = 25;
 
-// Bands of one strip, and the rows that they meet.
+// Some bands of one strip, and the rows to multiply them by.
 struct BandRun {
     const LinearArgs& args;
     const LinearTarget& target;
     StripLayout layout;
     int64_t strip;
-    int64_t first;  // band of the strip
+    int64_t first;  // a band of the strip
     int64_t last;
     const InputTile* x;          // of each row
     const ActiveInputs* active;  // of each row
@@ -35,8 +36,8 @@ struct BandRun {
     }
 };
 
-// Asks for a part of what a run needs of an activation group: the headers of a band, and of what active
-// inputs meet the part that falls to it.
+// Prefetches a part of what a run needs of an activation group: the headers of a band, and the band's
+// share of the codes of nonzero inputs.
 LLMD_INLINE void prefetch_band(const BandRun& run, const StripGroup& group, int64_t band) {
     const uint8_t* headers = group.headers + band * kBandPanels * group.header_bytes;
     for (int64_t at = 0; at < kBandPanels * group.header_bytes; at += 64) __builtin_prefetch(headers + at);
@@ -54,7 +55,7 @@ LLMD_INLINE void prefetch_band(const BandRun& run, const StripGroup& group, int6
     }
 }
 
-// Outputs of a band: [4 panels][16] totals of a row.
+// Writes the outputs of a band: [4 panels][16] totals of a row.
 LLMD_INLINE void finish_band(const BandRun& run, int64_t band, int64_t row, const float* totals) {
     const int64_t first = run.first_output(band);
     const TileOut out{run.target.out + first, run.target.bias == nullptr ? nullptr : run.target.bias + first,
@@ -68,7 +69,7 @@ void skipping_bands(const BandRun& run) {
     const IntegerFormat& format = run.layout.panel.format;
     const int64_t groups = run.layout.panel.activation_groups();
     const int64_t ahead = kMostGroupInputs / format.activation_group();
-    // Minimums are stored as what 128 has more.
+    // Minimums are stored as 128 minus the minimum.
     const int32_t offset = C::kScaleSegments > 0 ? 128 : C::offset(format);
     const Book book = load_book(format.book);
     const uint8_t* strip = run.at();
@@ -101,8 +102,7 @@ LLMD_INLINE void multiply_bands(const BandRun& run) {
     });
 }
 
-// Whether few rows have so many zeros that leaving them out took less time: then the op is done. Every thread
-// finds the same.
+// Skips zeros if that is faster, and returns whether it did. All threads come to the same decision.
 bool skip_zeros(const LinearArgs& args, Worker& worker) {
     const LinearTarget& target = args.targets[0];
     if (args.num_targets != 1 || target.weight.strips == nullptr || args.rows > kSkippingRows) return false;

@@ -1,9 +1,9 @@
-// A row of packed integers as numbers: out[i] = (scale * integer + minimum) * factor
+// Unpacks a row of packed integers to floats: out[i] = (scale * integer + minimum) * factor
 //
-//   from   panels as ops/pack.hpp has them     out  [cols]  f32
-//   exact  scale * integer is; the sum is rounded once, as llmd.models.formats.dequantization does, and then
-//          the product with the factor   (tests/plugins/backend_cpu/test_device.py)
-//   speed  2 to 3 ns a weight in one thread: a row of 3072, the work of a token, takes 8 us
+//   from   panels, ops/pack.hpp     out  [cols]  f32
+//   exact  scale * integer is exact; the sum is rounded once, as in llmd.models.formats.dequantization,
+//          and then the product with the factor   (tests/plugins/backend_cpu/test_device.py)
+//   speed  2 to 3 ns per weight on one thread: a row of 3072, the work for a token, takes 8 us
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Four codes of a row in a plane, one in a byte.
+// Four codes of a row in a plane, one per byte.
 template <int kPlane>
 LLMD_INLINE uint32_t get_bits(const uint8_t* plane, int64_t number, int64_t row) {
     constexpr int kQuads = 8 / kPlane;  // in a byte
@@ -21,7 +21,7 @@ LLMD_INLINE uint32_t get_bits(const uint8_t* plane, int64_t number, int64_t row)
     return (word >> (number % kQuads * kPlane)) & kMask;
 }
 
-// What pack_quad put into a slab, of one row.
+// Reads a row's codes of one quad from a slab, as pack_slab has written them.
 LLMD_INLINE uint32_t unpack_quad(const uint8_t* slab, int bits, int64_t number, int64_t row) {
     if (bits == 8) return get_bits<8>(slab, number, row) ^ kByteCodeFlip * 0x01010101U;
     uint32_t quad = 0;
@@ -46,7 +46,7 @@ LLMD_INLINE float coarse_of_row(const uint8_t* p, int64_t row, bool bf16) {
     return coarse[row];
 }
 
-// A row of a panel, within an activation group whose scales begin at `header`.
+// A row of a panel, within an activation group whose header begins at `header`.
 struct RowGroup {
     const PanelLayout& layout;
     const uint8_t* header;
