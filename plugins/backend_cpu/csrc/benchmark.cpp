@@ -61,8 +61,8 @@ struct Bench {
 
     uint8_t* slice(int64_t i) const { return weights.as<uint8_t>() + i % slices * kSliceBytes; }
 
-    // Every byte 0x2c is a small positive number in each format. Untouched pages would all be one page of
-    // zeros.
+    // Byte 0x2c everywhere makes small positive numbers in each format. Untouched pages would all share
+    // one page of zeros.
     void fill() {
         const auto job = [](void* context, Worker& worker) {
             const auto& bench = *static_cast<Bench*>(context);

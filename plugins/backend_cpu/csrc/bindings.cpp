@@ -1,8 +1,8 @@
 // The nanobind module llmd_backend_cpu._ext: checks dtypes, shapes and contiguity, releases the GIL, calls
 // the core.
 //
-// Half precision and bf16 cross as uint16 bits. Arrays that the core keeps (weights, places of results) are
-// kept alive by the Python face.
+// float16 and bf16 are passed as uint16 bits. The Python side keeps arrays alive that the core holds on to
+// (weights and the memory for results).
 
 #include "bindings.hpp"
 
@@ -36,7 +36,7 @@ llmd::KvDtype kv_dtype(const std::string& name) {
 
 namespace {
 
-// A selection together with the arrays that it points into.
+// A selection and the arrays that it points into.
 struct SelectionArrays {
     In<int32_t, 1> rows, edit_offsets, edit_ids;
     In<float, 1> edit_factors, edit_biases;

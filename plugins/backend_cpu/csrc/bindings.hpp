@@ -1,4 +1,4 @@
-// What the files of the module share: arrays as they cross, and the device that others are made on.
+// Shared by the files of the Python module: array types, and the device that other objects are created on.
 
 #pragma once
 
@@ -30,7 +30,7 @@ inline void require_processors(int threads, const std::vector<int>& processors) 
             "there is a processor for each thread, or none");
 }
 
-// A pool of threads and the unit that they run.
+// A pool of threads and the kernels that they run.
 struct Device {
     llmd::ThreadPool pool;
     const llmd::Kernels& kernels;
@@ -40,7 +40,7 @@ struct Device {
           kernels(llmd::kernels_of(isa)) {}
 };
 
-// Throws std::invalid_argument for a name that is none.
+// Throws std::invalid_argument if there is no such dtype.
 llmd::KvDtype kv_dtype(const std::string& name);
 
 void bind_quantization(nanobind::module_& module);

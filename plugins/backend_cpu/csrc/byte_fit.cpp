@@ -19,7 +19,7 @@ Wide<Rounding> rounding_of(const Wide<Lanes>& scale, const Wide<Lanes>& minimum,
                         0.0F, most);
 }
 
-// Of numbers of all groups of a block, in the order in which NumPy adds what lies side by side.
+// Sums numbers of all groups of a block in the order in which NumPy adds contiguous numbers.
 class BlockSum {
   public:
     void add(int way, Lanes numbers) { lanes_[way] += numbers; }
@@ -31,7 +31,7 @@ class BlockSum {
     Wide<Lanes> lanes_{};
 };
 
-// The fits of a block without a byte's limits, and steps beside theirs.
+// The best fits of a block without the limits of a byte, and the scales near them that a byte can hold.
 class Search {
   public:
     Search(std::span<const Tile> block, int most, int most_scale)
@@ -41,7 +41,7 @@ class Search {
         }
     }
 
-    // The least coarse scale with which every group fits.
+    // The smallest coarse scale with which every group fits.
     float needed() const {
         Lanes most = Lanes{};
         for (size_t number = 0; number < block_.size(); ++number) {
@@ -53,7 +53,7 @@ class Search {
         return std::max({most[0], most[1], most[2], most[3]});
     }
 
-    // The coarse scale with which the codes of the free fits lose least.
+    // The coarse scale with which the codes of the unlimited fits lose least.
     std::optional<uint16_t> coarse() const {
         const float least = needed();
         uint16_t found = 0;
@@ -68,8 +68,7 @@ class Search {
         return found;
     }
 
-    // The steps of a tile that lose least with codes of their own, and what is subtracted from code times
-    // step.
+    // Finds the fine scales of a tile that lose least with codes of their own, and the matching minimums.
     void choose_scales(size_t number, Lanes coarse, Wide<Lanes>& found_scale,
                        Wide<Lanes>& found_minimum) const {
         const Tile& tile = block_[number];
@@ -119,13 +118,13 @@ class Search {
         return clip(whole_below(ratio(fit.scale, coarse)) + above, Lanes{}, all(most_scale_));
     }
 
-    // What fits given codes best.
+    // The minimum that fits given codes best.
     Lanes minimum_of(const Tile& tile, int way, Lanes scale, Lanes coarse, const Sums& sums) const {
         const Lanes missing = scale * coarse * sums.codes - tile.total(way);
         return fitting(scale, ratio(missing / static_cast<float>(tile.size()), coarse));
     }
 
-    // A whole number with which all codes are an int8.
+    // Limits a minimum to integers with which every weight fits in int8.
     Lanes fitting(Lanes scale, Lanes minimum) const {
         return nearest(clip(minimum, larger(scale * most_ - kMost, Lanes{}), all(-kLeast)));
     }
@@ -135,7 +134,7 @@ class Search {
     Wide<Fit> free_[kMostTiles];
 };
 
-// The coarse scale that suits the integers as they are.
+// The coarse scale that fits the chosen integers best.
 float least_squares(std::span<const Tile> block, const ByteFit& fit, int most) {
     BlockSum products, squares;
     for (size_t number = 0; number < block.size(); ++number) {

@@ -67,14 +67,14 @@ Call bind_norm(const Operands& of) {
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
-// What the activations become that a weight is multiplied by.
+// Converts activations to the form that a weight needs.
 ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to) {
     const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
     const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
     return {x, 0, weight.cols, form, to.converted};
 }
 
-// The pass of an op for weights that meet activations in the form that this one does.
+// The pass of an op whose weights take activations in the same form as this weight; created if missing.
 LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
     const ConvertArgs convert = bind_convert(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
@@ -263,7 +263,7 @@ struct Execution {
         crew.run_small(kernels.add, args);
     }
     void operator()(const HeadCall& call) const {
-        if (selection->rows == 0) return;  // a part of a prompt that more follows
+        if (selection->rows == 0) return;  // a prefill chunk that is not the last
         GatherArgs gather = call.gather;
         gather.row_numbers = selection->row_numbers;
         gather.rows = selection->rows;

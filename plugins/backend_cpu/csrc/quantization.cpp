@@ -13,7 +13,7 @@ namespace llmd {
 
 namespace {
 
-// The groups of one size: the whole ones of all rows, or the short ones after them.
+// All groups of one size: the full groups of all rows, or the short group at the end of each row.
 class Groups {
   public:
     Groups(const PlainRows& rows, int64_t group_size, bool whole)
@@ -26,7 +26,7 @@ class Groups {
     int64_t count() const { return rows_.rows * of_row_; }
     int64_t size() const { return size_; }
 
-    // Of one among all groups: its number with those of other sizes counted in, and its first weight.
+    // The index of a group among all groups of both sizes, and the index of its first weight.
     int64_t number(int64_t group) const {
         const int64_t in_row = (rows_.row_len + stride_ - 1) / stride_;
         return group / of_row_ * in_row + first_ + group % of_row_;
@@ -50,7 +50,7 @@ class Groups {
         tile.store(to, code);
     }
 
-    // `each(number, lane)` for the groups of a tile.
+    // Calls `each(number, lane)` for the groups of a tile.
     template <class Each>
     void for_lanes(int64_t first, Each each) const {
         for (int lane = 0; lane < lanes(first); ++lane) each(number(first + lane), lane);
@@ -63,7 +63,8 @@ class Groups {
     int64_t first_, of_row_, stride_, size_;
 };
 
-// `each(groups, first, tile)` for every eight groups until it returns false, which is returned.
+// Calls `each(groups, first, tile)` for every eight groups. Returns false as soon as a weight is out of
+// range or `each` returns false.
 template <class Each>
 bool for_tiles(const PlainRows& rows, int64_t group_size, Each each) {
     for (const bool whole : {true, false}) {
@@ -86,7 +87,7 @@ Wide<Lanes> numbers_of(const uint16_t (&bits)[kTile]) {
     return numbers;
 }
 
-// False where one lies beyond float16.
+// Returns false if a number overflows float16.
 bool rounded_to(const Wide<Lanes>& numbers, uint16_t (&bits)[kTile]) {
     bool finite = true;
     for (int lane = 0; lane < kTile; ++lane) {
@@ -96,7 +97,7 @@ bool rounded_to(const Wide<Lanes>& numbers, uint16_t (&bits)[kTile]) {
     return finite;
 }
 
-// Codes that a rounding gives, `zero` more.
+// Rounds weights to integers and adds `zero`.
 auto codes_of(const Wide<Rounding>& rounding, float zero) {
     return [=](int way, int64_t, Lanes weights) { return byte_of(rounding[way](weights) + zero); };
 }
@@ -106,7 +107,7 @@ constexpr float kOutlierFactor = 8.0F;
 constexpr float kFarthest = kMost * (1 + kOutlierFactor);
 constexpr int64_t kMostOutliers = 8;
 
-// Such that `largest / scale` rounds to at most 127.
+// A scale such that `largest / scale` rounds to at most 127.
 uint16_t scale_of(float largest) {
     const uint16_t scale = to_float16(largest / kMost);
     const bool too_small = largest >= from_float16(scale) * (kMost + 0.5F) && largest > 0;
@@ -117,7 +118,7 @@ uint16_t scale_of(float largest, float within) {
     return float16_from(std::max(largest / kFarthest, within / kMost));
 }
 
-// The largest magnitudes of four groups: number `count` of them, from 0.
+// The largest magnitudes of four groups after the `count` largest of each.
 Lanes magnitude_after(const Tile& tile, int way, int64_t count) {
     if (tile.size() <= count) return Lanes{};
     Lanes largest[kMostOutliers + 1] = {};
@@ -132,7 +133,7 @@ Lanes magnitude_after(const Tile& tile, int way, int64_t count) {
     return largest[count];
 }
 
-// What lies beyond -127 .. 127 of the groups of a tile, as whole eights of outliers.
+// Moves what exceeds -127 .. 127 in the groups of a tile into outliers, as multiples of eight.
 class OutlierTaker {
   public:
     OutlierTaker(const Groups& groups, int64_t first, const OutlierPlaces& to) : to_(to) {
@@ -164,7 +165,7 @@ class OutlierTaker {
     int64_t next_[kTile] = {}, end_[kTile] = {};
 };
 
-// float16 tile_scales of eight bits for a tile; false where one is beyond.
+// The float16 scales of a tile for eight bits; returns false if one overflows.
 bool scales_of(const Tile& tile, int64_t outliers, uint16_t (&tile_scales)[kTile]) {
     bool finite = true;
     for (int way = 0; way < kWays; ++way) {

@@ -10,7 +10,7 @@ using namespace nb::literals;
 
 namespace {
 
-using Bytes = In<uint8_t, 2>;  // of plain weights, [rows, bytes of a row]
+using Bytes = In<uint8_t, 2>;  // plain weights, [rows, bytes of a row]
 using Codes = Out<uint8_t, 2>;
 using Halves = Out<uint16_t, 2>;  // the bits of float16
 using Fine = Out<uint8_t, 2>;
@@ -31,7 +31,7 @@ llmd::PlainRows plain_rows(const Bytes& weights, const std::string& format, cons
     return rows;
 }
 
-// Of each group, or each so many of them.
+// Checks that there is a number for every `size` weights of a row.
 void require_numbers(const auto& numbers, const llmd::PlainRows& rows, int64_t size) {
     require(
         size > 0 && length(numbers) == rows.rows && length(numbers, 1) == (rows.row_len + size - 1) / size,
@@ -91,7 +91,8 @@ bool quantize_bytes(const Bytes& weights, const std::string& format, int64_t gro
             "rows are whole blocks of 8 or 16 groups");
     require(fine_bits > 0 && fine_bits <= 8, "fine scales have 1 to 8 bits");
     const int most = (1 << bits) - 1;
-    const int most_fine_scale = std::min((1 << fine_bits) - 1, 255 / most);  // with which codes fit in a byte
+    // So that fine scale * code fits in a byte.
+    const int most_fine_scale = std::min((1 << fine_bits) - 1, 255 / most);
     const nb::gil_scoped_release unlocked;
     return llmd::quantize_bytes(
         rows, group_size, most, codes.data(),

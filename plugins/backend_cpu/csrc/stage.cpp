@@ -37,7 +37,8 @@ ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits
             }
             const InputLayout layout{weight.cols, weight.integer.activation_group(),
                                      weight.integer.input_terms()};
-            // Outliers are gathered from all lines of a group, of which the last of a row may have fewer.
+            // Outliers are gathered from all lines of a group, and the last group of a row may have fewer
+            // lines.
             most.values = std::max(most.values, rows * layout.values() + kInputRows * kMostGroupInputs);
             most.scales = std::max(most.scales, rows * layout.groups());
             most.running = std::max(most.running, rows * layout.running());
@@ -46,7 +47,7 @@ ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits
     return most;
 }
 
-// 1 where the program's embedding tells none apart.
+// The rows of the token type embedding; 1 if the program has none.
 int64_t num_token_types(const Weights& weights) {
     for (const Op& op : weights.program.ops) {
         if (op.kind == OpKind::kEmbedTokenType) return weights.matrix(op.weights.at(0)).rows;
@@ -54,7 +55,7 @@ int64_t num_token_types(const Weights& weights) {
     return 1;
 }
 
-// Of a thread, for lists of inputs that are not zero.
+// Bytes per thread for lists of nonzero inputs.
 int64_t linear_scratch_bytes(const Weights& weights) {
     int64_t most = 0;
     for (const Op& op : weights.program.ops) {
@@ -78,7 +79,7 @@ int64_t attention_scratch(const Weights& weights) {
     return most;
 }
 
-// What a sequence that fills its context, or all blocks, leaves of its partitions.
+// Floats for the partial results of a sequence that fills its context, or all blocks.
 int64_t attention_partials(const Weights& weights, const std::vector<int64_t>& blocks) {
     int64_t most = 0;
     for (size_t g = 0; g < blocks.size(); ++g) {

@@ -10,7 +10,7 @@ namespace llmd {
 
 namespace {
 
-constexpr int64_t kReadMultiple = 1024;  // of what `Kernels::read` reads
+constexpr int64_t kReadMultiple = 1024;  // `Kernels::read` reads multiples of this
 constexpr int64_t kLineBytes = 64;
 
 int64_t num_bytes(const Matrix& matrix) {
@@ -83,7 +83,7 @@ void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* 
 }
 
 void Weights::add_vector(Format format, int64_t count, const void* data) {
-    // The embedding kernel is what widens: one row, token 0, scale 1.
+    // The embedding kernel does the widening: one row, token 0, scale 1.
     struct Job {
         const Kernels& kernels;
         Matrix from;
@@ -137,8 +137,8 @@ void Weights::place_panels(uint8_t* panels) {
     }
 }
 
-// Packs every panel of a matrix, and with `strips` every one of these, on all threads. `rows_of(first row,
-// thread)` gives the matrix that has the rows of a panel, and where they begin in it.
+// Packs all panels of a matrix, and all strips if it has them, on all threads. `rows_of(first row,
+// thread)` returns a matrix that has the rows of a panel, and the index of the first of them in it.
 template <class RowsOf>
 void Weights::pack_all(const Matrix& place, const RowsOf& rows_of) {
     struct Job {

@@ -1,4 +1,4 @@
-// The weights of a program, as Python hands them over.
+// Python bindings for the weights of a program.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -62,7 +62,7 @@ void add_vector(llmd::Weights& weights, const std::string& format, const AnyIn& 
     weights.add_vector(plain_format(format), length(data), data.data());
 }
 
-// A scale or a minimum for each group: the coarse ones, and the fine ones where there are two levels.
+// Scales or minimums of groups: coarse ones, and fine ones if there are two levels.
 using Coarse = std::optional<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
 using Fine = std::optional<In<int8_t, 2>>;
 
@@ -86,7 +86,7 @@ llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int3
     return format;
 }
 
-// Of rows, groups of each, and those of a group.
+// [rows, groups, numbers per group].
 template <class T>
 using OfGroups = std::optional<In<T, 3>>;
 

@@ -1,11 +1,11 @@
 // Replays conformance cases on the units of this machine, without Python: under sanitizers, or emulated.
 //
-//   replay CASE…        runs each case on each unit, each schedule with another number of threads; prints
-//                       what is wrong
+//   replay CASE…        runs each case on each unit, and each schedule with another number of threads;
+//                       prints what is wrong
 //
-// Ends with 1 where results differ from the reference by more than the case allows, or candidates do not
-// follow from the logits, or schedules, and with them numbers of threads, leave different bits for the same
-// row.
+// Exits with 1 if results differ from the reference by more than the case allows, if candidates do not
+// follow from the logits, or if schedules (and with them numbers of threads) give different bits for the
+// same row.
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ Program read_program(const CaseFile& file) {
     return program;
 }
 
-// Scales or minimums of a weight; none where the file has none of that name.
+// Scales or minimums of a weight; empty if the file has none of that name.
 GroupScales read_scales(const CaseFile& file, const std::string& name) {
     if (!file.has(name + "/coarse")) return {};
     const Array& coarse = file.at(name + "/coarse");
@@ -120,7 +120,7 @@ StageLimits read_limits(const Array& array) {
     return {numbers[0], numbers[1], numbers[2], numbers[3], static_cast<KvDtype>(numbers[4])};
 }
 
-// Memory for the results of one ticket, of exact size so that a sanitizer sees a write beyond it.
+// Memory for the results of one ticket, of the exact size, so that a sanitizer detects writes beyond it.
 struct Results {
     std::vector<float> hidden, raw, edited, edited_values, raw_values, raw_lse, edited_lse, entropy,
         deviation, target_raw, top_raw;
@@ -185,7 +185,7 @@ Selection read_selection(const CaseFile& file, const std::string& under) {
             file.at(under + "raw_top").int64s()[0]};
 }
 
-// A plain second computation of what an edited row is like.
+// Computes the properties of an edited row a second time, in the plainest way.
 void check_shape(double temperature, const Results& results, int64_t row, int64_t vocab, double top) {
     const float* edited = results.edited.data() + row * vocab;
     double weight = 0.0;
@@ -213,7 +213,7 @@ void check_shape(double temperature, const Results& results, int64_t row, int64_
     require(results.num_allowed[static_cast<size_t>(row)] == finite, "num_allowed is wrong");
 }
 
-// A plain second computation of the candidates of one row, from its logits.
+// Computes the candidates of one row a second time from its logits, in the plainest way.
 void check_candidates(const Selection& selection, const Results& results, int64_t row, int64_t vocab,
                       int64_t kept) {
     const float* edited = results.edited.data() + row * vocab;
@@ -241,7 +241,7 @@ struct Errors {
     }
 };
 
-// Runs one schedule and returns its rows; `errors` gathers their distance from the reference.
+// Runs one schedule and returns its rows; adds their distance from the reference to `errors`.
 Rows run_schedule(const CaseFile& file, const Weights& weights, const std::string& schedule, Errors& errors) {
     const StageLimits limits = read_limits(file.at(schedule + "limits"));
     Stage stage(weights, file.at("blocks").int64s(), limits);
@@ -283,7 +283,7 @@ void compare(const Rows& mine, const Rows& first, const std::string& schedule) {
     }
 }
 
-// Of the schedules that a case has, by turns. The second of them has the most steps, of one row each.
+// Threads for the schedules of a case, in turn. The second schedule has the most steps, of one row each.
 constexpr int kThreads[] = {3, 1, 2};
 
 void replay(const CaseFile& file, const std::string& isa) {
