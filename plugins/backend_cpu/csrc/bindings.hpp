@@ -27,7 +27,7 @@ inline void require(bool holds, const char* what) {
 
 inline void require_processors(int threads, const std::vector<int>& processors) {
     require(threads > 0 && (processors.empty() || processors.size() == static_cast<size_t>(threads)),
-            "there is a processor for each thread, or none");
+            "pass a processor for each thread, or none");
 }
 
 // A pool of threads and the kernels that they run.

@@ -8,7 +8,7 @@ namespace llmd {
 namespace {
 
 void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("the program contradicts itself: ") + what);
+    if (!holds) throw std::invalid_argument(std::string("the program is inconsistent: ") + what);
 }
 
 // Reads the operands of one op.
@@ -39,17 +39,19 @@ class Operands {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.cols == of.output_width(0), "the embedding's width is that of its output");
+    require(table.cols == of.output_width(0), "the embedding must have the width of its output");
     return {&table, nullptr, 0, scale, of.output(0)};
 }
 
 Call bind_embed(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.weights.program.vocab_size, "the embedding has a row for each token");
+    require(of.matrix(0).rows >= to.weights.program.vocab_size,
+            "the embedding must have a row for each token");
     return bind_look_up(of, of.number(0));
 }
 
 Call bind_embed_position(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.weights.program.context_len, "there is a row for each position");
+    require(of.matrix(0).rows >= to.weights.program.context_len,
+            "the position embedding must have a row for each position");
     return PositionCall{bind_look_up(of, 1.0F)};
 }
 
@@ -59,8 +61,9 @@ Call bind_embed_token_type(const Operands& of, const Bindings& to) {
 
 Call bind_norm(const Operands& of) {
     const int64_t heads = of.integer(1);
-    require(heads > 0 && of.input_width(0) % heads == 0, "a norm's heads divide its input");
-    require(of.input_width(0) == of.output_width(0), "a norm keeps the width");
+    require(heads > 0 && of.input_width(0) % heads == 0, "the heads of a norm must divide its input evenly");
+    require(of.input_width(0) == of.output_width(0),
+            "the input and output of a norm must have the same width");
     const int64_t width = of.input_width(0) / heads;
     return NormArgs{of.input(0),  of.output(0),        heads,
                     width,        of.vector(0, width), of.vector(1, width),
@@ -99,8 +102,10 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
     LinearCall call;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
         const Matrix& weight = of.matrix(2 * i);
-        require(weight.cols == of.input_width(0), "a linear op's weights have the width of its input");
-        require(weight.rows == of.output_width(i), "a linear op's outputs have the width of its weights");
+        require(weight.cols == of.input_width(0),
+                "the weights of a linear op must have the width of its input");
+        require(weight.rows == of.output_width(i),
+                "the outputs of a linear op must have one element for each row of its weights");
         LinearPass& pass = pass_of(call, weight, of, to);
         pass.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
         pass.args.targets = pass.targets->data();
@@ -113,9 +118,10 @@ Call bind_rope(const Operands& of, const Bindings& to) {
     const RopeAngles& angles = to.angles.at(static_cast<size_t>(of.integer(2)));
     const int64_t heads = of.integer(0);
     const int64_t head_dim = of.integer(1);
-    require(of.input_width(0) == heads * head_dim, "a rope's heads make up its input");
-    require(of.output_width(0) == heads * head_dim, "a rope keeps the width");
-    require(2 * angles.half() <= head_dim, "a rope table turns no more than a head");
+    require(of.input_width(0) == heads * head_dim, "the heads of a rope must add up to its input");
+    require(of.output_width(0) == heads * head_dim,
+            "the input and output of a rope must have the same width");
+    require(2 * angles.half() <= head_dim, "a rope table must not rotate more than a head");
     return RopeCall{&angles,
                     {of.input(0), of.output(0), 0, heads, head_dim, angles.half(), angles.cosines(),
                      angles.sines(), of.integer(3) != 0}};
@@ -132,14 +138,15 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.window = of.integer(5);
     args.causal = true;
     require(args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
-            "an attention op has the shape of its KV group");
+            "an attention op must have the shape of its KV group");
     require(of.integer(1) >= 0 && of.integer(1) < group.layers,
-            "an attention op names a layer of its KV group");
-    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "kv heads divide query heads");
+            "the layer of an attention op must be in its KV group");
+    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
+            "the number of query heads must be a multiple of the number of KV heads");
     require(of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
-            "query heads make up an attention's input and output");
+            "the query heads of an attention op must add up to its input and output");
     require(of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
-            "kv heads make up keys and values");
+            "the KV heads of an attention op must add up to its keys and values");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -163,7 +170,7 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     const int64_t width = args.heads * args.head_dim;
     require(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
                 of.input_width(2) == width && of.output_width(0) == width,
-            "heads make up queries, keys, values and output of an attention");
+            "the heads of an attention op must add up to its queries, keys, values and output");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -176,24 +183,27 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
 }
 
 Activation activation_of(const Operands& of) {
-    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "an activation is one of those known");
+    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "the activation is unknown");
     return static_cast<Activation>(of.integer(0));
 }
 
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width, "gate, up and output have one width");
+    require(of.input_width(0) == width && of.input_width(1) == width,
+            "gate, up and output must have the same width");
     return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
 }
 
 Call bind_activate(const Operands& of) {
-    require(of.input_width(0) == of.output_width(0), "an activation keeps the width");
+    require(of.input_width(0) == of.output_width(0),
+            "the input and output of an activation must have the same width");
     return ActivateArgs{of.input(0), of.output(0), of.output_width(0), activation_of(of)};
 }
 
 Call bind_add(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width, "what is added has one width");
+    require(of.input_width(0) == width && of.input_width(1) == width,
+            "the operands and the output of an addition must have the same width");
     return AddArgs{of.input(0), of.input(1), of.output(0), width, of.number(0)};
 }
 
@@ -201,7 +211,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     const Matrix& weight = of.matrix(0);
     const int64_t vocab = to.weights.program.vocab_size;
     require(weight.cols == of.input_width(0) && weight.rows == vocab,
-            "the head maps its input to the vocabulary");
+            "the head must have a row for each token, of the width of its input");
     const int64_t kept = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};

@@ -131,7 +131,7 @@ void decode_fine(const uint8_t* block, int8_t* scales, int8_t* minimums) {
 const BlockLayout& block_layout(const std::string& format) {
     const auto* found = std::find_if(std::begin(kLayouts), std::end(kLayouts),
                                      [&](const BlockLayout& layout) { return layout.format == format; });
-    if (found == std::end(kLayouts)) throw std::invalid_argument("no file has blocks of " + format);
+    if (found == std::end(kLayouts)) throw std::invalid_argument("GGUF files have no blocks of " + format);
     return *found;
 }
 

@@ -23,55 +23,61 @@ int64_t num_bytes(const Matrix& matrix) {
 int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
 
 void require(bool holds, const std::string& what) {
-    if (!holds) throw std::invalid_argument("integer weights " + what);
+    if (!holds) throw std::invalid_argument("integer weights must " + what);
+}
+
+void require_kernel(bool exists, const std::string& format) {
+    if (!exists) throw std::invalid_argument("there is no kernel for integer weights " + format);
 }
 
 void check_format(const IntegerFormat& format) {
     const int32_t bits = format.bits;
-    require((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
-    require(!format.has_book || bits == 4, "have a code book for 4 bits alone");
-    require(format.in_int8 || scales_suit(bits, format.has_book, format.two_levels(), format.has_minimum),
-            "of " + std::to_string(bits) + " bits with such scales");
+    require_kernel((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
+    require(!format.has_book || bits == 4, "have 4 bits if they have a code book");
+    require_kernel(
+        format.in_int8 || scales_suit(bits, format.has_book, format.two_levels(), format.has_minimum),
+        "of " + std::to_string(bits) + " bits with such scales");
     const int64_t size = format.group_size;
-    require(!format.in_int8 ||
-                (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum && format.two_levels()),
-            "in int8 with a fine scale for each " + std::to_string(size) + " inputs");
+    require_kernel(!format.in_int8 || (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum &&
+                                       format.two_levels()),
+                   "in int8 with a fine scale for each " + std::to_string(size) + " inputs");
     const int64_t shared = format.activation_group();
-    require(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
-            "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
-    require(!format.two_levels() || size <= kSlabInputs,
-            "with a fine scale for each " + std::to_string(size) + " inputs");
-    require(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 && size == kMostGroupInputs &&
-                                     !format.two_levels()),
-            "with " + std::to_string(format.outliers) + " outliers");
-    require(shared % kSlabInputs == 0 && shared <= kMostGroupInputs,
-            "with a scale for each " + std::to_string(shared) + " inputs");
+    require_kernel(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
+                   "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
+    require_kernel(!format.two_levels() || size <= kSlabInputs,
+                   "with a fine scale for each " + std::to_string(size) + " inputs");
+    require_kernel(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 &&
+                                            size == kMostGroupInputs && !format.two_levels()),
+                   "with " + std::to_string(format.outliers) + " outliers");
+    require_kernel(shared % kSlabInputs == 0 && shared <= kMostGroupInputs,
+                   "with a scale for each " + std::to_string(shared) + " inputs");
 }
 
 void check_scales(const IntegerMatrix& matrix, const GroupScales& scales) {
     const IntegerFormat& format = matrix.format;
     const int64_t coarse = pieces(matrix.cols, format.activation_group());
-    require(scales.coarse_columns == coarse || scales.coarse_columns == 1, "have a scale for each group");
+    require(scales.coarse_columns == coarse || scales.coarse_columns == 1,
+            "have a scale for each group, or one for each row");
     require(!format.two_levels() || scales.fine_columns == pieces(matrix.cols, format.group_size),
             "have a fine scale for each group");
     if (!scales.wide) return;
     const auto* values = static_cast<const uint32_t*>(scales.coarse);
     const bool fits = std::all_of(values, values + matrix.rows * scales.coarse_columns,
                                   [](uint32_t bits) { return (bits & 0xffffU) == 0; });
-    require(fits, "have float32 scales of no more than 8 bits");
+    require(fits, "have float32 scales that are exact in bf16");
 }
 
 void check_outliers(const IntegerMatrix& matrix) {
     const bool any = matrix.format.outliers > 0;
     require(any == (matrix.outlier_columns != nullptr) && any == (matrix.outlier_residuals != nullptr),
-            "have outliers where the format has some");
+            "have outliers if the format has outliers, and only then");
     if (!any) return;
     const int64_t groups = pieces(matrix.cols, matrix.format.group_size);
     const int64_t in_last = matrix.cols - (groups - 1) * matrix.format.group_size;
     for (int64_t row = 0; row < matrix.rows; ++row) {
         const uint8_t* last = matrix.outlier_columns + ((row + 1) * groups - 1) * kOutliers;
         require(std::all_of(last, last + kOutliers, [&](uint8_t column) { return column < in_last; }),
-                "have outliers beyond the end of a row");
+                "have their outliers inside of their rows");
     }
 }
 
@@ -174,14 +180,14 @@ void Weights::pack_all(const Matrix& place, const RowsOf& rows_of) {
 
 const Matrix& Weights::place_of(int64_t index, int64_t rows, int64_t cols) const {
     const Matrix& place = matrix(index);
-    require(place.format == Format::kInteger && place.data != nullptr, "have a place");
-    require(place.rows == rows && place.cols == cols, "are of the shape that was told before");
+    require(place.format == Format::kInteger && place.data != nullptr, "have been added, and have panels");
+    require(place.rows == rows && place.cols == cols, "have the shape that they were added with");
     return place;
 }
 
 void Weights::pack(int64_t index, const IntegerMatrix& from) {
     const Matrix& place = place_of(index, from.rows, from.cols);
-    require(place.integer == from.format, "are of the format that was told before");
+    require(place.integer == from.format, "have the format that they were added with");
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
     check_outliers(from);
@@ -196,7 +202,7 @@ bool Weights::pack_blocks(int64_t index, const BlockMatrix& from) {
     require(format.bits == from.layout.bits && format.group_size == from.layout.group_size &&
                 format.has_minimum == (from.layout.minimum >= 0) &&
                 format.two_levels() == (from.layout.fine != FineScales::kNone),
-            "are of the format that was told before");
+            "have the format that they were added with");
     std::vector<DecodedRows> decoded;
     decoded.reserve(static_cast<size_t>(pool.size()));
     for (int i = 0; i < pool.size(); ++i) decoded.emplace_back(from.layout, format, from.cols);
@@ -230,7 +236,7 @@ void Weights::write_packed(const std::string& path) const { llmd::write_packed(p
 
 const Matrix& Weights::matrix(int64_t index) const {
     if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {
-        throw std::invalid_argument("the program names weight " + std::to_string(index) + " of " +
+        throw std::invalid_argument("the program uses weight " + std::to_string(index) + ", but there are " +
                                     std::to_string(matrices_.size()));
     }
     return matrices_[static_cast<size_t>(index)];
@@ -240,8 +246,8 @@ const float* Weights::vector(int64_t index, int64_t count) const {
     if (index < 0) return nullptr;
     const Matrix& found = matrix(index);
     if (found.format != Format::kF32 || found.rows != 1 || found.cols != count) {
-        throw std::invalid_argument("weight " + std::to_string(index) + " is no vector of " +
-                                    std::to_string(count));
+        throw std::invalid_argument("weight " + std::to_string(index) +
+                                    " is not a float32 vector of length " + std::to_string(count));
     }
     return static_cast<const float*>(found.data);
 }

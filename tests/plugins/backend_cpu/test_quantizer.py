@@ -130,7 +130,7 @@ def outcome(rows: Float32, name: Format, quantizer: NativeQuantizer | None) -> l
 @pytest.mark.parametrize("name", ["q4", "q2", "q4_g32", "q4_g32_sym", "q8", "q8_wide"])
 def test_arrays_of_another_shape_are_refused(name: Format) -> None:
     rows = hard_rows(256)
-    with pytest.raises(ValueError, match="there is a code for each weight"):
+    with pytest.raises(ValueError, match="one code per weight"):
         NativeQuantizer().quantize(rows, "f32", quantize(rows[1:], name))
     with pytest.raises(ValueError, match="f32, f16 or bf16"):
         NativeQuantizer().quantize(rows, "f64", quantize(rows, name))

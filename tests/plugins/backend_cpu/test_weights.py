@@ -205,7 +205,7 @@ def test_closed_weights_make_no_stage(device: CpuDevice) -> None:
 def test_weights_that_contradict_the_program_are_refused(device: CpuDevice) -> None:
     program = middle_program([linear(8)], 8, {}, None)
     loaded = device.load(program, Weights({"w": plain(np.zeros((8, 9)))}), no_progress)
-    with pytest.raises(ValueError, match="weights have the width of its input"):
+    with pytest.raises(ValueError, match="weights of a linear op must have the width of its input"):
         loaded.stage({}, StageLimits(1, 1, 1))
 
 
