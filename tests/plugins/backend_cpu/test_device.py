@@ -74,7 +74,7 @@ def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.Mon
         raise RuntimeError("Resource temporarily unavailable")
 
     monkeypatch.setattr(_ext, "Device", refuse)
-    with pytest.raises(DeviceError, match="does not start 5 threads: Resource"):
+    with pytest.raises(DeviceError, match="refused to start 5 threads: Resource"):
         CpuDevice(threads=5)
 
 

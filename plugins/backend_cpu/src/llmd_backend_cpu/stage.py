@@ -1,4 +1,4 @@
-"""The CPU stage: one native call for each step, results in the arrays of its ticket."""
+"""The CPU stage: one native call per step, which writes results to the arrays of its ticket."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from llmd_backend_cpu.tickets import TicketArrays
 
 @dataclass
 class _Open:
-    """A ticket in flight: its place among the native tickets, and what its results are made of."""
+    """A ticket in flight."""
 
     place: int
+    """Its index among the native tickets."""
     num_rows: int
     selection: Selection | None
     waits_for_masks: bool
@@ -145,7 +146,7 @@ class CpuStage:
         return rows
 
     def _explain(self, step: Step, selection: Selection | None) -> None:
-        """Raise ValueError for the array whose dtype or layout the native side did not take."""
+        """Raise ValueError for the array whose dtype or layout the native code rejected."""
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)

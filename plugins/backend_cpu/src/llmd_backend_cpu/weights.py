@@ -35,10 +35,13 @@ _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 def load_weights(
     device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress
 ) -> CpuWeights:
-    """Read every weight; what was packed at an earlier load comes from its file, which else is written while steps run.
+    """Load every weight.
+
+    Packed weights come from the file of an earlier load. If there is none, they are packed, and the file is
+    written while steps run.
 
     Raises:
-        MemoryBudgetError: packed weights do not fit. None has been packed.
+        MemoryBudgetError: packed weights do not fit in memory; none has been packed.
     """
     native = _make_native(device, program)
     loading = _Loading(program, tensors, native, progress)
@@ -66,13 +69,17 @@ def load_weights(
 
 
 def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
-    """Whether panels are used where they lie in a file: in huge pages, and on the only node, since a file lies on one."""
+    """Map the panels of a file and return whether it was mapped.
+
+    The file must be in huge pages, and the machine must have one NUMA node, because a file is in the memory
+    of one. ``any_pages`` lifts both conditions.
+    """
     one_node = len({processor.node for processor in usable_processors()}) == 1
     return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
 class _Loading:
-    """Weights on their way from a source to native weights, in the order of the program."""
+    """Copies weights from a source to native weights, in the order of the program."""
 
     def __init__(
         self, program: Program, tensors: TensorSource, native: _ext.Weights, progress: Progress
@@ -85,7 +92,7 @@ class _Loading:
         self._sizes = [_num_bytes(weight) for weight in self._weights]
 
     def add(self) -> None:
-        """Tell of every weight; plain ones are then in their place."""
+        """Declare every weight, and add the data of plain ones."""
         for size, weight in zip(self._sizes, self._weights, strict=True):
             if weight.format in INTEGER_FORMATS:
                 _add_integers(self._native, weight)
@@ -94,7 +101,7 @@ class _Loading:
                 self._advance(size)
 
     def pack(self) -> None:
-        """Read and pack what is quantised."""
+        """Read and pack the quantised weights."""
         indices = list(self._integers())
         with self._tensors.reading_ahead([self._weights[index] for index in indices]) as order:
             for place in order:
@@ -102,11 +109,11 @@ class _Loading:
                 self._advance(self._sizes[indices[place]])
 
     def _pack(self, index: int) -> None:
-        """Pack a quantised weight: from the blocks of its file where it has such, else from its integers."""
+        """Pack a quantised weight: from the blocks of its file if it has any, else from its integers."""
         weight = self._weights[index]
         blocks = self._tensors.stored_blocks(weight)
         if blocks is None or not self._native.pack_blocks(index, weight.format, blocks):
-            # Of scales that are not finite `read` says whose they are.
+            # If scales are not finite, `read` raises an error that names the weight.
             _pack_integers(self._native, index, self._tensors.read(weight))
 
     def _advance(self, size: int) -> None:
@@ -118,8 +125,10 @@ class _Loading:
 
 
 class CpuWeights:
-    """See `llmd.api.LoadedWeights`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
-    that are dropped and read again.
+    """See `llmd.api.LoadedWeights`.
+
+    ``left_bytes`` is given if weights are pages of a file, which the system may drop and read again: the
+    memory that may then be used for other purposes.
     """
 
     def __init__(
@@ -156,7 +165,10 @@ class CpuWeights:
             ) from error
 
     def read_factors(self) -> int:
-        """Read what steps multiply by once, as fast as the machine can, and return the bytes: the bound of decoding."""
+        """Read every weight that steps multiply by once, as fast as possible; return the bytes.
+
+        No decode step can be faster.
+        """
         return self._loaded().read_factors()
 
     def close(self) -> None:
@@ -189,7 +201,7 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
 
 
 def _add_plain(native: _ext.Weights, data: WeightData) -> None:
-    """Hand a weight over: widened, or read where it lies."""
+    """Add a plain weight: a vector is widened, a matrix used in place."""
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":
         add(data.format, data.data.view(np.float32))
@@ -198,13 +210,13 @@ def _add_plain(native: _ext.Weights, data: WeightData) -> None:
 
 
 def _add_integers(native: _ext.Weights, weight: Weight) -> None:
-    """Say what a quantised weight is like."""
+    """Declare the shape and format of a quantised weight."""
     integers = INTEGER_FORMATS[weight.format]
     rows, cols = weight.ref.view_shape
     native.add_integers(
         rows,
         cols,
-        # One scale for a row is the same scale for each of its activation groups.
+        # One scale per row is the same as an equal scale for each of its activation groups.
         group_size=integers.row_group_size(cols) if integers.group_size else integers.activation_group(cols),
         coarse_size=integers.coarse_size,
         bits=integers.bits,
@@ -218,7 +230,7 @@ def _add_integers(native: _ext.Weights, weight: Weight) -> None:
 
 
 def _pack_integers(native: _ext.Weights, index: int, data: WeightData) -> None:
-    """Hand the integers of a quantised weight over."""
+    """Pack the integers of a quantised weight."""
     assert data.scales is not None, "integer weights have scales"
     minimums, outliers = data.minimums, data.outliers
     native.pack(
@@ -242,7 +254,7 @@ def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
 
 
 def _num_bytes(weight: Weight) -> int:
-    """Bytes of its values or codes: what there is to read."""
+    """Return the bytes of a weight's values or codes, without scales."""
     count = math.prod(weight.ref.view_shape)
     if weight.format in INTEGER_FORMATS:
         return count * INTEGER_FORMATS[weight.format].bits // 8
