@@ -1,4 +1,4 @@
-"""Packed weights on disk: what was packed once is read at the next load, and whatever is wrong with it is packed anew."""
+"""Packed weights on disk are read at the next load, and packed again if anything is wrong with the file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.plugins.backend_cpu.workbench import (
 
 WIDTH = 512
 LARGE_WIDTH = 2048
-"""Of a matrix that takes more than a huge page."""
+"""The width of a matrix that takes more than a huge page."""
 HEADER_BYTES = 4096
 
 
@@ -52,7 +52,7 @@ def load(
 
 
 def keep(device: CpuDevice, fmt: str, packed: Path, width: int = WIDTH) -> WeightData:
-    """Loads a weight, and waits until it is on disk."""
+    """Load a weight, and wait until it is on disk."""
     weight = random_integers(fmt, width, width)
     loaded = load(device, fmt, weight, packed, width)
     assert loaded.writer is not None
@@ -70,7 +70,7 @@ def product(device: CpuDevice, loaded: CpuWeights, width: int = WIDTH) -> np.nda
 
 
 def overwrite(path: Path) -> None:
-    """Changes what a file holds where it lies."""
+    """Change the contents of a file in place."""
     with path.open("r+b") as file:
         file.write(bytes(path.stat().st_size))
 
@@ -79,7 +79,7 @@ def overwrite(path: Path) -> None:
 def test_what_was_packed_is_read_back_bit_for_bit(device: CpuDevice, tmp_path: Path, fmt: str) -> None:
     weight = keep(device, fmt, tmp_path / "packed")
     expected = product(device, load(device, fmt, weight, tmp_path / "elsewhere"))
-    again = load(device, fmt, None, tmp_path / "packed")  # there is no weight to read
+    again = load(device, fmt, None, tmp_path / "packed")  # without a weight to read
     np.testing.assert_array_equal(product(device, again), expected)
 
 
@@ -147,7 +147,7 @@ def test_a_file_that_was_cut_is_never_trusted(device: CpuDevice, tmp_path: Path,
     keep(device, "q4", packed)
     contents = packed.read_bytes()
     packed.write_bytes(contents[: int(kept * (len(contents) - HEADER_BYTES))])
-    with pytest.raises(KeyError):  # it asks for the weight, which is not there
+    with pytest.raises(KeyError):  # it reads the weight, which is missing
         load(device, "q4", None, packed)
 
 
@@ -236,7 +236,7 @@ def test_closing_ends_a_writing_that_takes_too_long(
 ) -> None:
     monkeypatch.setattr(packed_writer, "_LEAST_END_S", 0.0)
     load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed").close()
-    assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # whole, or not at all
+    assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # a whole file or none
 
 
 def test_where_memory_is_short_the_file_itself_is_used(
@@ -247,7 +247,7 @@ def test_where_memory_is_short_the_file_itself_is_used(
     monkeypatch.setattr(weights_module, "available_bytes", lambda: 4000)
     mapped = load(device, "q4", None, tmp_path / "packed")
     monkeypatch.setattr(weights_module, "available_bytes", lambda: 0)
-    assert mapped.free_bytes() == 4000  # its pages give way
+    assert mapped.free_bytes() == 4000  # the system can drop the file's pages
     monkeypatch.undo()
     np.testing.assert_array_equal(product(device, mapped), expected)
 

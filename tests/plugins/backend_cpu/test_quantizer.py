@@ -1,4 +1,4 @@
-"""What native code quantises is what NumPy does, to the last bit."""
+"""Native quantisation gives the same bits as NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.golden.models.catalog import tiny_model
 
 
 class Willing(NativeQuantizer):
-    """Fails where NumPy would have to step in."""
+    """Fails if NumPy has to take over."""
 
     def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
         assert super().quantize(weights, source, into)
@@ -31,7 +31,7 @@ class Willing(NativeQuantizer):
 
 
 def hard_rows(row_len: int) -> Float32:
-    """Rows of heavy tails, and those whose search ends early or meets zeros and the ends of float16."""
+    """Return rows with heavy tails, zeros, the limits of float16, or an early end of the search."""
     rows = np.random.default_rng(5).standard_t(3, (43, row_len)).astype(np.float32)
     rows[0] = 0
     rows[1] = -0.0
