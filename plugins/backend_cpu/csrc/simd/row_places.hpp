@@ -1,4 +1,4 @@
-// Where the steps of the 16 rows of a panel go: each row has 4 bytes in a record.
+// Spreads the fine scales of the 16 rows of a panel over a record, in which each row has 4 bytes.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Operands of a shuffle that picks from 16 bytes; 128 gives 0.
+// Operands of a shuffle that picks one of 16 bytes; 128 gives 0.
 struct Places {
     alignas(64) uint8_t bytes[64];
 };
@@ -19,7 +19,7 @@ constexpr Places places_of(F&& f) {
 }
 
 inline constexpr Places kRowEverywhere = places_of([](int row, int) { return row; });
-// In the lower byte of 16 bits, so that products of 16 bits are those of two bytes.
+// In the lower byte of 16 bits, so that a 16-bit product multiplies two bytes.
 inline constexpr Places kRowInWords = places_of([](int row, int upper) { return upper != 0 ? 128 : row; });
 inline constexpr Places kPairInWords =
     places_of([](int row, int upper) { return upper != 0 ? 128 : row / 2; });

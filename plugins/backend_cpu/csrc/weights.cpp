@@ -1,4 +1,4 @@
-#include "parts.hpp"
+#include "weights.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace llmd {
 
 namespace {
 
-constexpr int64_t kReadMultiple = 1024;  // of what `Kernels::read` reads
+constexpr int64_t kReadMultiple = 1024;  // `Kernels::read` reads multiples of this
 constexpr int64_t kLineBytes = 64;
 
 int64_t num_bytes(const Matrix& matrix) {
@@ -23,67 +23,73 @@ int64_t num_bytes(const Matrix& matrix) {
 int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
 
 void require(bool holds, const std::string& what) {
-    if (!holds) throw std::invalid_argument("integer weights " + what);
+    if (!holds) throw std::invalid_argument("integer weights must " + what);
+}
+
+void require_kernel(bool exists, const std::string& format) {
+    if (!exists) throw std::invalid_argument("there is no kernel for integer weights " + format);
 }
 
 void check_format(const IntegerFormat& format) {
     const int32_t bits = format.bits;
-    require((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
-    require(!format.has_book || bits == 4, "have a code book for 4 bits alone");
-    require(format.in_int8 || scales_suit(bits, format.has_book, format.two_levels(), format.has_minimum),
-            "of " + std::to_string(bits) + " bits with such scales");
+    require_kernel((bits >= 2 && bits <= 6) || bits == 8, "of " + std::to_string(bits) + " bits");
+    require(!format.has_book || bits == 4, "have 4 bits if they have a code book");
+    require_kernel(
+        format.in_int8 || scales_suit(bits, format.has_book, format.two_levels(), format.has_minimum),
+        "of " + std::to_string(bits) + " bits with such scales");
     const int64_t size = format.group_size;
-    require(!format.in_int8 ||
-                (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum && format.two_levels()),
-            "with steps of " + std::to_string(size) + " inputs in int8");
+    require_kernel(!format.in_int8 || (bits <= 4 && size == (bits == 2 ? 16 : 32) && format.has_minimum &&
+                                       format.two_levels()),
+                   "in int8 with a fine scale for each " + std::to_string(size) + " inputs");
     const int64_t shared = format.activation_group();
-    require(size > 0 && size % kUnitInputs == 0 && shared % size == 0,
-            "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
-    require(!format.two_levels() || size <= kChunkInputs,
-            "with a fine scale for each " + std::to_string(size) + " inputs");
-    require(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 && size == kMostGroupInputs &&
-                                     !format.two_levels()),
-            "with " + std::to_string(format.outliers) + " outliers");
-    require(shared % kChunkInputs == 0 && shared <= kMostGroupInputs,
-            "with a scale for each " + std::to_string(shared) + " inputs");
+    require_kernel(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
+                   "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
+    require_kernel(!format.two_levels() || size <= kSlabInputs,
+                   "with a fine scale for each " + std::to_string(size) + " inputs");
+    require_kernel(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 &&
+                                            size == kMostGroupInputs && !format.two_levels()),
+                   "with " + std::to_string(format.outliers) + " outliers");
+    require_kernel(shared % kSlabInputs == 0 && shared <= kMostGroupInputs,
+                   "with a scale for each " + std::to_string(shared) + " inputs");
 }
 
 void check_scales(const IntegerMatrix& matrix, const GroupScales& scales) {
     const IntegerFormat& format = matrix.format;
     const int64_t coarse = pieces(matrix.cols, format.activation_group());
-    require(scales.coarse_columns == coarse || scales.coarse_columns == 1, "have a scale for each group");
+    require(scales.coarse_columns == coarse || scales.coarse_columns == 1,
+            "have a scale for each group, or one for each row");
     require(!format.two_levels() || scales.fine_columns == pieces(matrix.cols, format.group_size),
             "have a fine scale for each group");
     if (!scales.wide) return;
     const auto* values = static_cast<const uint32_t*>(scales.coarse);
     const bool fits = std::all_of(values, values + matrix.rows * scales.coarse_columns,
                                   [](uint32_t bits) { return (bits & 0xffffU) == 0; });
-    require(fits, "have float32 scales of no more than 8 bits");
+    require(fits, "have float32 scales that are exact in bf16");
 }
 
 void check_outliers(const IntegerMatrix& matrix) {
     const bool any = matrix.format.outliers > 0;
     require(any == (matrix.outlier_columns != nullptr) && any == (matrix.outlier_residuals != nullptr),
-            "have outliers where the format has some");
+            "have outliers if the format has outliers, and only then");
     if (!any) return;
     const int64_t groups = pieces(matrix.cols, matrix.format.group_size);
     const int64_t in_last = matrix.cols - (groups - 1) * matrix.format.group_size;
     for (int64_t row = 0; row < matrix.rows; ++row) {
         const uint8_t* last = matrix.outlier_columns + ((row + 1) * groups - 1) * kOutliers;
         require(std::all_of(last, last + kOutliers, [&](uint8_t column) { return column < in_last; }),
-                "have outliers beyond the end of a row");
+                "have their outliers inside of their rows");
     }
 }
 
 }  // namespace
 
-void Parts::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
+void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
     matrices_.push_back({format, rows, cols, {}, data});
     ask_for_huge_pages(data, static_cast<size_t>(num_bytes(matrices_.back())));
 }
 
-void Parts::add_vector(Format format, int64_t count, const void* data) {
-    // The embedding kernel is what widens: one row, token 0, scale 1.
+void Weights::add_vector(Format format, int64_t count, const void* data) {
+    // The embedding kernel does the widening: one row, token 0, scale 1.
     struct Job {
         const Kernels& kernels;
         Matrix from;
@@ -101,13 +107,13 @@ void Parts::add_vector(Format format, int64_t count, const void* data) {
     owned_.push_back(std::move(widened));
 }
 
-void Parts::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
+void Weights::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
     check_format(format);
     matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
     panel_bytes_ += whole_lines(num_bytes(matrices_.back())) + strip_bytes(matrices_.size() - 1);
 }
 
-int64_t Parts::strip_bytes(size_t index) const {
+int64_t Weights::strip_bytes(size_t index) const {
     const Matrix& matrix = matrices_[index];
     const bool integers = matrix.format == Format::kInteger;
     const bool whole = matrix.rows % (kStripPanels * kPanelRows) == 0;
@@ -115,17 +121,17 @@ int64_t Parts::strip_bytes(size_t index) const {
     return integers && whole && zeros ? whole_lines(num_bytes(matrix)) : 0;
 }
 
-void Parts::leave_strips() {
+void Weights::drop_strips() {
     for (size_t i = 0; i < matrices_.size(); ++i) panel_bytes_ -= strip_bytes(i);
     meets_zeros_.clear();
 }
 
-void Parts::allocate_panels() {
+void Weights::allocate_panels() {
     panels_ = Buffer(static_cast<size_t>(panel_bytes_));
     place_panels(panels_.as<uint8_t>());
 }
 
-void Parts::place_panels(uint8_t* panels) {
+void Weights::place_panels(uint8_t* panels) {
     first_panel_ = panels;
     for (size_t i = 0; i < matrices_.size(); ++i) {
         Matrix& matrix = matrices_[i];
@@ -137,10 +143,10 @@ void Parts::place_panels(uint8_t* panels) {
     }
 }
 
-// Packs every panel of a matrix, and with `strips` every one of these, on all threads. `rows_of(first row,
-// thread)` gives the matrix that has the rows of a panel, and where they begin in it.
+// Packs all panels of a matrix, and all strips if it has them, on all threads. `rows_of(first row,
+// thread)` returns a matrix that has the rows of a panel, and the index of the first of them in it.
 template <class RowsOf>
-void Parts::pack_all(const Matrix& place, const RowsOf& rows_of) {
+void Weights::pack_all(const Matrix& place, const RowsOf& rows_of) {
     struct Job {
         const Kernels& kernels;
         const Matrix& place;
@@ -172,16 +178,16 @@ void Parts::pack_all(const Matrix& place, const RowsOf& rows_of) {
     if (place.strips != nullptr) pool.run(strips, &job);
 }
 
-const Matrix& Parts::place_of(int64_t index, int64_t rows, int64_t cols) const {
+const Matrix& Weights::place_of(int64_t index, int64_t rows, int64_t cols) const {
     const Matrix& place = matrix(index);
-    require(place.format == Format::kInteger && place.data != nullptr, "have a place");
-    require(place.rows == rows && place.cols == cols, "are of the shape that was told before");
+    require(place.format == Format::kInteger && place.data != nullptr, "have been added, and have panels");
+    require(place.rows == rows && place.cols == cols, "have the shape that they were added with");
     return place;
 }
 
-void Parts::pack(int64_t index, const IntegerMatrix& from) {
+void Weights::pack(int64_t index, const IntegerMatrix& from) {
     const Matrix& place = place_of(index, from.rows, from.cols);
-    require(place.integer == from.format, "are of the format that was told before");
+    require(place.integer == from.format, "have the format that they were added with");
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
     check_outliers(from);
@@ -190,13 +196,13 @@ void Parts::pack(int64_t index, const IntegerMatrix& from) {
     });
 }
 
-bool Parts::pack_blocks(int64_t index, const BlockMatrix& from) {
+bool Weights::pack_blocks(int64_t index, const BlockMatrix& from) {
     const Matrix& place = place_of(index, from.rows, from.cols);
     const IntegerFormat& format = place.integer;
     require(format.bits == from.layout.bits && format.group_size == from.layout.group_size &&
                 format.has_minimum == (from.layout.minimum >= 0) &&
                 format.two_levels() == (from.layout.fine != FineScales::kNone),
-            "are of the format that was told before");
+            "have the format that they were added with");
     std::vector<DecodedRows> decoded;
     decoded.reserve(static_cast<size_t>(pool.size()));
     for (int i = 0; i < pool.size(); ++i) decoded.emplace_back(from.layout, format, from.cols);
@@ -209,15 +215,15 @@ bool Parts::pack_blocks(int64_t index, const BlockMatrix& from) {
     return all_finite.load();
 }
 
-Packing Parts::packing() const {
+Packing Weights::packing() const {
     bool strips = false;
     for (size_t i = 0; i < matrices_.size(); ++i) strips |= strip_bytes(i) > 0;
     return {first_panel_, panel_bytes_, strips ? kStripLayoutName : kPanelLayoutName};
 }
 
-bool Parts::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
+bool Weights::read_packed(const std::string& path) { return llmd::read_packed(path, packing(), pool); }
 
-bool Parts::map_packed(const std::string& path, bool any_pages) {
+bool Weights::map_packed(const std::string& path, bool any_pages) {
     Packing mapped = packing();
     Buffer file = llmd::map_packed(path, mapped, any_pages ? Pages::kAny : Pages::kHuge, pool);
     if (mapped.data == nullptr) return false;
@@ -226,27 +232,27 @@ bool Parts::map_packed(const std::string& path, bool any_pages) {
     return true;
 }
 
-void Parts::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
+void Weights::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
 
-const Matrix& Parts::matrix(int64_t index) const {
+const Matrix& Weights::matrix(int64_t index) const {
     if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {
-        throw std::invalid_argument("the program names weight " + std::to_string(index) + " of " +
+        throw std::invalid_argument("the program uses weight " + std::to_string(index) + ", but there are " +
                                     std::to_string(matrices_.size()));
     }
     return matrices_[static_cast<size_t>(index)];
 }
 
-const float* Parts::vector(int64_t index, int64_t count) const {
+const float* Weights::vector(int64_t index, int64_t count) const {
     if (index < 0) return nullptr;
     const Matrix& found = matrix(index);
     if (found.format != Format::kF32 || found.rows != 1 || found.cols != count) {
-        throw std::invalid_argument("weight " + std::to_string(index) + " is no vector of " +
-                                    std::to_string(count));
+        throw std::invalid_argument("weight " + std::to_string(index) +
+                                    " is not a float32 vector of length " + std::to_string(count));
     }
     return static_cast<const float*>(found.data);
 }
 
-std::vector<Matrix> Parts::factors() const {
+std::vector<Matrix> Weights::factors() const {
     std::vector<Matrix> found;
     for (const Op& op : program.ops) {
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
@@ -255,7 +261,7 @@ std::vector<Matrix> Parts::factors() const {
     return found;
 }
 
-int64_t Parts::read_factors() const {
+int64_t Weights::read_factors() const {
     struct Job {
         const Kernels& kernels;
         std::vector<Matrix> matrices;

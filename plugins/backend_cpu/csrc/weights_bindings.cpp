@@ -1,4 +1,4 @@
-// The weights of a program, as Python hands them over.
+// Python bindings for the weights of a program.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -10,7 +10,7 @@
 
 #include "bindings.hpp"
 #include "kv_pools.hpp"
-#include "parts.hpp"
+#include "weights.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,13 +21,13 @@ llmd::Format plain_format(const std::string& name) {
     if (name == "f32") return llmd::Format::kF32;
     if (name == "f16") return llmd::Format::kF16;
     if (name == "bf16") return llmd::Format::kBF16;
-    throw std::invalid_argument("no plain format is called " + name);
+    throw std::invalid_argument("unknown plain format " + name);
 }
 
 void require_format(const AnyIn& data, llmd::Format format) {
     const bool fits = format == llmd::Format::kF32 ? data.dtype() == nb::dtype<float>()
                                                    : data.dtype() == nb::dtype<uint16_t>();
-    require(fits, "a weight's dtype contradicts its format");
+    require(fits, "the dtype of a weight must match its format");
 }
 
 using Group = std::tuple<int64_t, int64_t, int64_t, int64_t>;
@@ -49,28 +49,29 @@ llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t cont
     return program;
 }
 
-void add_matrix(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
-    require(data.ndim() == 2, "a matrix has two axes");
+void add_matrix(llmd::Weights& weights, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 2, "a matrix must have two axes");
     require_format(data, plain_format(format));
-    parts.add_matrix(plain_format(format), length(data), length(data, 1), data.data());
+    weights.add_matrix(plain_format(format), length(data), length(data, 1), data.data());
 }
 
-void add_vector(llmd::Parts& parts, const std::string& format, const AnyIn& data) {
-    require(data.ndim() == 1, "a vector has one axis");
+void add_vector(llmd::Weights& weights, const std::string& format, const AnyIn& data) {
+    require(data.ndim() == 1, "a vector must have one axis");
     require_format(data, plain_format(format));
     const nb::gil_scoped_release released;
-    parts.add_vector(plain_format(format), length(data), data.data());
+    weights.add_vector(plain_format(format), length(data), data.data());
 }
 
-// A scale or a minimum for each group: the coarse ones, and the fine ones where there are two levels.
+// Scales or minimums of groups: coarse ones, and fine ones if there are two levels.
 using Coarse = std::optional<nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>>;
 using Fine = std::optional<In<int8_t, 2>>;
 
 llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t rows) {
     if (!coarse) return {};
     const bool wide = coarse->dtype() == nb::dtype<float>();
-    require(wide || coarse->dtype() == nb::dtype<uint16_t>(), "coarse scales are float16 bits or float32");
-    require(length(*coarse) == rows && (!fine || length(*fine) == rows), "there are scales for each row");
+    require(wide || coarse->dtype() == nb::dtype<uint16_t>(),
+            "coarse scales must be float16 bits or float32");
+    require(length(*coarse) == rows && (!fine || length(*fine) == rows), "pass scales for each row");
     return {coarse->data(), wide, length(*coarse, 1), fine ? fine->data() : nullptr,
             fine ? length(*fine, 1) : 0};
 }
@@ -78,7 +79,7 @@ llmd::GroupScales group_scales(const Coarse& coarse, const Fine& fine, int64_t r
 llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int32_t bits, int32_t zero,
                                    bool has_minimum, bool wide_scales, const std::vector<int>& book,
                                    bool in_int8, int32_t outliers) {
-    require(book.empty() || book.size() == 16, "a code book has 16 values");
+    require(book.empty() || book.size() == 16, "a code book must have 16 values");
     llmd::IntegerFormat format{bits, zero, group_size, coarse_size, has_minimum, wide_scales, !book.empty()};
     std::copy(book.begin(), book.end(), format.book);
     format.in_int8 = in_int8;
@@ -86,7 +87,7 @@ llmd::IntegerFormat integer_format(int64_t group_size, int64_t coarse_size, int3
     return format;
 }
 
-// Of rows, groups of each, and those of a group.
+// [rows, groups, numbers per group].
 template <class T>
 using OfGroups = std::optional<In<T, 3>>;
 
@@ -95,19 +96,19 @@ const T* of_groups(const OfGroups<T>& values, const llmd::IntegerMatrix& matrix)
     if (!values) return nullptr;
     require(length(*values) == matrix.rows && length(*values, 2) == llmd::kOutliers &&
                 length(*values, 1) == llmd::pieces(matrix.cols, matrix.format.group_size),
-            "there are outliers for each group");
+            "pass outliers for each group");
     return values->data();
 }
 
-void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
+void pack(llmd::Weights& weights, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
           const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums,
           const OfGroups<uint8_t>& outlier_columns, const OfGroups<int8_t>& outlier_residuals) {
-    require(coarse.has_value(), "there are scales");
-    const llmd::IntegerFormat& format = parts.matrix(index).integer;
+    require(coarse.has_value(), "pass scales");
+    const llmd::IntegerFormat& format = weights.matrix(index).integer;
     require(format.bf16_scales == (coarse->dtype() == nb::dtype<float>()),
-            "scales are of their format's dtype");
+            "the dtype of scales must match the format");
     require(format.has_minimum == coarse_minimums.has_value(),
-            "there are minimums where the format has some");
+            "pass minimums if the format has minimums, and only then");
     const int64_t rows = length(codes);
     llmd::IntegerMatrix matrix{rows,
                                length(codes, 1),
@@ -118,56 +119,57 @@ void pack(llmd::Parts& parts, int64_t index, const In<uint8_t, 2>& codes, const 
     matrix.outlier_columns = of_groups(outlier_columns, matrix);
     matrix.outlier_residuals = of_groups(outlier_residuals, matrix);
     const nb::gil_scoped_release released;
-    parts.pack(index, matrix);
+    weights.pack(index, matrix);
 }
 
-bool pack_blocks(llmd::Parts& parts, int64_t index, const std::string& format, const In<uint8_t, 2>& blocks) {
+bool pack_blocks(llmd::Weights& weights, int64_t index, const std::string& format,
+                 const In<uint8_t, 2>& blocks) {
     const llmd::BlockLayout& layout = llmd::block_layout(format);
-    const int64_t cols = parts.matrix(index).cols;
-    require(cols % layout.len == 0 && length(blocks, 1) == layout.row_bytes(cols), "rows are whole blocks");
+    const int64_t cols = weights.matrix(index).cols;
+    require(cols % layout.len == 0 && length(blocks, 1) == layout.row_bytes(cols),
+            "rows must consist of whole blocks");
     const nb::gil_scoped_release released;
-    return parts.pack_blocks(index, {layout, length(blocks), cols, blocks.data()});
+    return weights.pack_blocks(index, {layout, length(blocks), cols, blocks.data()});
 }
 
-int64_t read_factors(const llmd::Parts& parts) {
+int64_t read_factors(const llmd::Weights& weights) {
     const nb::gil_scoped_release released;
-    return parts.read_factors();
+    return weights.read_factors();
 }
 
 }  // namespace
 
-void bind_parts(nb::module_& module) {
-    nb::class_<llmd::Parts>(module, "Parts",
-                            "The weights of a program, added in the order of Program.weights.")
+void bind_weights(nb::module_& module) {
+    nb::class_<llmd::Weights>(module, "Weights",
+                              "The weights of a program, added in the order of Program.weights.")
         .def(
             "__init__",
-            [](llmd::Parts* self, Device& device, int64_t hidden_size, int64_t vocab_size,
+            [](llmd::Weights* self, Device& device, int64_t hidden_size, int64_t vocab_size,
                int64_t context_len, int64_t hidden_in, int64_t hidden_out, std::vector<int64_t> slot_widths,
                const std::vector<Group>& groups,
                const std::vector<std::pair<std::vector<double>, double>>& ropes,
                const std::vector<int64_t>& records, const std::vector<double>& floats, bool rounds) {
-                new (self)
-                    llmd::Parts(make_program(hidden_size, vocab_size, context_len, hidden_in, hidden_out,
-                                             std::move(slot_widths), groups, ropes, records, floats, rounds),
-                                device.pool, device.kernels);
+                new (self) llmd::Weights(
+                    make_program(hidden_size, vocab_size, context_len, hidden_in, hidden_out,
+                                 std::move(slot_widths), groups, ropes, records, floats, rounds),
+                    device.pool, device.kernels);
             },
             "device"_a, "hidden_size"_a, "vocab_size"_a, "context_len"_a, "hidden_in"_a, "hidden_out"_a,
             "slot_widths"_a, "groups"_a, "ropes"_a, "records"_a, "floats"_a, "rounds"_a,
             nb::keep_alive<1, 2>(),
-            "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); slots "
-            "are -1 for "
-            "none.")
+            "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); a "
+            "missing slot is -1.")
         .def("add_matrix", add_matrix, "format"_a, "data"_a.noconvert(), nb::keep_alive<1, 3>(),
              nb::sig("def add_matrix(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),
-             "Use a plain matrix where it lies.")
+             "Add a plain matrix, which is used in place.")
         .def("add_vector", add_vector, "format"_a, "data"_a.noconvert(),
              nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),
-             "Widen a vector to float32.")
+             "Add a vector, widened to float32.")
         .def(
             "add_integers",
-            [](llmd::Parts& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
+            [](llmd::Weights& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
                int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book,
                bool in_int8, int32_t outliers) {
                 self.add_integers(rows, cols,
@@ -176,12 +178,12 @@ void bind_parts(nb::module_& module) {
             },
             "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
             "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a,
-            "Add a matrix of integer codes, which is packed or read once all weights are added.")
-        .def("packed_bytes", &llmd::Parts::packed_bytes, "Bytes of all integer matrices as they are packed.")
-        .def("leave_strips", &llmd::Parts::leave_strips,
-             "Once all weights are added: pack none by input besides, which takes less memory and more time.")
-        .def("allocate_panels", &llmd::Parts::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
-             "Make room for all integer matrices.")
+            "Add a matrix of integer codes, to be packed or read from a file once all weights are added.")
+        .def("packed_bytes", &llmd::Weights::packed_bytes, "Return the packed size of all integer matrices.")
+        .def("drop_strips", &llmd::Weights::drop_strips,
+             "Once all weights are added: do without strips, which takes less memory and more time.")
+        .def("allocate_panels", &llmd::Weights::allocate_panels, nb::call_guard<nb::gil_scoped_release>(),
+             "Allocate the panels of all integer matrices.")
         .def(
             "pack", pack, "index"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
             "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
@@ -195,25 +197,24 @@ void bind_parts(nb::module_& module) {
                 "| "
                 "None) -> None"),
             "Pack a matrix of integer codes into its panels.")
-        .def(
-            "pack_blocks", pack_blocks, "index"_a, "format"_a, "blocks"_a.noconvert(),
-            "Pack a matrix from the blocks of a GGUF file, one row after another; whether all its scales are "
-            "finite.")
-        .def("read_packed", &llmd::Parts::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Fill all panels from a file; whether it could be used.")
-        .def("map_packed", &llmd::Parts::map_packed, "path"_a, "any_pages"_a,
+        .def("pack_blocks", pack_blocks, "index"_a, "format"_a, "blocks"_a.noconvert(),
+             "Pack a matrix from the blocks of a GGUF file, row after row; return whether all scales are "
+             "finite.")
+        .def("read_packed", &llmd::Weights::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Fill all panels from a file; return whether it could be used.")
+        .def("map_packed", &llmd::Weights::map_packed, "path"_a, "any_pages"_a,
              nb::call_guard<nb::gil_scoped_release>(),
-             "Use the panels of a file where they lie, with no room made for them; whether it could be used: "
-             "where it is not in huge pages, only if it may be in any.")
-        .def("write_packed", &llmd::Parts::write_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Keep all panels in a file, unless `stop_writing` is called meanwhile.")
-        .def("stop_writing", &llmd::Parts::stop_writing, "End `write_packed` early; it then leaves no file.")
+             "Use the panels in a file without copying them; return whether it could be used. A file that is "
+             "not in huge pages is used only with ``any_pages``.")
+        .def("write_packed", &llmd::Weights::write_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Write all panels to a file, unless `stop_writing` is called meanwhile.")
+        .def("stop_writing", &llmd::Weights::stop_writing, "End `write_packed` early, without a file.")
         .def("read_factors", read_factors,
-             "Read what steps multiply by once, as fast as the machine can; returns the bytes.")
+             "Read every weight that steps multiply by once, as fast as possible, and return the bytes.")
         .def(
             "kv_block_bytes",
-            [](const llmd::Parts& self, size_t group, const std::string& dtype) {
+            [](const llmd::Weights& self, size_t group, const std::string& dtype) {
                 return llmd::kv_block_bytes(self.program.groups.at(group), kv_dtype(dtype));
             },
-            "group"_a, "kv_dtype"_a, "Bytes of one block of a group, all its layers included.");
+            "group"_a, "kv_dtype"_a, "Return the bytes of one block of a group, for all its layers.");
 }

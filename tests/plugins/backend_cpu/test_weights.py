@@ -1,4 +1,4 @@
-"""Weights: mapped where they lie, packed where they are integers, and twice where they meet zeros; kept as long as something reads them."""
+"""Plain weights are mapped, integers packed, with strips if inputs may be zero; they live while used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.testing.integer_weights import random_blocks
-from llmd_backend_cpu import _ext, parts
+from llmd_backend_cpu import _ext
+from llmd_backend_cpu import weights as weights_module
 from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
     Weights,
@@ -68,7 +69,7 @@ def test_plain_weights_of_a_file_are_wanted_in_huge_pages(device: CpuDevice, tmp
     weight = np.memmap(path, np.uint16, "r", shape=(1024, 1024))
     program = middle_program([linear(1024)], 1024, {"w": "bf16"}, None)
     loaded = device.load(program, Weights({"w": WeightData("bf16", weight)}), no_progress)
-    # A line with addresses and the path of each mapping, then lines of its properties.
+    # Each mapping has a line with its addresses and path, then lines with its properties.
     _, _, of_file = Path("/proc/self/smaps").read_text().partition(f"{path}\n")
     (flags,) = re.findall("^VmFlags:(.*)$", of_file, re.MULTILINE)[:1]
     loaded.close()
@@ -135,9 +136,9 @@ def test_the_blocks_of_a_file_are_packed_as_their_integers_are(
 def test_blocks_with_a_scale_that_is_not_finite_are_read_as_integers(
     device: CpuDevice, fmt: str, scale: float
 ) -> None:
-    """The source then says which tensor it is."""
+    """The source then names the tensor in its error."""
     blocks = random_blocks(fmt, 32, 256, spread=scale, draw=np.random.default_rng(1))
-    with pytest.raises(KeyError, match="up"):  # it asks for the integers, which are not there
+    with pytest.raises(KeyError, match="up"):  # it reads the integers, which are missing
         device.load(
             up_and_down(fmt, 32, 256),
             Weights({"down": plain(np.zeros((256, 32)))}, blocks={"up": blocks}),
@@ -146,7 +147,7 @@ def test_blocks_with_a_scale_that_is_not_finite_are_read_as_integers(
 
 
 def up_and_down(fmt: str, rows: int, cols: int) -> Program:
-    """A program with a matrix ``up`` of that shape and format, and a plain one back."""
+    """Return a program with a matrix ``up`` of that shape and format, and a plain matrix ``down``."""
     ops = (
         Linear(HIDDEN, ("x",), (TensorRef("up", (rows, cols)),), (None,)),
         Linear("x", (HIDDEN,), (TensorRef("down", (cols, rows)),), (None,)),
@@ -165,7 +166,7 @@ def test_progress_ends_with_all_bytes(device: CpuDevice) -> None:
 def test_int8_weights_that_cannot_fit_are_refused_before_they_are_read(
     device: CpuDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 4000)
     with pytest.raises(MemoryBudgetError, match=r"packed weights of 4\.1 KiB do not fit the 3\.9 KiB"):
         device.load(middle_program([linear(64)], 64, {"w": "q8"}, None), Weights({}), no_progress)
 
@@ -191,7 +192,7 @@ def test_a_block_takes_keys_and_values_of_all_its_layers(device: CpuDevice) -> N
     assert loaded.kv_bytes(0, "f16") == 2 * 2 * 16 * padded * 2
 
 
-def test_closed_parts_make_no_stage(device: CpuDevice) -> None:
+def test_closed_weights_make_no_stage(device: CpuDevice) -> None:
     loaded = device.load(
         middle_program([linear(8)], 8, {}, None), Weights({"w": plain(np.eye(8))}), no_progress
     )
@@ -204,19 +205,19 @@ def test_closed_parts_make_no_stage(device: CpuDevice) -> None:
 def test_weights_that_contradict_the_program_are_refused(device: CpuDevice) -> None:
     program = middle_program([linear(8)], 8, {}, None)
     loaded = device.load(program, Weights({"w": plain(np.zeros((8, 9)))}), no_progress)
-    with pytest.raises(ValueError, match="weights have the width of its input"):
+    with pytest.raises(ValueError, match="weights of a linear op must have the width of its input"):
         loaded.stage({}, StageLimits(1, 1, 1))
 
 
-# Inputs of zero are left out where an activation made them: no bit of a result changes.
+# Inputs that an activation set to zero are skipped: no bit of a result changes.
 
 WIDTH = 1024
 PANEL_BYTES = WIDTH * (WIDTH + 2 * WIDTH // 32)
-"""Of a matrix of q8_g32."""
+"""The packed size of a matrix of q8_g32."""
 
 
 def with_zeros(rows: int, share: float, seed: int = 0) -> Float32:
-    """Hidden states that ``relu`` leaves as they are, but for a share of about that."""
+    """Return hidden states that are positive, except for about this share, which ``relu`` zeroes."""
     draw = np.random.default_rng([rows, seed])
     return np.where(draw.random((rows, WIDTH)) < share, -1.0, np.abs(random_rows(rows, WIDTH))).astype(
         np.float32
@@ -238,7 +239,7 @@ def test_no_bit_changes(device: CpuDevice, fmt: str) -> None:
     skipping = open_stage(device, program_of_zeros(fmt), weights)
     dense = open_stage(device, middle_program([linear(WIDTH, bias=True)], WIDTH, {"w": fmt}, None), weights)
     together = -np.abs(random_rows(1, WIDTH))
-    together[:, 300:500] = 3.0  # sums of a group do not fit in 16 bits
+    together[:, 300:500] = 3.0  # the sums of a group exceed 16 bits
     shares = ((1, 0.0), (1, 0.75), (1, 0.9), (1, 0.999), (1, 1.0), (2, 0.9), (4, 0.95), (5, 0.9), (40, 0.5))
     for x in (together, *(with_zeros(rows, share) for rows, share in shares)):
         np.testing.assert_array_equal(run_rows(skipping, x), run_rows(dense, np.maximum(x, 0)))
@@ -246,7 +247,7 @@ def test_no_bit_changes(device: CpuDevice, fmt: str) -> None:
 
 @pytest.mark.parametrize(("rows", "is_read"), [(1, False), (4, False), (5, True)])
 def test_what_zeros_would_meet_is_not_read(device: CpuDevice, rows: int, is_read: bool) -> None:  # noqa: FBT001 - cases
-    """A scale that is no number shows it, where all inputs of its group are zero."""
+    """A NaN scale shows whether weights are read, if all inputs of its group are zero."""
     weights = weights_of("q8_g32")
     scales = weights["w"].scales
     assert scales is not None
@@ -264,7 +265,7 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
     x = with_zeros(1, 0.9)
     outs, sizes = [], []
     for name, available in (("much", 2 * PANEL_BYTES), ("little", 2 * PANEL_BYTES - 1)):
-        monkeypatch.setattr(parts, "available_bytes", lambda available=available: available)
+        monkeypatch.setattr(weights_module, "available_bytes", lambda available=available: available)
         loaded = device.load(program, Weights(weights, tmp_path / name), no_progress)
         outs.append(run_rows(loaded.stage({}, limits), x))
         assert loaded.writer is not None
@@ -273,7 +274,7 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
         loaded.close()
     np.testing.assert_array_equal(outs[0], outs[1])
     assert sizes[0] - sizes[1] == pytest.approx(PANEL_BYTES, abs=1 << 16)
-    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: PANEL_BYTES - 1)
     with pytest.raises(MemoryBudgetError, match=f"packed weights of {format_bytes(PANEL_BYTES)} do not fit"):
         device.load(program, Weights({"b": plain(np.zeros(WIDTH))}), no_progress)
 
@@ -284,15 +285,15 @@ def test_where_memory_is_short_nothing_is_kept_for_zeros(
         ((Activate(HIDDEN, "x", "relu"),), 2),
         ((Activate(HIDDEN, "x", "relu2"),), 2),
         ((Activate(HIDDEN, "x", "silu"),), 1),
-        # The last to write a value counts.
+        # The last op that writes a value counts.
         ((Activate(HIDDEN, "x", "relu"), Activate(HIDDEN, "x", "gelu")), 1),
     ],
 )
 def test_only_what_meets_zeros_is_packed_twice(
     device: CpuDevice, monkeypatch: pytest.MonkeyPatch, ops: tuple[Op, ...], num_forms: int
 ) -> None:
-    monkeypatch.setattr(parts, "available_bytes", lambda: PANEL_BYTES - 1)
-    monkeypatch.setattr(_ext.Parts, "leave_strips", lambda _self: None)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: PANEL_BYTES - 1)
+    monkeypatch.setattr(_ext.Weights, "drop_strips", lambda _self: None)
     with pytest.raises(
         MemoryBudgetError, match=f"packed weights of {format_bytes(num_forms * PANEL_BYTES)} do not"
     ):

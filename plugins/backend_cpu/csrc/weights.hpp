@@ -16,51 +16,51 @@
 
 namespace llmd {
 
-class Parts {
+class Weights {
   public:
-    Parts(Program program, ThreadPool& pool, const Kernels& kernels)
+    Weights(Program program, ThreadPool& pool, const Kernels& kernels)
         : program(std::move(program)),
           pool(pool),
           kernels(kernels),
           meets_zeros_(weights_that_meet_zeros(this->program)) {}
-    Parts(const Parts&) = delete;
-    Parts& operator=(const Parts&) = delete;
+    Weights(const Weights&) = delete;
+    Weights& operator=(const Weights&) = delete;
 
-    // Weights come in the order of Program.weights. A plain matrix stays where it is: its owner keeps it
+    // Add weights in the order of Program.weights. A plain matrix is used in place: its owner keeps it
     // alive.
     void add_matrix(Format format, int64_t rows, int64_t cols, const void* data);
-    // Widened to float32: vectors are small and read often.
+    // Widens a vector to float32: vectors are small and read often.
     void add_vector(Format format, int64_t count, const void* data);
-    // A matrix that will be packed into panels. Throws std::invalid_argument for a format that panels cannot
-    // hold.
+    // Adds a matrix that will be packed into panels. Throws std::invalid_argument if panels cannot hold
+    // the format.
     void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format);
 
-    // Bytes of all that is packed. Strips are a second form of some matrices, which saves time alone: they
-    // may be left out once all weights are added.
+    // Bytes of all packed weights. Strips are a second copy of some matrices that only saves time: once
+    // all weights are added, `drop_strips` decides to do without them.
     int64_t packed_bytes() const { return panel_bytes_; }
-    void leave_strips();
+    void drop_strips();
 
-    // Once all weights are added: the memory for panels, in one piece. Then each matrix is packed by all
-    // threads of the pool, or what was packed before is read from a file.
+    // Call this once all weights are added: allocates the panels of all matrices in one piece. Then either
+    // pack each matrix, on all threads of the pool, or read the panels from a file.
     void allocate_panels();
     void pack(int64_t index, const IntegerMatrix& matrix);
-    // The same from the blocks of a file. False where a scale is infinite or not a number.
+    // The same from the blocks of a file. Returns false if a scale is infinite or NaN.
     bool pack_blocks(int64_t index, const BlockMatrix& matrix);
-    // False where no such file can be used: then every matrix is to be packed.
+    // Returns false if the file cannot be used: then every matrix must be packed.
     bool read_packed(const std::string& path);
-    // As `read_packed`, but the panels stay in the file, whose pages the system may drop; nothing is
-    // allocated before. False also where the file does not lie in huge pages, unless it may be in any.
+    // Like `read_packed`, but uses the panels in the file, whose pages the system may drop, and needs no
+    // `allocate_panels`. Also returns false if the file is not in huge pages, unless `any_pages` is set.
     bool map_packed(const std::string& path, bool any_pages);
-    // Keeps the panels in a file; `stop_writing` from another thread ends that early.
+    // Writes the panels to a file. `stop_writing` from another thread ends that early.
     void write_packed(const std::string& path) const;
     void stop_writing() { stopped_.store(true); }
 
-    // Throws std::invalid_argument where the index names no weight.
+    // Throws std::invalid_argument if there is no weight with that index.
     const Matrix& matrix(int64_t index) const;
     const float* vector(int64_t index, int64_t count) const;
 
-    // Reads every weight that a step multiplies by once, on all threads and as fast as the unit can, and
-    // returns how many bytes these are: what a step of one row can be compared with.
+    // Reads every weight that a step multiplies by once, on all threads and as fast as the unit can.
+    // Returns the bytes read: a lower bound for the memory traffic of a one-row step.
     int64_t read_factors() const;
 
     const Program program;
@@ -71,13 +71,13 @@ class Parts {
     std::vector<Matrix> factors() const;
     template <class RowsOf>
     void pack_all(const Matrix& place, const RowsOf& rows_of);
-    // Where a matrix is packed. Throws std::invalid_argument where it is of another shape.
+    // The matrix to pack into. Throws std::invalid_argument if it has another shape.
     const Matrix& place_of(int64_t index, int64_t rows, int64_t cols) const;
     int64_t strip_bytes(size_t index) const;
     void place_panels(uint8_t* panels);
     Packing packing() const;
 
-    std::vector<bool> meets_zeros_;  // of each weight: it is packed by input besides, where its shape allows
+    std::vector<bool> meets_zeros_;  // for each weight: whether it gets strips, if its shape allows
     std::vector<Matrix> matrices_;
     std::vector<Buffer> owned_;
     Buffer panels_;

@@ -32,11 +32,16 @@ from llmd_backend_cpu.topology import usable_processors
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 
 
-def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
-    """Read every weight; what was packed at an earlier load comes from its file, which else is written while steps run.
+def load_weights(
+    device: _ext.Device, program: Program, tensors: TensorSource, progress: Progress
+) -> CpuWeights:
+    """Load every weight.
+
+    Packed weights come from the file of an earlier load. If there is none, they are packed, and the file is
+    written while steps run.
 
     Raises:
-        MemoryBudgetError: packed weights do not fit. None has been packed.
+        MemoryBudgetError: packed weights do not fit in memory; none has been packed.
     """
     native = _make_native(device, program)
     loading = _Loading(program, tensors, native, progress)
@@ -44,10 +49,10 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     path = None if tensors.packed is None or not native.packed_bytes() else str(tensors.packed)
     available = available_bytes()
     if native.packed_bytes() > available:
-        native.leave_strips()
+        native.drop_strips()
     short = native.packed_bytes() > available
     if path is not None and _map(native, path, any_pages=short):
-        return CpuParts(program, native, left_bytes=available if short else None)
+        return CpuWeights(program, native, left_bytes=available if short else None)
     if short:
         raise MemoryBudgetError(
             f"packed weights of {format_bytes(native.packed_bytes())} do not fit the {format_bytes(available)} that are free",
@@ -59,21 +64,25 @@ def load_parts(device: _ext.Device, program: Program, tensors: TensorSource, pro
     elif not native.read_packed(path):
         began = time.perf_counter()
         loading.pack()
-        return CpuParts(program, native, PackedWriter(native, path, time.perf_counter() - began))
-    return CpuParts(program, native)
+        return CpuWeights(program, native, PackedWriter(native, path, time.perf_counter() - began))
+    return CpuWeights(program, native)
 
 
-def _map(native: _ext.Parts, path: str, *, any_pages: bool) -> bool:
-    """Whether panels are used where they lie in a file: in huge pages, and on the only node, since a file lies on one."""
+def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
+    """Map the panels of a file and return whether it was mapped.
+
+    The file must be in huge pages, and the machine must have one NUMA node, because a file is in the memory
+    of one. ``any_pages`` lifts both conditions.
+    """
     one_node = len({processor.node for processor in usable_processors()}) == 1
     return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
 class _Loading:
-    """Weights on their way from a source to native parts, in the order of the program."""
+    """Copies weights from a source to native weights, in the order of the program."""
 
     def __init__(
-        self, program: Program, tensors: TensorSource, native: _ext.Parts, progress: Progress
+        self, program: Program, tensors: TensorSource, native: _ext.Weights, progress: Progress
     ) -> None:
         self._weights = program.weights
         self._tensors = tensors
@@ -83,7 +92,7 @@ class _Loading:
         self._sizes = [_num_bytes(weight) for weight in self._weights]
 
     def add(self) -> None:
-        """Tell of every weight; plain ones are then in their place."""
+        """Declare every weight, and add the data of plain ones."""
         for size, weight in zip(self._sizes, self._weights, strict=True):
             if weight.format in INTEGER_FORMATS:
                 _add_integers(self._native, weight)
@@ -92,7 +101,7 @@ class _Loading:
                 self._advance(size)
 
     def pack(self) -> None:
-        """Read and pack what is quantised."""
+        """Read and pack the quantised weights."""
         indices = list(self._integers())
         with self._tensors.reading_ahead([self._weights[index] for index in indices]) as order:
             for place in order:
@@ -100,11 +109,11 @@ class _Loading:
                 self._advance(self._sizes[indices[place]])
 
     def _pack(self, index: int) -> None:
-        """Pack a quantised weight: from the blocks of its file where it has such, else from its integers."""
+        """Pack a quantised weight: from the blocks of its file if it has any, else from its integers."""
         weight = self._weights[index]
         blocks = self._tensors.stored_blocks(weight)
         if blocks is None or not self._native.pack_blocks(index, weight.format, blocks):
-            # Of scales that are not finite `read` says whose they are.
+            # If scales are not finite, `read` raises an error that names the weight.
             _pack_integers(self._native, index, self._tensors.read(weight))
 
     def _advance(self, size: int) -> None:
@@ -115,20 +124,22 @@ class _Loading:
         return (index for index, weight in enumerate(self._weights) if weight.format in INTEGER_FORMATS)
 
 
-class CpuParts:
-    """See `llmd.api.LoadedWeights`. ``left_bytes`` may be used where weights are in no memory of their own, but in pages of a file
-    that are dropped and read again.
+class CpuWeights:
+    """See `llmd.api.LoadedWeights`.
+
+    ``left_bytes`` is given if weights are pages of a file, which the system may drop and read again: the
+    memory that may then be used for other purposes.
     """
 
     def __init__(
         self,
         program: Program,
-        native: _ext.Parts,
+        native: _ext.Weights,
         writer: PackedWriter | None = None,
         left_bytes: int | None = None,
     ) -> None:
         self._program = program
-        self._native: _ext.Parts | None = native
+        self._native: _ext.Weights | None = native
         self._left_bytes = left_bytes
         self.writer = writer
 
@@ -154,7 +165,10 @@ class CpuParts:
             ) from error
 
     def read_factors(self) -> int:
-        """Read what steps multiply by once, as fast as the machine can, and return the bytes: the bound of decoding."""
+        """Read every weight that steps multiply by once, as fast as possible; return the bytes.
+
+        No decode step can be faster.
+        """
         return self._loaded().read_factors()
 
     def close(self) -> None:
@@ -162,15 +176,15 @@ class CpuParts:
             self.writer.stop()
         self._native = None
 
-    def _loaded(self) -> _ext.Parts:
+    def _loaded(self) -> _ext.Weights:
         if self._native is None:
-            raise ValueError("these parts are closed")
+            raise ValueError("these weights are closed")
         return self._native
 
 
-def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
+def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
     encoded = encode(program)
-    return _ext.Parts(
+    return _ext.Weights(
         device,
         hidden_size=program.hidden_size,
         vocab_size=program.vocab_size,
@@ -186,8 +200,8 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Parts:
     )
 
 
-def _add_plain(native: _ext.Parts, data: WeightData) -> None:
-    """Hand a weight over: widened, or read where it lies."""
+def _add_plain(native: _ext.Weights, data: WeightData) -> None:
+    """Add a plain weight: a vector is widened, a matrix used in place."""
     add = native.add_vector if data.data.ndim == 1 else native.add_matrix
     if data.format == "f32":
         add(data.format, data.data.view(np.float32))
@@ -195,14 +209,14 @@ def _add_plain(native: _ext.Parts, data: WeightData) -> None:
         add(data.format, data.data.view(np.uint16))
 
 
-def _add_integers(native: _ext.Parts, weight: Weight) -> None:
-    """Say what a quantised weight is like."""
+def _add_integers(native: _ext.Weights, weight: Weight) -> None:
+    """Declare the shape and format of a quantised weight."""
     integers = INTEGER_FORMATS[weight.format]
     rows, cols = weight.ref.view_shape
     native.add_integers(
         rows,
         cols,
-        # One scale for a row is the same scale for each of its activation groups.
+        # One scale per row is the same as an equal scale for each of its activation groups.
         group_size=integers.row_group_size(cols) if integers.group_size else integers.activation_group(cols),
         coarse_size=integers.coarse_size,
         bits=integers.bits,
@@ -215,8 +229,8 @@ def _add_integers(native: _ext.Parts, weight: Weight) -> None:
     )
 
 
-def _pack_integers(native: _ext.Parts, index: int, data: WeightData) -> None:
-    """Hand the integers of a quantised weight over."""
+def _pack_integers(native: _ext.Weights, index: int, data: WeightData) -> None:
+    """Pack the integers of a quantised weight."""
     assert data.scales is not None, "integer weights have scales"
     minimums, outliers = data.minimums, data.outliers
     native.pack(
@@ -240,7 +254,7 @@ def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
 
 
 def _num_bytes(weight: Weight) -> int:
-    """Bytes of its values or codes: what there is to read."""
+    """Return the bytes of a weight's values or codes, without scales."""
     count = math.prod(weight.ref.view_shape)
     if weight.format in INTEGER_FORMATS:
         return count * INTEGER_FORMATS[weight.format].bits // 8
