@@ -312,7 +312,7 @@ async def test_an_ordered_end_while_loading_is_no_failure_of_the_engine(
 async def vectors_of(
     supervisor: Supervisor, texts: Sequence[tuple[int, ...]], kill_after: int = -1
 ) -> list[bytes]:
-    """The vectors of texts; after so many of them the engine is killed."""
+    """Return the vectors of texts; the engine is killed after ``kill_after`` of them."""
     vectors = [b""] * len(texts)
     asked = [EmbedText(0, tokens) for tokens in texts]
     with closing(supervisor.embed(asked, RequestRecord())) as mailbox:
