@@ -58,8 +58,7 @@ logger = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Coroutine[None, None, None]]
 Admit = Callable[[], Awaitable[int | None]]
-"""Waits until a model may be loaded. Returns the bytes that its KV pools may take; None: the engine chooses.
-"""
+"""Waits until a model may be loaded. Returns the bytes for its KV pools; None: the engine chooses."""
 
 
 class Supervisor:

@@ -1,1 +1,3 @@
-"""Bytes and connections: routes, who may ask, bodies, replies and errors in every dialect's shape."""
+"""HTTP: connections, routes, access checks, request bodies, and replies and errors in each dialect's
+format.
+"""
