@@ -1,4 +1,6 @@
-"""``completion_probabilities``: tokens of an answer with their probabilities, as llama-server writes them."""
+"""``completion_probabilities``: the tokens of an answer with their probabilities, in llama-server's
+format.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from llmd.server.answering.logprobs import logprob_entries
 def probability_entries(
     tokenizer: Tokenizer, tokens: Sequence[AnswerToken], *, final: bool
 ) -> list[dict[str, Any]]:
-    """One entry for each token, with its alternatives: logprobs, or where they are ``final`` probabilities from 0 to 1."""
+    """Return an entry for each token and its alternatives, with logprobs or, if ``final``, probabilities from
+    0 to 1.
+    """
     entries = logprob_entries(tokenizer, tokens)
     for entry, token in zip(entries, tokens, strict=True):
         entry["id"] = token.token_id
