@@ -1,4 +1,4 @@
-"""Runs a request for a response and writes it, whole or as a stream."""
+"""Runs a request and writes its response, whole or streamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from llmd.server.service import Service
 
 
 class Reply:
-    """One answer on its way; ``model`` is the name that was asked for. ``body`` is the response once it is whole."""
+    """One answer. ``model`` is the name in the request. ``body`` is set to the response once it is
+    complete.
+    """
 
     def __init__(self, exchange: Exchange, asked: ResponsesRequest, model: str) -> None:
         self.body: dict[str, Any] | None = None
