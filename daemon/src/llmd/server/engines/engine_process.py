@@ -106,11 +106,11 @@ class EngineProcess:
     async def _log_stderr(self) -> None:
         assert self._process.stderr is not None
         while line := await _next_line(self._process.stderr):
-            said = line.decode(errors="replace").rstrip()
-            event = read_event(said)
-            self._last_lines.append(said if event is None else str(event))
+            text = line.decode(errors="replace").rstrip()
+            event = read_event(text)
+            self._last_lines.append(text if event is None else str(event))
             if event is None:
-                logger.info("engine_said", extra={"model": self.model, "line": said})
+                logger.info("engine_said", extra={"model": self.model, "line": text})
             else:
                 logger.log(event.level, event.event, extra={**event.fields, "model": self.model})
 

@@ -76,9 +76,7 @@ class _Live(Struct):
     output: list[int]
     state: bytes
     engine_id: int | None = None
-    """New for each submission, so that late tokens of an earlier one are recognised; None while no engine
-    runs it.
-    """
+    """New for each submission, to recognise late tokens of an earlier one; None while no engine runs it."""
     paused: bool = False
 
     @classmethod
@@ -125,7 +123,7 @@ class Supervision:
         self._vocabulary = vocabulary
 
     def reader_of(self, engine_id: int) -> int | None:
-        """Return the reader's id of a request that the engine knows as ``engine_id``; None if it has ended."""
+        """Return the reader's id of the request that the engine calls ``engine_id``; None if it has ended."""
         return self._by_engine_id.get(engine_id)
 
     def submit(self, request: Request) -> list[Command]:

@@ -184,8 +184,7 @@ class Supervisor:
         return stream
 
     def search(self, requests: Sequence[TokenRequest], record: RequestRecord) -> Mailbox[BeamOutput]:
-        """Run beam searches, as `open` runs sequences. Each counts in the queue as many times as it has
-        beams.
+        """Run beam searches, as `open` runs sequences. In the queue, each counts as one sequence per beam.
 
         Raises:
             BusyError: the queue is full.
@@ -307,7 +306,7 @@ class Supervisor:
         self._settled.set()
 
     async def _admitted(self) -> None:
-        """Wait until the model may be loaded. Requests wait meanwhile, and fail if it may not."""
+        """Wait until there is memory for the model. Requests wait meanwhile; they fail if it does not fit."""
         try:
             granted = await self._admit() if self._admit else None
         except LlmdError as error:

@@ -43,9 +43,9 @@ class ErrorShapes:
         header.
         """
         path = normalized(path)
-        own = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
-        told = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)
-        return next(own, None) or next(told, OPENAI)
+        by_path = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
+        by_header = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)
+        return next(by_path, None) or next(by_header, OPENAI)
 
 
 def error_reply(request: web.BaseRequest, problem: Problem) -> ErrorReply:

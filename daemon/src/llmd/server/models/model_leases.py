@@ -1,4 +1,4 @@
-"""Tracks who uses a model, and unloads it some time after the last use."""
+"""Tracks the requests that use a model, and unloads it some time after the last one."""
 
 from __future__ import annotations
 

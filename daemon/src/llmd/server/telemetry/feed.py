@@ -35,7 +35,7 @@ class Event(Struct, frozen=True):
 
 
 class Feed:
-    """The last events, kept once for all watchers. A slow watcher blocks nobody and takes no memory, but
+    """The last events, kept once for all watchers. A slow watcher blocks no one and takes no memory, but
     misses events.
     """
 

@@ -102,5 +102,5 @@ class ModelMetrics:
 
 
 def no_metrics(model: str) -> ModelMetrics:
-    """Return metrics that nobody reads."""
+    """Return metrics that are not exported."""
     return ModelMetrics(model, Series(), Feed())

@@ -98,9 +98,9 @@ def _turns(message: Any, param: str, skipped: list[str]) -> Iterator[Message]:
         yield _assistant_turn(blocks)
         return
     yield from (_tool_turn(block) for block in blocks if block.type == "tool_result")
-    said = [block_text(block) for block in blocks if block.type != "tool_result"]
-    if said:
-        yield {"role": role, "content": BETWEEN_BLOCKS.join(said)}
+    paragraphs = [block_text(block) for block in blocks if block.type != "tool_result"]
+    if paragraphs:
+        yield {"role": role, "content": BETWEEN_BLOCKS.join(paragraphs)}
 
 
 def _misspelt(message: Any) -> str:

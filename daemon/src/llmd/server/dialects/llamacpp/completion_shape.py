@@ -36,8 +36,8 @@ class CompletionShape:
             "tokens_predicted": self._num_tokens(index),
             "tokens_evaluated": len(self._generation.request.prompts[index]),
         }
-        said = {"index": index, "content": piece.text, "tokens": list(piece.token_ids), "stop": False}
-        return said | counts | self._probabilities(piece.tokens)
+        chunk = {"index": index, "content": piece.text, "tokens": list(piece.token_ids), "stop": False}
+        return chunk | counts | self._probabilities(piece.tokens)
 
     def last(self, index: int) -> dict[str, Any]:
         """Return the event that ends an answer: everything except its text."""

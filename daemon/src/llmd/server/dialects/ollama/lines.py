@@ -60,16 +60,16 @@ class AnswerLines:
         calls = self._calls.feed(piece.parts) + (self._calls.finish() if piece.finish else [])
         entries = logprob_entries(self._tokenizer, piece.tokens) if self._logprobs else []
         if text or thinking or calls or entries:
-            said = self._content(text, thinking, calls)
-            yield self._line(said | ({"logprobs": entries} if entries else {}))
+            content = self._content(text, thinking, calls)
+            yield self._line(content | ({"logprobs": entries} if entries else {}))
 
     def last(self, reason: str, figures: dict[str, Any]) -> dict[str, Any]:
         """Return the line that ends the answer."""
         line = self._line(self._content("", "", []))
         return line | {"done": True, "done_reason": reason} | figures
 
-    def _line(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"model": self._model, "created_at": rfc3339(self._clock()), **said, "done": False}
+    def _line(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"model": self._model, "created_at": rfc3339(self._clock()), **content, "done": False}
 
 
 def joined(lines: list[dict[str, Any]]) -> dict[str, Any]:

@@ -29,9 +29,7 @@ class Reply(Struct, frozen=True):
     content: Content
     stream: bool
     with_context: bool = False
-    """Whether the last line has the tokens of prompt and answer, so that the client can continue from
-    there.
-    """
+    """Whether the last line has the tokens of prompt and answer, for the client to continue from."""
 
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:

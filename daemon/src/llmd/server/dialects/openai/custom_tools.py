@@ -33,8 +33,8 @@ class InputFormat(Struct, frozen=True):
 
     def shown_parameters(self) -> dict[str, Any]:
         """Return the parameters that the model reads, with the grammar as the client sent it."""
-        told = f"Text that follows this {self.syntax} grammar:\n{self.definition}"
-        return _parameters({"type": "string", "description": "Any text." if self.syntax is None else told})
+        grammar = f"Text that follows this {self.syntax} grammar:\n{self.definition}"
+        return _parameters({"type": "string", "description": "Any text." if self.syntax is None else grammar})
 
     def binding_parameters(self) -> dict[str, Any]:
         """Return the parameters that constrain a call."""

@@ -10,8 +10,6 @@ from llmd.server.dialects.openai.custom_tools import InputFormat
 
 
 class Function(Struct, frozen=True):
-    """A function."""
-
     shown: str
     """The name that the model sees."""
     name: str
