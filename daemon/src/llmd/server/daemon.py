@@ -61,9 +61,7 @@ QUIET_S = 3.0
 """Work that is not urgent after a start waits until no request has run for this long."""
 HttpFront = Callable[..., AbstractAsyncContextManager[None]]
 KEEP_ALIVE_FLAG = "--keep-alive"
-"""Models named on the command line stay loaded, unless this flag is given or their own table sets a
-keep-alive.
-"""
+"""Models named on the command line stay loaded, unless this flag or their own table sets a keep-alive."""
 
 
 class Serving(Struct, frozen=True):
@@ -331,7 +329,7 @@ async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) 
 
 
 def _collect_the_start() -> None:
-    """Collect the garbage of the start once, when idle: it takes longer than a first answer may wait."""
+    """Collect the garbage of the start, once: it takes too long to do it before a first answer."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -10,8 +10,7 @@ LARGE_BYTES = 64 << 10
 
 
 def map_large_blocks() -> None:
-    """Map every block of 64 KiB or more separately, so that its memory returns to the system when it is
-    freed.
+    """Map every block of 64 KiB or more separately, so that its memory is returned when it is freed.
 
     glibc starts with a limit of 128 KiB, but raises it to the size of each larger block that is freed
     (``mallopt(3)``). asyncio receives into 256 KiB buffers: after the first one is freed, all later ones

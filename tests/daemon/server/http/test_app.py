@@ -31,9 +31,7 @@ def test_request_ids_are_echoed_or_made(daemon: RunningDaemon) -> None:
 def records_of(
     caplog: pytest.LogCaptureFixture, daemon: RunningDaemon, request_id: str
 ) -> list[dict[str, object]]:
-    """Return the log records of a request. A stream is logged after its last byte, so wait for the daemon to
-    do it.
-    """
+    """Return the log records of a request. A stream is logged after its last byte, so wait for it."""
     for _ in range(200):
         found = [vars(record) for record in caplog.records if vars(record).get("request_id") == request_id]
         if found:

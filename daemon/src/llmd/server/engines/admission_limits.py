@@ -96,9 +96,7 @@ class AdmissionLimits:
         return QueueEntry(key, sequences, tokens)
 
     def release(self, entry: QueueEntry, now: float, *, served: bool = True) -> None:
-        """Remove an entry. ``served``: its sequences ran and ended; False: it only held room and does not
-        count in `rate`.
-        """
+        """Remove an entry. ``served``: its sequences ran and ended, and count in `rate`."""
         self._sequences -= entry.sequences
         self._tokens -= entry.tokens
         self._of_key[entry.key] -= entry.sequences

@@ -21,9 +21,7 @@ GRACE_S = 2.0
 """Seconds that a process gets to end by itself."""
 
 SPOOL_GRACE_S = 30.0
-"""The same for a process that first writes its prefix cache; its own limit (`llmd.engine.process`) is
-shorter.
-"""
+"""The same if the process writes its prefix cache first; its own limit is shorter (`llmd.engine.process`)."""
 
 READ_BYTES = 1 << 16
 LAST_LINES = 30
@@ -63,8 +61,8 @@ class EngineProcess:
         return self._process.pid
 
     def send(self, message: ToEngine) -> None:
-        """Queue a message. If the engine has just died, it is lost; the supervisor sends it again to the next
-        engine.
+        """Queue a message. If the engine has just died, it is lost: the supervisor sends it to the next
+        one.
         """
         if not self._writer.is_closing():
             self._writer.write(encode_frame(message))

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RESTOCK_S = 1.0
-"""Delay after a start before the next spare engine starts: its imports should not slow the load of a small
-model.
-"""
+"""Delay of the next spare engine after a start: its imports would slow the load of a small model."""
 
 
 class EngineStarter:

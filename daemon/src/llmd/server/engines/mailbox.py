@@ -25,8 +25,7 @@ class Canceller(Protocol):
 
 
 class Mailbox(Generic[Item]):
-    """Queues messages from a supervisor and returns each with the index of its sequence. Use on the event
-    loop only.
+    """Queues messages from a supervisor for one reader. Use on the event loop only.
 
     ``request_ids`` are the ids of the sequences, by index. ``cached_tokens`` maps an index to the number
     of tokens that were in the prefix cache when the sequence began to run.
@@ -65,9 +64,7 @@ class Mailbox(Generic[Item]):
             self._expiry.cancel()
 
     def expire_at(self, when: float, error: LlmdError) -> None:
-        """Cancel every sequence at a time of the event loop's clock; the reader gets ``error`` after the last
-        message.
-        """
+        """Cancel every sequence at a time of the event loop's clock; the reader then gets ``error``."""
         self._expiry = asyncio.get_running_loop().call_at(when, self._expire, error)
 
     def begin(self, started: Started) -> None:

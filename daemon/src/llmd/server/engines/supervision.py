@@ -193,9 +193,7 @@ class Supervision:
         return self._end(Phase.FAILED, error)
 
     def close(self, error: LlmdError, *, spool: bool = False) -> list[Command]:
-        """Shut the engine down and end every live request with ``error``. ``spool``: it may write its cache
-        to disk.
-        """
+        """End the engine, and live requests with ``error``. ``spool``: it may write its cache to disk."""
         return [Send(Shutdown(spool)), *self._end(Phase.CLOSED, error)]
 
     def _end(self, phase: Phase, error: LlmdError) -> list[Command]:
@@ -261,8 +259,9 @@ class Supervision:
         return [*self._vocabulary_for(live.request), Send(live.message(live.engine_id))]
 
     def _vocabulary_for(self, request: Request) -> list[Command]:
-        """Return the message that an engine needs once before its first grammar. It is large: 150,000 tokens
-        exceed 1 MB.
+        """Return the message that an engine needs once before its first grammar.
+
+        It is large: 150,000 tokens exceed 1 MB.
         """
         if isinstance(request, EmbedText) or request.grammar is None:
             return []

@@ -168,8 +168,7 @@ class Supervisor:
     def open(
         self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
     ) -> TokenStream:
-        """Run sequences and return the stream of their tokens. Close the stream; it ends at the request's
-        deadline.
+        """Run sequences; return the stream of their tokens. Close it; it ends at the request's deadline.
 
         With ``together``, they count as one sequence in the queue.
 
@@ -216,8 +215,7 @@ class Supervisor:
         return [SequenceRecord(record, entry, begun, leads=lead) for entry, lead in pairs]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
-        """Embed texts and return the mailbox of their vectors. Close the mailbox; it ends at the request's
-        deadline.
+        """Embed texts; return the mailbox of their vectors. Close it; it ends at the request's deadline.
 
         Sets the ids and the group of ``texts``. They count as one sequence in the queue.
 
@@ -269,9 +267,7 @@ class Supervisor:
         return await self._reports.wait()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
-        """End the engine, and live requests with ``error``. ``spool``: it first writes its prefix cache to
-        disk.
-        """
+        """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
         self._perform(self._state.close(error, spool=spool))
         self.load_sent.set()

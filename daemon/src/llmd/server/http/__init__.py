@@ -1,3 +1,1 @@
-"""HTTP: connections, routes, access checks, request bodies, and replies and errors in each dialect's
-format.
-"""
+"""HTTP: connections, routes, access checks, request bodies, and replies in each dialect's format."""

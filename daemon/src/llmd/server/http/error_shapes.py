@@ -39,9 +39,7 @@ class ErrorShapes:
         self._shapes = tuple(shapes)
 
     def of(self, path: str, headers: Mapping[str, str]) -> ErrorShape:
-        """Return the format for a request: that of the dialect with the path, otherwise of the one with the
-        header.
-        """
+        """Return the format for a request: that of the dialect with its path, or else with its header."""
         path = normalized(path)
         by_path = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
         by_header = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)

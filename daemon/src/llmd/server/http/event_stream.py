@@ -33,9 +33,7 @@ class EventStream(StreamedReply):
         ping: bytes = PING,
         failed: Callable[[Problem], Any] | None = None,
     ) -> None:
-        """``named``: send each event's ``type`` on its own line, too. ``ping``: sent when there are no
-        values.
-        """
+        """``named``: send each event's ``type`` on its own line, too. ``ping``: sent between values."""
         super().__init__(request, {**HEADERS, **headers}, ping_s, ping, failed)
         self._named = named
 

@@ -14,9 +14,7 @@ HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-cache", 
 
 
 class LineStream(StreamedReply):
-    """One line per value. There are no pings, since clients parse every line; only the status line is sent
-    early.
-    """
+    """One line per value. There are no pings, since clients parse every line; the status is sent early."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], silence_s: float) -> None:
         """``silence_s``: how long the status line waits for the first value."""

@@ -1,9 +1,8 @@
-"""Web pages and apps that may send requests: the ``Origin`` header of browsers and web views, and patterns to
-allow more.
+"""The web pages and apps that may send requests, by their ``Origin`` header.
 
-Pages of this machine and desktop apps are allowed by default. Pages of the internet have ``http``,
-``https`` or the origin ``null`` and are refused. Browser extensions are refused, too: any of them could
-send requests on behalf of another page.
+Pages of this machine and desktop apps are allowed by default; patterns allow more. Pages of the internet
+have ``http``, ``https`` or the origin ``null`` and are refused. Browser extensions are refused, too: any
+of them could send requests on behalf of another page.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from llmd.server.http.host_names import host_name, is_local_name
 ANY = "*"
 PAGE_SCHEMES = frozenset({"http", "https"})
 APP_SCHEMES = frozenset({"app", "file", "tauri", "vscode-file", "vscode-webview"})
-"""Schemes that browsers give to no page: Electron apps (``app`` is Obsidian's), Tauri apps and VS Code
-extensions.
-"""
+"""Schemes that no web page has: Electron apps (``app``: Obsidian), Tauri apps and VS Code extensions."""
 
 OPAQUE = "null"
 """The origin of a page opened as a file, and of any page in a sandboxed frame."""

@@ -96,8 +96,7 @@ class StreamedReply(ABC):
             await self.response.write(chunk)
 
     async def _end_pings(self) -> None:
-        """Stop the pings before the reply ends: one after its last chunk would be read as part of the next
-        reply.
+        """Stop the pings before the reply ends: a later one would be read as part of the next reply.
 
         The task is dropped: it refers to this reply, and the cycle would keep the request until a full
         garbage collection.

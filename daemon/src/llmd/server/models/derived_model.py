@@ -16,9 +16,7 @@ from llmd.server.models.served_model import ReadyModel, ServedModel
 
 
 class DerivedServedModel(Struct, frozen=True):
-    """A derived model. Its base may serve requests under its own name and for other derived models at the
-    same time.
-    """
+    """A derived model. Its base may serve requests under other names at the same time."""
 
     name: str
     record: DerivedModel

@@ -25,13 +25,13 @@ def loop_timer(delay_s: float, call: Callable[[], None]) -> TimerHandle:
 
 
 class ModelLeases:
-    """The requests that use one model. Calls ``on_idle`` when the last one ends, and ``expire`` when the
-    model has been idle for ``keep_alive_s``.
+    """The requests that use one model.
 
-    A negative ``keep_alive_s`` means that the model stays loaded, 0 that it is unloaded after the current
-    request. ``pinned``: the user named the model when the daemon started, so it is not unloaded for
-    another model. ``waits_for`` names the models that must be unloaded or become idle before this one can
-    be loaded.
+    Calls ``on_idle`` when the last one ends, and ``expire`` when the model has been idle for
+    ``keep_alive_s``. A negative ``keep_alive_s`` means that the model stays loaded, 0 that it is unloaded
+    after the current request. ``pinned``: the user named the model when the daemon started, so it is not
+    unloaded for another model. ``waits_for`` names the models that must be unloaded or become idle before
+    this one can be loaded.
     """
 
     def __init__(

@@ -29,9 +29,7 @@ Measure = Callable[[str, Path], Awaitable[MemoryNeed]]
 
 
 class ModelManager:
-    """The models that are loaded, loading or being unloaded. Use on the event loop only, and await `close` in
-    the end.
-    """
+    """The models that are loaded, loading or being unloaded. Use on the event loop only; await `close`."""
 
     def __init__(
         self,

@@ -36,9 +36,9 @@ class ModelTable:
         return tuple(self._manager.served.values())
 
     async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
-        """Return the model that a name means: derived model, exact name, alias, without ``:latest``, unique
-        prefix, directory.
+        """Return the model that a name means.
 
+        Tried in order: derived model, exact name, alias, without ``:latest``, unique prefix, directory.
         Without a name, it is the only loaded model. ``allow_path``: the client may name any directory of
         this machine.
 
@@ -116,8 +116,8 @@ class ModelTable:
 
 
 def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the names that ``asked`` may mean; it is ambiguous if there are several. A ``*`` in an alias
-    matches any text.
+    """Return the names that ``asked`` may mean; several if it is ambiguous. ``*`` in an alias matches any
+    text.
     """
     patterns = {alias: name for alias, name in aliases.items() if ANY in alias}
     known = {name: name for name in names} | {

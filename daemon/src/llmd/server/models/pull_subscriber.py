@@ -13,8 +13,9 @@ EVERY_S = 0.5
 
 
 class PullSubscriber:
-    """The steps that one client has not received yet. A later step of a file replaces an earlier one, so that
-    a slow client costs no memory.
+    """The steps that one client has not received yet.
+
+    A later step of a file replaces an earlier one, so that a slow client costs no memory.
     """
 
     def __init__(self, seen: Sequence[PullStep]) -> None:

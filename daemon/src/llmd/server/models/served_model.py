@@ -20,8 +20,9 @@ from llmd.server.models.model_leases import ModelLeases
 
 
 class ReadyModel(Struct, frozen=True):
-    """The parts of a loaded model that requests use. ``window``: the most tokens of prompt and answer
-    together.
+    """The parts of a loaded model that requests use.
+
+    ``window`` is the maximum number of tokens of prompt and answer together.
     """
 
     supervisor: Supervisor
@@ -56,9 +57,7 @@ class ServedModel:
         self._text.add_done_callback(_retrieve)
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
-        """Hold the model for a request, so that it is not unloaded. ``keep_alive_s``: how long it stays
-        loaded afterwards.
-        """
+        """Hold the model for a request, so that it is not unloaded. ``keep_alive_s`` applies afterwards."""
         return self.leases.use(keep_alive_s)
 
     async def ready(self) -> ReadyModel:
@@ -117,9 +116,7 @@ class ServedModel:
         self.supervisor.close_now()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
-        """End the engine, and running requests with ``error``. ``spool``: the engine first writes its prefix
-        cache to disk.
-        """
+        """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
         await self.supervisor.close(error, spool=spool)
         await asyncio.wait({self._text})
         if self._lease is not None:

@@ -18,9 +18,7 @@ MAX_WATCHERS = 64
 
 
 class Event(Struct, frozen=True):
-    """An event. Its fields are kept as one JSON object: many small objects that outlive the request would
-    fragment memory.
-    """
+    """An event. Its fields are one JSON object: many small ones that outlive a request fragment memory."""
 
     number: int
     """Rises by one from event to event."""
@@ -35,9 +33,7 @@ class Event(Struct, frozen=True):
 
 
 class Feed:
-    """The last events, kept once for all watchers. A slow watcher blocks no one and takes no memory, but
-    misses events.
-    """
+    """The last events, shared by all watchers. A slow watcher costs no time or memory, but misses events."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._events: deque[Event] = deque(maxlen=kept)

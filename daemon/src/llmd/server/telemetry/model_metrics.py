@@ -60,9 +60,7 @@ class ModelMetrics:
             sequence.request.prompt_tokens += sequence.entry.tokens
 
     def begun(self, sequence: SequenceRecord, started: Started) -> None:
-        """Note that a sequence has run since its first chunk was scheduled. Later starts, after a preemption,
-        do not count.
-        """
+        """Note when a sequence first began to run; a later start, after a preemption, does not count."""
         if sequence.begun:
             return
         request = sequence.request

@@ -24,9 +24,7 @@ FIGURES = {
     "eval_duration",
 }
 OWN_CONTEXT_LEN = 2048
-"""More tokens than are decoded before the server notices a disconnect, but few enough to generate within the
-test's time.
-"""
+"""More tokens than are decoded before the server notices a disconnect; few enough to fill within the test."""
 
 
 @pytest.fixture(scope="module")

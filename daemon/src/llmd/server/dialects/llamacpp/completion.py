@@ -54,9 +54,7 @@ async def infill(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def encode_prompt(text: ModelText, prompt: MixedText) -> tuple[int, ...]:
-    """Encode a prompt. A text, or a mixed prompt that begins with text, starts with BOS if the tokenizer adds
-    it.
-    """
+    """Encode a prompt. A text, also at the start of a mixed prompt, gets BOS if the tokenizer adds it."""
     return encode_mixed(prompt, text.encode_text, lambda part: text.tokenizer.encode(part, add_special=False))
 
 

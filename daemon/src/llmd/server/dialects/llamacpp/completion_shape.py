@@ -53,9 +53,7 @@ class CompletionShape:
         return self._chosen(whole | self._probabilities(tokens))
 
     def _chosen(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of an answer that the request wants: all, or those in ``response_fields`` that
-        exist.
-        """
+        """Return the requested fields of an answer: all, or those in ``response_fields`` that exist."""
         paths = self._settings.response_fields
         if not paths:
             return answer

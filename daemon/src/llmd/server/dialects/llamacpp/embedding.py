@@ -57,17 +57,13 @@ async def _answer(fields: RequestFields, request: web.Request, service: Service)
 
 
 def _body(vectors: Vectors, norm: int) -> msgspec.Raw:
-    """Return an entry for each text. Its vector is in a list, since llama.cpp returns several without
-    pooling. Blocks.
-    """
+    """Return an entry per text. Its vector is in a list, as several would be without pooling. Blocks."""
     rows = [{"index": i, "embedding": [row.tolist()]} for i, row in enumerate(scaled(vectors, norm))]
     return msgspec.Raw(encode_json(rows))
 
 
 def scaled(vectors: Vectors, norm: int) -> Vectors:
-    """Scale vectors as ``embd_normalize`` says: not at all, by their largest absolute value, or by their
-    p-norm.
-    """
+    """Scale vectors by ``embd_normalize``: not at all, by the largest absolute value or by the p-norm."""
     if norm in (UNCHANGED, EUCLIDEAN):  # their length is already 1
         return vectors
     sizes = np.abs(vectors.astype(np.float64))

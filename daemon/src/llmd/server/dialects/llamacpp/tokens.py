@@ -1,5 +1,4 @@
-"""``/tokenize``, ``/detokenize`` and ``/apply-template``: a model's tokenizer and template, without its
-engine.
+"""``/tokenize``, ``/detokenize`` and ``/apply-template``: tokenizer and template without the engine.
 
 vLLM has routes of the same names: a request with ``prompt`` or ``messages`` is vLLM's, one with
 ``content`` is llama.cpp's.

@@ -20,8 +20,9 @@ class NumberedEvents(StreamedReply):
 
 
 async def events(request: web.Request, service: Service) -> web.StreamResponse:
-    """Stream a snapshot, then every event, until the client disconnects. A watcher that falls too far behind
-    gets a ``lost`` event and a new snapshot.
+    """Stream a snapshot, then every event, until the client disconnects.
+
+    A watcher that falls too far behind gets a ``lost`` event and a new snapshot.
     """
     feed = service.metrics.feed
     after = last_seen(request.headers.get(LAST_EVENT, ""))

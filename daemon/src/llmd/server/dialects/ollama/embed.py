@@ -59,9 +59,7 @@ async def embed(request: web.Request, service: Service) -> web.Response:
 
 
 async def embed_one(request: web.Request, service: Service) -> web.Response:
-    """Embed one text, for the older route. The vector is normalised only if the model's configuration says
-    so.
-    """
+    """Embed one text, for the older route. The model's configuration decides whether it is normalised."""
     fields = RequestFields(await read_object(request))
     text = fields.text("prompt") or ""
     asked = _read(fields)

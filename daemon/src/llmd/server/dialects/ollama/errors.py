@@ -6,9 +6,7 @@ from llmd.api.problem import ErrorReply, ErrorShape, Problem
 
 
 def write_error(problem: Problem, _request_id: str) -> ErrorReply:
-    """Return only the message. For a prompt that is too long, it mentions ``num_ctx``, which these clients
-    can set.
-    """
+    """Return only the message. If the prompt is too long, it mentions ``num_ctx``, which clients can set."""
     return ErrorReply(problem.status, {"error": _message(problem)})
 
 

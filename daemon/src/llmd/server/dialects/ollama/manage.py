@@ -21,8 +21,9 @@ from llmd.server.service import Service
 
 
 async def copy(request: web.Request, service: Service) -> web.Response:
-    """Copy a model under a second name. The files of a pulled model are shared; otherwise the copy is a
-    derived model without changes.
+    """Copy a model under a second name.
+
+    The files of a pulled model are shared; otherwise the copy is a derived model without changes.
     """
     fields = RequestFields(await read_object(request))
     source, destination = fields.text("source"), fields.text("destination")

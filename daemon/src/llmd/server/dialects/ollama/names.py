@@ -24,7 +24,7 @@ from llmd.server.service import Service
 class NotFoundText(StrEnum):
     """Ollama's messages for a missing model (``server/routes.go``), which its clients look for.
 
-    For routes that use a model, early versions and today's scheduler suggest to pull it; other current
+    For routes that use a model, early versions and today's scheduler suggest pulling it; other current
     code does not. The longer text contains both messages.
     """
 
@@ -99,8 +99,7 @@ def known_models(table: ModelTable) -> list[KnownModel]:
 
 
 def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownModel:
-    """Return a model by any name that a request may use, without loading it. Reads file headers: call it in a
-    thread.
+    """Return a model by any name that a request may use, without loading it. Call it in a thread.
 
     Raises:
         NotFoundError: it does not exist.

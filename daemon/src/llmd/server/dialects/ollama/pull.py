@@ -18,8 +18,7 @@ from llmd.server.service import Service
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
-    """Pull a model. Streams a line for each step, at least two per second; if not streamed, only the last
-    line is sent.
+    """Pull a model. Streams a line for each step, at least two per second, or returns only the last one.
 
     The hub is set in the daemon's settings; ``insecure`` has no effect.
 

@@ -50,9 +50,7 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
 
 
 async def _run(answering: Reply, send: Send, headers: MutableMapping[str, str]) -> None:
-    """Send every line. Adds headers that are known only after the prompt was encoded, if they can still be
-    sent.
-    """
+    """Send every line, and headers that are known after encoding the prompt, if they can still be sent."""
     begun = time.monotonic_ns()
     ready, generation = await answering.exchange.start()
     load_ns = time.monotonic_ns() - begun

@@ -107,8 +107,9 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
-    """Parse the conversation and its tools. If it ends with an assistant message, that is continued, unless
-    the request says otherwise.
+    """Parse the conversation and its tools.
+
+    A last assistant message is continued, unless the request says otherwise.
     """
     messages = fields.value("messages")
     if not isinstance(messages, list) or not messages:
@@ -157,9 +158,7 @@ def read_reasoning_budget(fields: RequestFields) -> int | None:
 
 
 def read_reasoning_format(fields: RequestFields) -> str:
-    """Return llama.cpp's ``reasoning_format``. With ``none``, reasoning stays in the content; otherwise it
-    has its own fields.
-    """
+    """Return llama.cpp's ``reasoning_format``. ``none``: reasoning stays in the content."""
     form = fields.text("reasoning_format") or "auto"
     if form not in REASONING_FORMATS:
         raise fields.invalid("reasoning_format", f"one of {', '.join(REASONING_FORMATS)}")

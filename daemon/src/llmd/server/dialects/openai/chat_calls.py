@@ -26,9 +26,7 @@ class CallForms(Struct, frozen=True):
 
 
 class CallDeltas:
-    """The deltas of one answer's calls. Clients concatenate their strings, so names and ids are sent only
-    once.
-    """
+    """The deltas of one answer's calls. Clients concatenate strings, so names and ids are sent only once."""
 
     def __init__(self, forms: CallForms) -> None:
         self._forms = forms
@@ -67,9 +65,7 @@ class CallDeltas:
 
 
 def with_functions(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with calls of custom tools converted to function calls with one text, as the model
-    knows them.
-    """
+    """Return a message with its calls of custom tools as function calls, as the model knows them."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message

@@ -53,9 +53,7 @@ def message_of(parts: Iterable[AnswerPart], forms: CallForms = PLAIN) -> dict[st
 
 
 def finish_of(finish: str | None, *, has_calls: bool, is_legacy: bool = False) -> str | None:
-    """Return the finish reason: an answer that stopped after a call ended for the call, unless the limit cut
-    it off.
-    """
+    """Return the finish reason. An answer that stopped by itself and has calls stopped for them."""
     if finish != "stop" or not has_calls:
         return finish
     return "function_call" if is_legacy else "tool_calls"

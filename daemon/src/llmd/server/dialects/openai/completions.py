@@ -114,9 +114,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
-    """Parse one or several prompts, as text or token ids. A missing prompt is an empty text, which becomes
-    BOS alone.
-    """
+    """Parse one or several prompts, as text or token ids. A missing prompt is empty: BOS alone."""
     value = fields.value("prompt")
     value = "" if value in (None, []) else value
     several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]

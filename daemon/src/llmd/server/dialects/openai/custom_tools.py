@@ -1,5 +1,6 @@
-"""Custom tools of the Chat and Responses APIs. For the model, they are functions with one text, optionally
-constrained by a grammar.
+"""Custom tools of the Chat and Responses APIs.
+
+For the model, they are functions with one text, optionally constrained by a grammar.
 """
 
 from __future__ import annotations

@@ -16,9 +16,7 @@ def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[s
 
 
 def completion_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
-    """Return ``choices[].logprobs`` of a completion or chunk. A prompt's first token has no logprob: it is
-    null.
-    """
+    """Return ``choices[].logprobs`` of a completion or chunk. A prompt's first token has null."""
     listed = list(tokens)
     return {
         "tokens": [_name(tokenizer, token.token_id) for token in listed],

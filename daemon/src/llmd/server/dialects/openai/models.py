@@ -59,9 +59,7 @@ async def entries(service: Service) -> list[dict[str, Any]]:
 
 
 def _derived_entries(derived: DerivedModels, models: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of derived models: their base's with another name. Those without a base are left
-    out.
-    """
+    """Return entries of derived models: their base's with another name. Those without a base are left out."""
     bases = {entry["id"]: entry for entry in models}
     found = [known for name in derived.names() if (known := derived.find(name)) is not None]
     return [

@@ -1,6 +1,4 @@
-"""Runs a request and writes its answer, whole or streamed. Chat and completions differ only in their
-shape.
-"""
+"""Runs a request and writes its answer, whole or streamed. Chat and completions differ only in `Shape`."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ class ToolUse(Struct, frozen=True):
     """The input formats of custom tools, by name."""
 
     def bindings(self) -> dict[str, dict[str, Any]]:
-        """Return the parameters that constrain calls, for tools where they differ from those in the
-        prompt.
-        """
+        """Return the parameters that constrain calls, for tools whose prompt shows different ones."""
         return {name: form.binding_parameters() for name, form in self.custom.items()}
 
 
@@ -64,9 +62,7 @@ def read_tools(fields: RequestFields) -> ToolUse:
 
 
 async def read_tools_aside(fields: RequestFields, service: Service) -> ToolUse:
-    """As `read_tools`, but in a thread if there are tools: converting a grammar may take a tenth of a
-    second.
-    """
+    """As `read_tools`, but in a thread if there are tools: converting a grammar may take 0.1 s."""
     return await service.in_thread(read_tools, fields) if "tools" in fields.names else read_tools(fields)
 
 

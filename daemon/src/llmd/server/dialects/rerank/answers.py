@@ -1,5 +1,4 @@
-"""Reranking with a generating model: one token is generated per document, and only the logprobs of two
-answers are used.
+"""Reranking with a generating model: one token per document, of which only two logprobs are used.
 
 All documents are one generation: they count as one sequence in the queue, are cancelled together, and
 share the prefix with the query.

@@ -30,9 +30,7 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
 
 
 def body_of(request: RerankRequest, name: str, scores: Scores) -> dict[str, Any]:
-    """Return the documents by descending relevance, equal ones in their order. ``meta`` is Cohere's form of
-    ``usage``.
-    """
+    """Return the documents by relevance, best first, ties in order. ``meta`` is Cohere's ``usage``."""
     relevance, tokens = scores.relevance, scores.prompt_tokens
     order = sorted(range(len(relevance)), key=lambda index: -relevance[index])
     return {

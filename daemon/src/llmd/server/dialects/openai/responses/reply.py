@@ -21,9 +21,7 @@ from llmd.server.service import Service
 
 
 class Reply:
-    """One answer. ``model`` is the name in the request. ``body`` is set to the response once it is
-    complete.
-    """
+    """One answer. ``model`` is the name in the request. ``body`` is the response once it is complete."""
 
     def __init__(self, exchange: Exchange, asked: ResponsesRequest, model: str) -> None:
         self.body: dict[str, Any] | None = None

@@ -1,7 +1,6 @@
-"""Tools of the Responses API: functions and custom tools, optionally in a namespace. Others are skipped and
-reported.
+"""Tools of the Responses API: functions and custom tools, optionally in a namespace.
 
-They are in ``tools`` or in input items (``additional_tools``).
+They are in ``tools`` or in input items (``additional_tools``). Other kinds are skipped and reported.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ class Tools(Struct, frozen=True):
         return prepare_tools([tool.prompt_tool() for tool in self.offered])
 
     def bindings(self) -> dict[str, dict[str, Any]]:
-        """Return the parameters that constrain calls, for tools where they differ from those in the
-        prompt.
-        """
+        """Return the parameters that constrain calls, for tools whose prompt shows different ones."""
         custom = (tool for tool in self.offered if isinstance(tool, CustomTool))
         return {tool.shown: tool.input.binding_parameters() for tool in custom}
 
@@ -119,9 +116,7 @@ def _flat(given: list[Any], at: str) -> Iterator[_Given]:
 
 
 def _tool(given: _Given, *, is_only: bool) -> Offered | None:
-    """Return the tool if models can call its kind, otherwise None. ``is_only``: no other tool has its
-    name.
-    """
+    """Return the tool, or None if models cannot call its kind. ``is_only``: no other tool has its name."""
     if given.kind not in CALLED:
         return None
     name, tool = given.name, given.tool
