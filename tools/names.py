@@ -117,7 +117,6 @@ REPLACED_NATIVE = {
     "parts.cpp": "weights.cpp",
     "parts.hpp": "weights.hpp",
     "leave_strips": "drop_row_strips",
-    "InputForm": "an enum",
 }
 _NATIVE_DEFINITION = re.compile(
     r"^\s*(?:class|struct|enum(?: class)?|void|bool|int\w*)\s+(\w+)", re.MULTILINE

@@ -15,7 +15,7 @@ LIMIT = 10_000
 
 
 async def reply_to(body: bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
-    """What a server makes of a body."""
+    """Return a server's reply to a body."""
 
     async def echo(request: web.Request) -> web.Response:
         try:

@@ -1,4 +1,4 @@
-"""Real sockets: what is sent is bytes, and what comes back is read as bytes."""
+"""Connections over real sockets, with requests and replies as bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def connection(daemon: RunningDaemon) -> Iterator[socket.socket]:
 
 
 def reply_of(opened: socket.socket) -> tuple[int, dict[str, Any]]:
-    """The status and the body of the reply after which the connection ends."""
+    """Return the status and the body of the reply after which the connection ends."""
     received = b""
     while part := opened.recv(65536):
         received += part
@@ -43,7 +43,7 @@ def prepared(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def impatient(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
-    """A daemon that waits for nobody."""
+    """A daemon with short time limits."""
     options: dict[str, Any] = {
         "headers_timeout_s": 0.2,
         "body_timeout_s": 0.2,
@@ -137,7 +137,7 @@ def test_reader_that_takes_nothing_is_dropped_and_its_request_freed(tmp_path: Pa
     options: dict[str, Any] = {"write_timeout_s": 0.2, "buffer_tokens": 16}
     with running_daemon(directories, **options) as daemon:
         body = {"max_tokens": 1 << 14, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
-        # A Unix socket holds little that nobody has read.
+        # A Unix socket buffers little unread data.
         with open_stream(daemon, body, unix=True):
             while any(row["users"] for row in send(daemon, "GET", "/llmd/ps").json["models"]):
                 pass

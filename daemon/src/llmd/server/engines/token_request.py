@@ -1,4 +1,4 @@
-"""What a supervisor is asked to run."""
+"""A sequence or beam search for a supervisor to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmd.api.messages import BeamParams, Grammar, SamplingParams, StopParams, S
 
 
 class TokenRequest(Struct, frozen=True):
-    """One sequence to run, or with ``beams`` one search; fields as in `Submit`."""
+    """One sequence, or with ``beams`` one beam search. Fields as in `Submit`."""
 
     prompt: tuple[int, ...]
     sampling: SamplingParams
@@ -21,11 +21,11 @@ class TokenRequest(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """How many sequences it runs at once."""
+        """Number of sequences that run at once."""
         return 1 if self.beams is None else self.beams.width
 
     def submit(self, request_id: int) -> Submit:
-        """The message to an engine."""
+        """Return the message for an engine."""
         return Submit(
             request_id,
             self.prompt,

@@ -1,4 +1,4 @@
-"""The routes of Anthropic's messages, with plain HTTP."""
+"""Anthropic's message routes, over plain HTTP."""
 
 from __future__ import annotations
 

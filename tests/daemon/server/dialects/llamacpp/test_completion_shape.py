@@ -48,7 +48,7 @@ def test_settings_that_were_used_are_told(text: ModelText) -> None:
 def test_answer_is_truncated_where_it_ends_because_the_window_is_full(
     text: ModelText, num_tokens: int, finish: str, *, truncated: bool
 ) -> None:
-    shape = shape_of(text, b"ab")  # of 64 tokens
+    shape = shape_of(text, b"ab")  # its window is 64 tokens
     shape.add(0, Piece("x", token_ids=(120,) * num_tokens, finish=finish))
     assert shape.whole(0)["truncated"] is shape.last(0)["truncated"] is truncated
 

@@ -37,7 +37,7 @@ def test_what_is_no_message_is_refused_by_its_place(message: Any) -> None:
 
 
 def test_pictures_are_refused() -> None:
-    with pytest.raises(BadRequestError, match="read text alone") as caught:
+    with pytest.raises(BadRequestError, match="read only text") as caught:
         read({"role": "user", "content": "a", "images": ["aGVsbG8="]})
     assert caught.value.param == "messages[0].images"
     refuse_images({"images": []}, "images")

@@ -12,7 +12,7 @@ HEAD = ReplyHead("cmpl-1", "m", 5, "llmd-0")
 
 
 def shape_of(text: ModelText, *, token_ids: bool = False) -> CompletionShape:
-    """Two prompts with two answers each."""
+    """Return the shape of two prompts with two answers each."""
     request = GenerationRequest(((1,), (2,)), SamplingChoice(), EndChoice(), 2)
     return CompletionShape(HEAD, request, text.tokenizer, ["one ", "two "], return_token_ids=token_ids)
 

@@ -59,6 +59,6 @@ def test_what_cannot_be_ranked_so_is_refused_with_its_field(field: str, value: o
 
 @pytest.mark.parametrize("document", [7, ["a"], {"title": "a"}, None])
 def test_a_document_that_is_no_text_is_named(document: object) -> None:
-    with pytest.raises(BadRequestError, match=r"documents\[1\] is no text") as refused:
+    with pytest.raises(BadRequestError, match=r"documents\[1\] is not a text") as refused:
         read_request(RequestFields({**BODY, "documents": ["a", document]}))
     assert refused.value.param == "documents[1]"

@@ -29,20 +29,23 @@ from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-"""Fills a silence: clients of this API know no comments."""
+"""Sent when there are no events: clients of this API do not support SSE comments."""
 
 
 class MessagesRequest(Struct, frozen=True):
-    """What both routes read: the prompt, what its answer must match, whether reasoning is shown, what was ignored."""
+    """The fields that both routes parse."""
 
     prompt: ChatPrompt
     grammar: Grammar | None
+    """What the answer must match; None: it is free."""
     thinking_is_shown: bool
+    """Whether the answer shows the reasoning."""
     ignored: tuple[str, ...]
+    """Fields that were ignored."""
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a conversation."""
+    """Answer a conversation."""
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     stream, keep_alive_s = fields.boolean("stream"), read_keep_alive(fields)
@@ -94,17 +97,17 @@ async def _stream(
 
 
 async def count(request: web.Request, service: Service) -> web.Response:
-    """How many tokens a conversation is as a prompt. The engine is not asked."""
+    """Count the prompt tokens of a conversation, without the engine."""
     fields = RequestFields(await read_object(request))
     asked, question = fields.text("model"), read_request(fields)
     return json_response({"input_tokens": await count_tokens(request, service, asked, question.prompt)})
 
 
 def read_request(fields: RequestFields) -> MessagesRequest:
-    """The prompt of a request.
+    """Parse the prompt of a request.
 
     Raises:
-        BadRequestError: a part of it cannot be read.
+        BadRequestError: a part of it cannot be parsed.
     """
     conversation, tools, output = read_conversation(fields), read_tools(fields), read_output_config(fields)
     thinking = read_thinking(fields, output.effort)

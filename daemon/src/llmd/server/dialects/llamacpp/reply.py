@@ -19,15 +19,16 @@ from llmd.server.service import Service
 
 
 class Reply(Struct, frozen=True):
-    """A request that was read. ``name`` is the model as the client called it."""
+    """A parsed request."""
 
     prepared: PreparedRequest
     name: str
+    """The model's name as the client wrote it."""
     settings: Settings
 
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    """Answer a request that was read: one object, or a list of them for several prompts."""
+    """Answer a parsed request with one object, or with a list of them for several prompts."""
     headers = answering.prepared.headers()
     if answering.settings.stream:
         return await _stream(request, service, answering)

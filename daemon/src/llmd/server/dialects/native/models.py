@@ -1,4 +1,4 @@
-"""Models that there are, and models that come: for clients of this machine alone."""
+"""Lists models and pulls models, for clients with the right to manage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_LINE_S = 1.0
 
 
 async def models(_request: web.Request, service: Service) -> web.Response:
-    """Every model of the store with its state, and every pull that runs with its steps."""
+    """Return every model in the store with its state, and every running pull with its steps."""
     served = {model.name: model for model in service.models.served}
     stored = await service.in_thread(service.models.store.list)
     rows = [_row(model, served.get(model.name)) for model in stored]
@@ -33,12 +33,12 @@ async def models(_request: web.Request, service: Service) -> web.Response:
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
-    """Fetch ``model`` from the hub; a line of JSON for each step, at least two in a second.
+    """Pull ``model`` from the hub. Streams a line of JSON for each step, at least two per second.
 
     Raises:
         BadRequestError: no model is named.
         RequestError: it is not a valid model name.
-        ConflictError: the name belongs to something that llmd did not fetch.
+        ConflictError: the name belongs to something that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")

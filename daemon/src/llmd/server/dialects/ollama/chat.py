@@ -27,7 +27,7 @@ from llmd.server.service import Service
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a conversation; without messages, load the model or let it go."""
+    """Answer a conversation; without messages, load or unload the model."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields)
     asked = read_request(fields, service.models.store.derived)
@@ -47,7 +47,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_prompt(fields: RequestFields) -> ChatPrompt:
-    """The conversation. One that ends with words of the assistant is continued."""
+    """Parse the conversation. If it ends with text of the assistant, that is continued."""
     messages = read_messages(fields)
     tools = fields.value("tools") or []
     if not isinstance(tools, list):
@@ -62,7 +62,7 @@ def read_prompt(fields: RequestFields) -> ChatPrompt:
 
 
 def encode(text: ModelText, prompt: ChatPrompt, most: int | None) -> Fitted:
-    """The conversation as tokens, without its oldest messages where it has more than ``most``. Blocks."""
+    """Encode the conversation, dropping its oldest messages if it exceeds ``most`` tokens. Blocks."""
 
     def tokens(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
         return text.encode_chat(structs.replace(prompt, messages=messages))

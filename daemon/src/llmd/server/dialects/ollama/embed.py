@@ -1,4 +1,4 @@
-"""``POST /api/embed``, and ``/api/embeddings`` as it was before."""
+"""``POST /api/embed`` and the older ``/api/embeddings``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from llmd.server.service import Service
 
 
 class EmbedRequest(Struct, frozen=True):
-    """The common fields."""
+    """The fields that both routes parse."""
 
     name: str
     truncates: bool
@@ -35,7 +35,7 @@ class EmbedRequest(Struct, frozen=True):
 
 
 async def embed(request: web.Request, service: Service) -> web.Response:
-    """Embed texts, vectors of length 1; without a text, load the model."""
+    """Embed texts as vectors of length 1; without a text, load the model."""
     fields = RequestFields(await read_object(request))
     texts = () if fields.value("input") == "" else fields.strings("input", MAX_INPUTS)
     dimensions = fields.integer("dimensions", 0, MAX_DIMENSIONS) or None
@@ -59,7 +59,7 @@ async def embed(request: web.Request, service: Service) -> web.Response:
 
 
 async def embed_one(request: web.Request, service: Service) -> web.Response:
-    """Embed one text as the older route does: its vector as the model's makers have it."""
+    """Embed one text, for the older route. The model's configuration decides whether it is normalised."""
     fields = RequestFields(await read_object(request))
     text = fields.text("prompt") or ""
     asked = _read(fields)
@@ -74,7 +74,7 @@ async def embed_one(request: web.Request, service: Service) -> web.Response:
 
 
 def _read(fields: RequestFields) -> EmbedRequest:
-    """Read what both routes share, when everything else has been read."""
+    """Parse the fields of both routes, after all others have been parsed."""
     options = fields.nested("options")
     return EmbedRequest(
         name=read_name(fields),
@@ -107,5 +107,5 @@ def _truncated(embeddings: Embeddings) -> dict[str, Any]:
 
 
 def _encoded(vectors: NDArray[np.float32]) -> msgspec.Raw:
-    """The vectors as JSON. Blocks."""
+    """Return the vectors as JSON. Blocks."""
     return msgspec.Raw(encode_json(vectors.tolist()))

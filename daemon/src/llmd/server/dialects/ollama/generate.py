@@ -24,26 +24,26 @@ from llmd.server.service import Service
 
 
 class GenerateRequest(Struct, frozen=True):
-    """The prompt and what stands around it. ``raw``: it goes to the model as it is, without a template.
-
-    ``context`` are the tokens that an earlier answer ended with: this one goes on from there.
-    """
+    """The prompt and its context."""
 
     prompt: str
     suffix: str = ""
+    """Text after the answer: the answer fills the gap."""
     system: str = ""
     template: str = ""
     raw: bool = False
+    """Send the prompt to the model without a template."""
     context: tuple[int, ...] = ()
+    """Tokens of an earlier prompt and answer, which this request continues."""
 
     @property
     def continues(self) -> bool:
-        """Whether the answer goes on in the prompt's own text."""
+        """Whether the answer continues the prompt's text."""
         return self.raw or bool(self.suffix)
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Answer a prompt; without one, load the model or let it go."""
+    """Answer a prompt; without one, load or unload the model."""
     body = await read_object(request)
     fields = RequestFields(body)
     question = read_generate(fields)
@@ -63,10 +63,10 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_generate(fields: RequestFields) -> GenerateRequest:
-    """Read what is asked.
+    """Parse the prompt.
 
     Raises:
-        BadRequestError: there are pictures, or a raw prompt with what only a template can place.
+        BadRequestError: there are images, or a raw prompt has fields that only a template can use.
     """
     refuse_images({"images": fields.value("images")}, "images")
     question = GenerateRequest(
@@ -79,16 +79,16 @@ def read_generate(fields: RequestFields) -> GenerateRequest:
     )
     if question.raw and (question.system or question.context or question.template):
         raise BadRequestError(
-            "a raw prompt has no system text, no template and no context",
+            "a raw prompt takes no system text, template or context",
             code="invalid_value",
             param="raw",
-            hint="write them into the prompt, or leave raw out",
+            hint="write them into the prompt, or remove raw",
         )
     return question
 
 
 def ask(ready: ReadyModel, question: GenerateRequest, asked: OllamaRequest) -> GenerationRequest:
-    """The request to the engine. Blocks."""
+    """Return the request to the engine. Blocks."""
     text = ready.text
     stops: tuple[int, ...] = ()
     conversation: ChatPrompt | None = None
@@ -107,19 +107,19 @@ def ask(ready: ReadyModel, question: GenerateRequest, asked: OllamaRequest) -> G
 
 
 def read_conversation(text: ModelText, question: GenerateRequest, asked: OllamaRequest) -> ChatPrompt:
-    """The prompt as a user's message."""
+    """Return the prompt as a user message."""
     system = [{"role": "system", "content": question.system}] if question.system else []
     messages = [*system, {"role": "user", "content": question.prompt}]
     return ChatPrompt(messages, variables=think_variables(asked.think, text, asked.name))
 
 
 def encode(text: ModelText, question: GenerateRequest, conversation: ChatPrompt) -> tuple[int, ...]:
-    """The conversation as tokens, behind the context where there is one."""
+    """Encode the conversation, after the context if there is one."""
     if question.template:
         text = with_template(text, question.template)
     if not question.context:
         return text.encode_chat(conversation)
-    # What stands before a conversation stands at the beginning of the context already.
+    # The opening messages of the model are already at the start of the context.
     tokens = structs.replace(text, opening=()).encode_chat(conversation)
-    begins_anew = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
-    return question.context + (tokens[1:] if begins_anew else tokens)
+    begins_with_bos = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
+    return question.context + (tokens[1:] if begins_with_bos else tokens)

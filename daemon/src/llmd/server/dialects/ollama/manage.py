@@ -20,8 +20,9 @@ from llmd.server.service import Service
 
 
 async def copy(request: web.Request, service: Service) -> web.Response:
-    """Give a model a second name. A version that was pulled is shared; else the name is that of a derived model, which
-    changes nothing.
+    """Copy a model under a second name.
+
+    The files of a pulled model are shared; otherwise the copy is a derived model without changes.
     """
     fields = RequestFields(await read_object(request))
     source, destination = fields.text("source"), fields.text("destination")
@@ -37,12 +38,12 @@ async def copy(request: web.Request, service: Service) -> web.Response:
 
 
 async def delete(request: web.Request, service: Service) -> web.Response:
-    """Delete a derived model, or one that was pulled; one that is loaded and idle is unloaded first.
+    """Delete a derived or pulled model; an idle pulled one is unloaded first.
 
     Raises:
-        RequestError: no model may have that name.
-        NotFoundError: there is none of that name.
-        BadRequestError: it is a directory of the user's own.
+        RequestError: the name is not valid.
+        NotFoundError: no model has that name.
+        BadRequestError: it is a directory of the user.
         ConflictError: it is in use.
     """
     name = read_name(RequestFields(await read_object(request)))
@@ -77,7 +78,7 @@ def _delete(table: ModelTable, name: str) -> None:
         check_model_name(name)
         raise NotFoundError(NotFoundText.SHOWN.format(name))
     raise BadRequestError(
-        f"{name} is a directory that llmd did not make",
+        f"{name} is a directory that llmd did not create",
         code="not_ours",
         param="model",
         hint="delete the directory yourself",

@@ -1,4 +1,4 @@
-"""Chat answers as OpenAI writes them."""
+"""Writes chat answers in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = "chat.completion.chunk"
 
 
 class ChatShape:
-    """One chat answer. Clients join strings of deltas, so that the role goes out exactly once."""
+    """One chat answer. Clients concatenate the strings of deltas, so the role is sent only once."""
 
     def __init__(
         self,

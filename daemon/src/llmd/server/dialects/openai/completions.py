@@ -38,7 +38,7 @@ from llmd.server.service import Service
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 256
 REFUSED_IN_COMPLETIONS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "add_special_tokens": ((True,), "BOS is written where the tokenizer has it"),
+    "add_special_tokens": ((True,), "BOS is added if the tokenizer has it"),
     "prompt_embeds": ((), "prompts are text or token ids"),
 }
 Prompt = str | tuple[int, ...]
@@ -58,10 +58,10 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     echoed_logprobs = logprobs if echo else None
     if suffix and echoed_logprobs is not None:
         raise BadRequestError(
-            "echo with logprobs goes with a prompt alone",
+            "echo with logprobs cannot be combined with a suffix",
             code="unsupported_parameter",
             param="echo",
-            hint="leave out suffix, echo or logprobs",
+            hint="remove suffix, echo or logprobs",
         )
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
@@ -113,7 +113,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
-    """A prompt, or several: text or token ids. None at all is an empty text, which is BOS alone."""
+    """Parse one or several prompts, as text or token ids. A missing prompt is empty: BOS alone."""
     value = fields.value("prompt")
     value = "" if value in (None, []) else value
     several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
@@ -134,10 +134,10 @@ def _prompt(value: object) -> Prompt | None:
 def with_tokens(
     text: ModelText, template: GenerationRequest, prompts: tuple[Prompt, ...], suffix: str
 ) -> GenerationRequest:
-    """The request with its prompts as tokens; before a suffix, answers fill in the middle.
+    """Return the request with its prompts encoded. With a suffix, answers fill in the middle.
 
     Raises:
-        RequestError: there is a suffix, and the model has no tokens for it or a prompt is no text.
+        RequestError: there is a suffix, but the model has no tokens for it or a prompt is not text.
     """
     if not suffix:
         return template.with_prompts(
@@ -146,12 +146,12 @@ def with_tokens(
     middle = FillInMiddle.of(text.tokenizer)
     prefixes = [prompt for prompt in prompts if isinstance(prompt, str)]
     if len(prefixes) < len(prompts):
-        raise RequestError("a prompt before a suffix must be a text", param="prompt", hint="send texts")
+        raise RequestError("a prompt with a suffix must be text", param="prompt", hint="send it as text")
     end = structs.replace(template.end, token_ids=(*template.end.token_ids, *middle.stop_ids))
     filled = tuple(middle.encode(prefix, suffix) for prefix in prefixes)
     return structs.replace(template, end=end).with_prompts(filled)
 
 
 def prompt_text(text: ModelText, prompt: Prompt, tokens: tuple[int, ...]) -> str:
-    """A prompt as its answer echoes it."""
+    """Return a prompt as its answer echoes it."""
     return prompt if isinstance(prompt, str) else text.tokenizer.decode(tokens)

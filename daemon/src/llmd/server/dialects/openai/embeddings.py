@@ -50,7 +50,7 @@ async def answer(request: web.Request, service: Service) -> web.Response:
 
 
 def read_encoding(fields: RequestFields) -> Encoding:
-    """How numbers are written; OpenAI's own client asks for base64 where its user says nothing."""
+    """Return how to write the numbers. OpenAI's client requests base64 unless its user chooses a format."""
     value = fields.text("encoding_format")
     if value in (None, "float"):
         return "float"
@@ -60,7 +60,7 @@ def read_encoding(fields: RequestFields) -> Encoding:
 
 
 def encoded(vectors: NDArray[np.float32], encoding: Encoding) -> msgspec.Raw:
-    """The list of embeddings as JSON. Blocks: numbers of long lists take a while to write."""
+    """Return the list of embeddings as JSON. Blocks: long lists take a while to encode."""
     rows = [
         {"object": "embedding", "index": i, "embedding": _row(row, encoding)} for i, row in enumerate(vectors)
     ]
@@ -68,5 +68,5 @@ def encoded(vectors: NDArray[np.float32], encoding: Encoding) -> msgspec.Raw:
 
 
 def _row(row: NDArray[np.float32], encoding: Encoding) -> Any:
-    """Numbers, or the bytes of little-endian float32."""
+    """Return the numbers, or base64 of little-endian float32."""
     return row.tolist() if encoding == "float" else base64.b64encode(row.astype("<f4").tobytes()).decode()

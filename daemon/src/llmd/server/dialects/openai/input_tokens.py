@@ -1,4 +1,4 @@
-"""``POST /v1/chat/completions/input_tokens``: how long a prompt is, as llama.cpp tells it."""
+"""``POST /v1/chat/completions/input_tokens``: counts prompt tokens, as llama.cpp does."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from llmd.server.service import Service
 
 
 async def count_chat(request: web.Request, service: Service) -> web.Response:
-    """Count the tokens of a chat with its tools."""
+    """Count the prompt tokens of a chat, including its tools."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields, await read_tools_aside(fields, service))
     return counted(await count_tokens(request, service, fields.text("model"), prompt))
 
 
 def counted(num_tokens: int) -> web.Response:
-    """A count as OpenAI's clients read it."""
+    """Return a token count in OpenAI's format."""
     return json_response({"object": "response.input_tokens", "input_tokens": num_tokens})

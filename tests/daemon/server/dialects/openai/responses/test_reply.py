@@ -1,4 +1,4 @@
-"""Streams and whole responses say the same, and a stream that fails says so in its own way."""
+"""Streams and whole responses have the same content, and a failed stream ends with its own kind of event."""
 
 from __future__ import annotations
 

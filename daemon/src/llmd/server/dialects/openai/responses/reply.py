@@ -1,4 +1,4 @@
-"""Runs a request for a response and writes it, whole or as a stream."""
+"""Runs a request and writes its response, whole or streamed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from llmd.server.service import Service
 
 
 class Reply:
-    """One answer on its way; ``model`` is the name that was asked for. ``body`` is the response once it is whole."""
+    """One answer. ``model`` is the name in the request. ``body`` is the response once it is complete."""
 
     def __init__(self, prepared: PreparedRequest, asked: ResponsesRequest, model: str) -> None:
         self.body: dict[str, Any] | None = None
-        self._exchange = prepared
+        self._prepared = prepared
         self._asked = asked
         self._model = model
         self._response: Response | None = None
@@ -41,11 +41,11 @@ class Reply:
         self.body = response.body(generation.usage)
         return json_response(
             self.body,
-            headers=self._exchange.headers() | truncation_header(generation.request.truncated_tokens),
+            headers=self._prepared.headers() | truncation_header(generation.request.truncated_tokens),
         )
 
     async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
-        headers, ping_s = self._exchange.headers(), service.config.ping_s
+        headers, ping_s = self._prepared.headers(), service.config.ping_s
         async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
             ready, generation, response = await self._start()
             events.response.headers.update(truncation_header(generation.request.truncated_tokens))
@@ -60,7 +60,7 @@ class Reply:
         return events.response
 
     async def _start(self) -> tuple[ReadyModel, Generation, Response]:
-        ready, generation = await self._exchange.start()
+        ready, generation = await self._prepared.start()
         asked, sampling = self._asked, generation.request.sampling
 
         def entries(tokens: tuple[AnswerToken, ...]) -> list[dict[str, Any]]:

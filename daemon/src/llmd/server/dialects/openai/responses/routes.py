@@ -1,4 +1,4 @@
-"""``/v1/responses``: answers, those that were kept, and prompts counted."""
+"""``/v1/responses``: create, show and delete responses, and count prompt tokens."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from llmd.server.service import Service
 
 
 class Responses:
-    """The routes, and the responses that were to be kept."""
+    """The routes, and the stored responses."""
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
 
     async def create(self, request: web.Request, service: Service) -> web.StreamResponse:
-        """Answer a conversation; the response is kept only where ``store`` is true."""
+        """Answer a conversation. The response is stored only if ``store`` is true."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
         stream = fields.boolean("stream")
@@ -53,27 +53,27 @@ class Responses:
         return reply
 
     async def show(self, request: web.Request, _service: Service) -> web.Response:
-        """A response that was kept."""
+        """Return a stored response."""
         response_id = _id_of(request)
         stored = self._store.get(current_record().key, response_id)
         return _unknown(request, response_id) if stored is None else json_response(stored.body)
 
     async def delete(self, request: web.Request, _service: Service) -> web.Response:
-        """Forget a response."""
+        """Delete a stored response."""
         response_id = _id_of(request)
         if not self._store.delete(current_record().key, response_id):
             return _unknown(request, response_id)
         return json_response({"id": response_id, "object": "response", "deleted": True})
 
     async def count(self, request: web.Request, service: Service) -> web.Response:
-        """How many tokens a conversation is as a prompt. The engine is not asked."""
+        """Count the prompt tokens of a conversation, without the engine."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
         question = await service.in_thread(read_input, fields, self._earlier(fields))
         return counted(await count_tokens(request, service, named, question.prompt))
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
-        """The items of the response that this one goes on from."""
+        """Return the items of the response that this request continues."""
         response_id = fields.text("previous_response_id")
         if response_id is None:
             return []
@@ -83,7 +83,7 @@ class Responses:
                 f"there is no response {response_id}",
                 code="previous_response_not_found",
                 param="previous_response_id",
-                hint="only responses to requests with store: true are kept, the newest until the daemon ends",
+                hint="send store: true to keep a response; only the newest are kept, until the daemon ends",
             )
         return stored.items
 
