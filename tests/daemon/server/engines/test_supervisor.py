@@ -15,13 +15,12 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
-from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
+from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams, Submit
 from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervision import Phase
-from llmd.server.engines.supervisor import Supervisor
-from llmd.server.engines.token_request import TokenRequest
+from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import BusyError, UnavailableError
 from llmd.server.http.request_record import RequestRecord
@@ -38,13 +37,16 @@ sys.exit(main())
 """
 
 
-def request(max_tokens: int = 20, **sampling: Any) -> TokenRequest:
-    return TokenRequest(
-        PROMPT, SamplingParams(**{"seed": 1, "temperature": 0.0, **sampling}), StopParams(max_tokens)
+def request(max_tokens: int = 20, **sampling: Any) -> Submit:
+    return Submit(
+        UNNUMBERED,
+        PROMPT,
+        SamplingParams(**{"seed": 1, "temperature": 0.0, **sampling}),
+        StopParams(max_tokens),
     )
 
 
-async def tokens_of(supervisor: Supervisor, *requests: TokenRequest) -> list[list[int]]:
+async def tokens_of(supervisor: Supervisor, *requests: Submit) -> list[list[int]]:
     """Return the tokens of sequences that run together."""
     stream = supervisor.open(requests)
     tokens: list[list[int]] = [[] for _ in requests]
@@ -137,7 +139,7 @@ async def test_killed_engine_is_replaced_and_the_tokens_stay_the_same(supervisor
     assert supervisor.restarts == 1
 
 
-def search(max_tokens: int = 60) -> TokenRequest:
+def search(max_tokens: int = 60) -> Submit:
     return structs.replace(request(max_tokens), beams=BeamParams(3, 2))
 
 
@@ -173,7 +175,7 @@ async def test_cached_tokens_are_told_of_the_right_request_after_a_resubmission(
     (request_id,) = stream._index
     supervisor.pause(request_id)
     supervisor.resume(request_id)
-    long = TokenRequest(PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
+    long = Submit(UNNUMBERED, PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
     await tokens_of(supervisor, long)
     other = supervisor.open([long])
     await other.next()

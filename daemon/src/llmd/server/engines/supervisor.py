@@ -47,7 +47,6 @@ from llmd.server.engines.supervision import (
     Start,
     Supervision,
 )
-from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import UnavailableError
 from llmd.server.http.request_record import RequestRecord
@@ -57,6 +56,9 @@ from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord, no
 logger = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Coroutine[None, None, None]]
+UNNUMBERED = 0
+"""The id of a request before `Supervisor.open` or `Supervisor.search` gives it one."""
+
 Admit = Callable[[], Awaitable[int | None]]
 """Waits until a model may be loaded. Returns the bytes for its KV pools; None: the engine chooses."""
 
@@ -166,7 +168,7 @@ class Supervisor:
             self._admission.release(entry, self._clock(), served=False)
 
     def open(
-        self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
+        self, requests: Sequence[Submit], record: RequestRecord | None = None, *, together: bool = False
     ) -> TokenStream:
         """Run sequences; return the stream of their tokens. Close it; it ends at the request's deadline.
 
@@ -182,19 +184,21 @@ class Supervisor:
         self._run_sequences(stream, submits, sequences, record)
         return stream
 
-    def search(self, requests: Sequence[TokenRequest], record: RequestRecord) -> Mailbox[BeamOutput]:
+    def search(self, requests: Sequence[Submit], record: RequestRecord) -> Mailbox[BeamOutput]:
         """Run beam searches, as `open` runs sequences. In the queue, each counts as one sequence per beam.
 
         Raises:
             BusyError: the queue is full.
         """
-        submits, sequences = self._admit_all(requests, [r.width for r in requests], record)
+        submits, sequences = self._admit_all(
+            requests, [1 if r.beams is None else r.beams.width for r in requests], record
+        )
         mailbox: Mailbox[BeamOutput] = Mailbox(tuple(s.request_id for s in submits), self)
         self._run_sequences(mailbox, submits, sequences, record)
         return mailbox
 
     def _admit_all(
-        self, requests: Sequence[TokenRequest], counts: Sequence[int], record: RequestRecord
+        self, requests: Sequence[Submit], counts: Sequence[int], record: RequestRecord
     ) -> tuple[list[Submit], list[SequenceRecord]]:
         """Admit requests; ``counts`` holds how many sequences each counts as in the queue."""
         leads = [r.sampling.choice == 0 for r in requests]
@@ -202,7 +206,7 @@ class Supervisor:
             QueueEntry(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)
         ]
         sequences = self._take(entries, leads, record)
-        return [r.submit(next(self._ids)) for r in requests], sequences
+        return [structs.replace(r, request_id=next(self._ids)) for r in requests], sequences
 
     def _take(
         self, entries: Sequence[QueueEntry], leads: Sequence[bool], record: RequestRecord

@@ -11,7 +11,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, GrammarError, RequestError
-from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, TokenOutput
+from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, Submit, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText, Piece
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.chat.model_text import ChatPrompt, ModelText
@@ -19,8 +19,7 @@ from llmd.requests.ending import EndChoice
 from llmd.requests.named_tokens import NO_TOKENS, NamedTokens
 from llmd.requests.sampling import SamplingChoice
 from llmd.server.engines.mailbox import Mailbox
-from llmd.server.engines.supervisor import Supervisor
-from llmd.server.engines.token_request import TokenRequest
+from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.generation.timing import Timing
 from llmd.server.http.request_record import current_record
@@ -130,7 +129,7 @@ class Generation:
         self.timing.submit()
         if self.request.grammar is not None:
             supervisor.set_vocabulary(self._text.grammars.vocabulary)
-        requests = self._token_requests(await self._named_tokens())
+        requests = self._submits(await self._named_tokens())
         if self.request.beams is None:
             self._stream = supervisor.open(requests, record, together=self.request.together)
         else:
@@ -214,19 +213,21 @@ class Generation:
             lambda: sampling.tokens(text.tokenizer, text.grammars.vocabulary.tokens)
         )
 
-    def _token_requests(self, tokens: NamedTokens) -> list[TokenRequest]:
+    def _submits(self, tokens: NamedTokens) -> list[Submit]:
+        """One message for each sequence, or each search. The supervisor numbers them."""
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
-            TokenRequest(
+            Submit(
+                UNNUMBERED,
                 prompt,
                 sampling.params(defaults, seed, choice, tokens),
                 self.request.end.stop_params(self.window - len(prompt), self._text.stop_ids),
-                self.request.grammar,
-                self.request.priority,
-                self.request.cache_salt,
-                self.request.prompt_logprobs,
-                self.request.beams,
+                grammar=self.request.grammar,
+                priority=self.request.priority,
+                cache_salt=self.request.cache_salt,
+                prompt_logprobs=self.request.prompt_logprobs,
+                beams=self.request.beams,
             )
             for prompt in self.request.prompts
             for choice in range(self._per_prompt)
