@@ -105,7 +105,7 @@ def test_a_log_has_the_start_of_the_daemon_and_a_terminal_has_its_line(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     configure(verbosity)
     assert logging.getLogger(DAEMON).isEnabledFor(logging.INFO) is told
-    assert logging.getLogger("llmd.server.http.app").isEnabledFor(logging.INFO) is bool(verbosity)
+    assert logging.getLogger("llmd.server.app").isEnabledFor(logging.INFO) is bool(verbosity)
 
 
 def test_a_traceback_follows_its_event() -> None:
