@@ -20,9 +20,7 @@ class ToolChoice(Struct, frozen=True):
     """Which tools an answer may or must call."""
 
     mode: Literal["auto", "none", "required"] = "auto"
-    """``auto``: the model decides; ``required``: at least one call; ``none``: no call, and the prompt shows no
-    tools.
-    """
+    """``auto``: the model decides; ``required``: at least one call; ``none``: no call, no tools shown."""
     names: tuple[str, ...] | None = None
     """The tools that may be called; None: all. The prompt shows the others too."""
     parallel: bool = True
