@@ -37,7 +37,7 @@ FORMS = (
     Form(("[SUFFIX]", SUFFIX, "[PREFIX]", PREFIX)),  # Codestral
 )
 
-# Tokens that also end the middle: after it, such models may start the next file as in their training data.
+# Tokens that also end the middle: models may continue with the next file of their training data.
 ENDS = ("<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<fim_pad>", "<file_sep>", "▁<EOT>", "<|endoftext|>")
 
 

@@ -66,8 +66,7 @@ def fit_whole(ids: Sequence[int], most: int, num_ending: int) -> Fitted:
 def prompt_room(window: int, max_tokens: int | None) -> int:
     """Return how many tokens of the context window a truncated prompt may use.
 
-    The answer gets the rest: ``max_tokens`` (a quarter of the window if None), but at most half of the
-    window.
+    The answer gets the rest: ``max_tokens``, or a quarter of the window if None, but at most half of it.
     """
     wanted = window // 4 if max_tokens is None else max_tokens
     return window - max(1, min(wanted, window // 2))

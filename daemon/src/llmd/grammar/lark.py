@@ -18,8 +18,7 @@ _JSON_OPTIONS = {
     "whitespace_flexible": True,
     # Compact, with single spaces, or indented. If unbounded, small models write spaces until the token limit.
     "whitespace_pattern": r"( |\n {0,32})",
-    # Only one spelling per character: \u0061 would be the property "a" under a name that the schema does not
-    # know.
+    # Only one spelling per character: "\u0061" would be the property "a", but the schema would not match it.
     "json_allowed_escapes": '"\\bfnrt',
 }
 

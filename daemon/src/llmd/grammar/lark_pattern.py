@@ -33,8 +33,8 @@ def pattern_of_lark(text: str) -> str:
     """Return the regular expression of a grammar, nested as deeply as `MAX_DEPTH` and its size allow.
 
     Raises:
-        GrammarError: it is malformed, matches nothing, is too large, or has what regular expressions cannot
-        express.
+        GrammarError: it is malformed, too large, matches nothing, or exceeds what regular expressions can
+        say.
     """
     if len(text) > MAX_TEXT_LEN:
         raise _too_large()

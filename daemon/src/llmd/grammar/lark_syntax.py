@@ -107,7 +107,7 @@ def read_lark(text: str) -> LarkGrammar:
     """Parse a grammar.
 
     Raises:
-        GrammarError: it is malformed, or has what regular expressions cannot express.
+        GrammarError: it is malformed, or exceeds what regular expressions can say.
     """
     return _Reader([*_tokens(text)]).grammar()
 

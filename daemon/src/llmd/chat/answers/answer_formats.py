@@ -22,7 +22,7 @@ FALLBACK = "hermes"
 
 
 class ParserChoice(Struct, frozen=True):
-    """The parsers that exist, and the configured ones: a name, ``none``, or ``auto`` (by the template)."""
+    """The available parsers and the configured ones: a name, ``none``, or ``auto`` (by template)."""
 
     parsers: Mapping[str, Parser] = {}
     """All parsers by name."""

@@ -62,8 +62,7 @@ class AnswerText:
     """Detokenizes one answer. Holds back incomplete characters and what may become a stop string.
 
     A token is sent with its text. ``reader`` separates reasoning and calls from text. Stop strings are
-    matched only in the text. With ``shows_stop`` the text includes the stop string or stop token that ended
-    it.
+    matched only in the text. ``shows_stop``: the text includes the stop string or stop token that ended it.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class AnswerText:
         return [*parts, *reader.finish()] if ends else parts
 
     def _matched(self, parts: Sequence[AnswerPart]) -> tuple[list[AnswerPart], str | None]:
-        """Return the parts that may be sent, and the stop string that ended them."""
+        """Return the parts that may be sent, and the stop string that ended the text, if any."""
         read: list[AnswerPart] = []
         self._unsent_len += sum(len(part.text) for part in parts if isinstance(part, Text))
         for part in parts:

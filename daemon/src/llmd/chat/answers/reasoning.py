@@ -9,8 +9,8 @@ from llmd.api.parts import Reasoning, Text
 class ReasoningSplitter:
     """Splits the text of one answer; drops the marks and the whitespace next to them.
 
-    Only the beginning of an answer can be reasoning. ``is_open``: the prompt has already opened it. If the
-    end mark is missing, the whole answer is reasoning.
+    Only the beginning of an answer can be reasoning. ``is_open``: the prompt has already opened it. If
+    reasoning is never closed, the whole answer is reasoning.
     """
 
     def __init__(self, marks: ReasoningMarks, *, is_open: bool) -> None:

@@ -29,8 +29,7 @@ def require_content(message: Mapping[str, Any], param: str) -> None:
     """Reject a chat message without content. An empty string is content; so is an empty list of a tool.
 
     Raises:
-        RequestError: it has no content, and it is not an assistant message with calls, a refusal or
-        reasoning.
+        RequestError: it has no content and is not an assistant message with calls, a refusal or reasoning.
     """
     role = message.get("role")
     sufficient = ("content", *_INSTEAD) if role == "assistant" else ("content",)

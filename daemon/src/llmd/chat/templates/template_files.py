@@ -24,13 +24,13 @@ class ChatTemplate(msgspec.Struct, frozen=True):
     variables: dict[str, Any] = {}
     """Special tokens by role (``bos_token``, …), and further variables that the model's files set."""
     special_texts: frozenset[str] = frozenset()
-    """Special tokens: if a request contains one, it must stay plain text."""
+    """Special tokens, which must stay plain text if a request contains them."""
 
     def source(self, *, with_tools: bool) -> str:
-        """Return the template for a conversation: ``tool_use`` if there is one and tools, else ``default``.
+        """Return the template for a conversation: ``tool_use`` for tools, if it exists, else ``default``.
 
         Raises:
-            TemplateError: the model has only templates with other names.
+            TemplateError: the model has no such template.
         """
         name = "tool_use" if with_tools and "tool_use" in self.sources else "default"
         if name not in self.sources:

@@ -30,9 +30,8 @@ def prepare_messages(
     gets the name of the called tool, and reasoning moves to ``reasoning_content``.
 
     Raises:
-        RequestError: a message has no role or no content, content that is not text, or arguments that are not
-        a JSON
-            object.
+        RequestError: a message has no role, no content, content that is not text, or arguments that are not a
+            JSON object.
     """
     if not messages:
         raise RequestError("there are no messages", param="messages", hint="send at least one message")
@@ -59,7 +58,7 @@ def _name_answers(messages: list[Message]) -> None:
 
 
 def foldings(messages: list[Message]) -> Iterator[list[Message]]:
-    """Yield the conversation, then fallbacks for rejections: one system message first, or none."""
+    """Yield the conversation, then fallbacks for templates that reject it: one system message, or none."""
     yield messages
     systems = [place for place, message in enumerate(messages) if message["role"] == "system"]
     if not systems:

@@ -31,8 +31,7 @@ def prepare_tools(tools: Sequence[Any], param: str = "tools") -> list[dict[str, 
     """Return tools as ``{"type": "function", "function": {…}}``, reduced to the keys that templates read.
 
     Raises:
-        RequestError: a tool is not a function with a name and a schema of its arguments, or a name is used
-        twice.
+        RequestError: a tool is not a function with a name and a schema, or two tools have the same name.
     """
     prepared = [_prepare(tool, f"{param}[{place}]") for place, tool in enumerate(tools)]
     names = Counter(tool["function"]["name"] for tool in prepared)

@@ -1,4 +1,4 @@
-"""Rewrite ``if``, ``dependentRequired`` and ``dependentSchemas`` to a condition or its negation."""
+"""Rewrite ``if``, ``dependentRequired`` and ``dependentSchemas`` to ``anyOf``."""
 
 from __future__ import annotations
 

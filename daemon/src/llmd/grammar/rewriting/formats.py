@@ -94,7 +94,7 @@ def is_known(name: Any) -> bool:
 
 
 def pattern_of_format(name: str) -> str | None:
-    """Return the regular expression of a format; None if there is none here."""
+    """Return the regular expression of a format; None if `PATTERNS` has none."""
     return f"^(?:{PATTERNS[name]})$" if name in PATTERNS else None
 
 

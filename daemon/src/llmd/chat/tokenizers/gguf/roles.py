@@ -16,9 +16,9 @@ _PHI3_KEEPS = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 def vocabulary_of(
     stated: GgufVocabulary, *, adds_bos: bool, adds_eos: bool = False, strips_leading_space: bool = False
 ) -> Vocabulary:
-    """Return the tokenizer-independent vocabulary; ``adds_bos`` and ``adds_eos`` are defaults.
+    """Return the vocabulary in the common form; ``adds_bos`` and ``adds_eos`` apply if the file does not say.
 
-    Special are control and unknown tokens, and all tokens with a role, whatever kind the file gives them.
+    Control and unknown tokens are special, and so is every token with a role, whatever its kind.
     """
     ids, switches = stated.ids, stated.switches
     bos_id, eos_id = ids.get("bos"), ids.get("eos")
