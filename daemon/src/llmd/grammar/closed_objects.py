@@ -55,12 +55,12 @@ def _num_naming(schema: dict[str, Any]) -> int:
 
 def _mark(schema: Any, root: Any, shared: set[int]) -> None:
     """Add the schema and all others that apply to the same object to ``shared``."""
-    left = [schema]  # no recursion: references can form cycles
-    while left:
-        part = left.pop()
+    pending = [schema]  # no recursion: references can form cycles
+    while pending:
+        part = pending.pop()
         if isinstance(part, dict) and id(part) not in shared:
             shared.add(id(part))
-            left += _in_place(part, root)
+            pending += _in_place(part, root)
 
 
 def _in_place(schema: dict[str, Any], root: Any) -> Iterator[Any]:

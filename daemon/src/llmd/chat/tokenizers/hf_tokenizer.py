@@ -31,7 +31,7 @@ class HFTokenizer(Tokenizer):
     ) -> None:
         super().__init__(vocabulary)
         self._tokenizer = tokenizer
-        self._plain = _plain_twin(tokenizer, frozenset(token.text for token in vocabulary.specials))
+        self._plain = _plain_copy(tokenizer, frozenset(token.text for token in vocabulary.specials))
         self._boundary_id = self._plain.token_to_id(_BOUNDARY)
         self._piece_bytes = piece_bytes
         added = tokenizer.get_added_tokens_decoder()
@@ -66,20 +66,20 @@ def _run(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
     return list(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids)
 
 
-def _plain_twin(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) -> tokenizers.Tokenizer:
-    twin = tokenizers.Tokenizer(tokenizer.model)
+def _plain_copy(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) -> tokenizers.Tokenizer:
+    copy = tokenizers.Tokenizer(tokenizer.model)
     if tokenizer.normalizer is not None:
-        twin.normalizer = tokenizer.normalizer
+        copy.normalizer = tokenizer.normalizer
     if tokenizer.pre_tokenizer is not None:
-        twin.pre_tokenizer = tokenizer.pre_tokenizer
+        copy.pre_tokenizer = tokenizer.pre_tokenizer
     # In id order, so that tokens outside the model's vocabulary get the same ids again. In runs, because each
     # call rebuilds the matcher of all added tokens.
     added = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())]
     for is_special, run in groupby(added, key=lambda token: token.content in special_texts):
-        (twin.add_special_tokens if is_special else twin.add_tokens)(list(run))
-    twin.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
-    twin.encode_special_tokens = True
-    return twin
+        (copy.add_special_tokens if is_special else copy.add_tokens)(list(run))
+    copy.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
+    copy.encode_special_tokens = True
+    return copy
 
 
 def add_configured_tokens(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, path: Path) -> None:
