@@ -126,7 +126,7 @@ def test_a_cut_that_has_no_name_in_gguf_files_is_refused(
     stated = json.loads((model / "tokenizer.json").read_text())
     stated["normalizer"] = {"type": "Lowercase"}
     (model / "tokenizer.json").write_text(json.dumps(stated))
-    with pytest.raises(TokenizerError, match="GGUF files have no name"):
+    with pytest.raises(TokenizerError, match="has no name in GGUF files"):
         converted(model, tmp_path / "m.gguf", architectures)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
     converted(model, tmp_path / "copy", architectures)

@@ -30,7 +30,7 @@ def test_tokens_template_and_ends_are_told(model: Path) -> None:
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model: Path) -> None:
-    with pytest.raises(TokenizerError, match="has 260 tokens, the model has embeddings for 259"):
+    with pytest.raises(TokenizerError, match="has 260 tokens, but the model has 259 embeddings"):
         text_keys(model, 259)
 
 

@@ -252,7 +252,7 @@ def test_a_beam_that_cannot_go_on_leaves_the_others(make_core: MakeCore) -> None
     [
         ({"grammar": CHOICES, "logit_bias": tuple((ord(c), -100.0) for c in "erov")}, "forbids every token"),
         ({"logit_bias": tuple((i, -100.0) for i in range(VOCAB))}, "forbids every token"),
-        ({"grammar": Grammar("regex", "(")}, "cannot be followed"),
+        ({"grammar": Grammar("regex", "(")}, "cannot be compiled"),
     ],
     ids=["dead ends", "nothing allowed", "bad grammar"],
 )
