@@ -98,8 +98,8 @@ FILE_CASES = (
         "bytes appended", lambda path: path.write_bytes(path.read_bytes() + bytes(64)), "64 bytes follow"
     ),
     file_case("beside another", copy_beside, "holds 2 GGUF models", "other.gguf"),
-    patch_case("key twice", b"llama.context_length", b"general.architecture", "stands twice"),
-    patch_case("tensor twice", b"blk.0.ffn_up.weight", b"blk.1.ffn_up.weight", UP, "stands twice"),
+    patch_case("key twice", b"llama.context_length", b"general.architecture", "occurs twice"),
+    patch_case("tensor twice", b"blk.0.ffn_up.weight", b"blk.1.ffn_up.weight", UP, "occurs twice"),
     Case(
         "gguf part alone",
         lambda directory: replace_by_part(write_small_gguf(directory)),

@@ -1,4 +1,5 @@
-"""The text part of models that also see or hear answers as the text model, of which transformers made the golden.
+"""The text part of models that also see or hear answers as the text model, of which transformers made the
+golden.
 
 `tests.golden.oracle.check_multimodal` shows that transformers' own classes of such models answer that, too.
 """
@@ -90,4 +91,4 @@ def test_what_is_left_out_is_counted_and_said(
 ) -> None:
     opened = open_model(write(tiny_model(name), tmp_path / "model"), architectures)
     with opened.checkpoint:
-        assert opened.notices == (f"{left_out} are left out: llmd runs the text model alone",)
+        assert opened.notices == (f"{left_out} are left out: llmd runs only the text model",)

@@ -83,7 +83,7 @@ def test_a_file_may_hold_no_tensor(tmp_path: Path) -> None:
         (gguf([], [StatedTensor("a", offset=2**63)]), "leaves a hole"),
         (gguf([], [StatedTensor("a", offset=1)]), "begins at byte"),
         (gguf([], [StatedTensor("a"), StatedTensor("b")]), "overlaps the tensor before it"),
-        (gguf([], [StatedTensor("a"), StatedTensor("a", offset=32)], data=bytes(64)), "stands twice"),
+        (gguf([], [StatedTensor("a"), StatedTensor("a", offset=32)], data=bytes(64)), "occurs twice"),
         (gguf(data=bytes(64)), "32 bytes follow the last tensor"),
     ],
 )

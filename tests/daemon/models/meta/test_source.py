@@ -86,7 +86,7 @@ def test_what_mistrals_models_see_with_is_left_out_and_said(directory: Path) -> 
     write_safetensors(path, read_safetensors(path)[0] | tower, {})
     opened = open_model(directory, ARCHITECTURES)
     with opened.checkpoint:
-        assert opened.notices == ("1 tensors for vision are left out: llmd runs the text model alone",)
+        assert opened.notices == ("1 tensors for vision are left out: llmd runs only the text model",)
 
 
 def test_weights_of_another_width_are_named_as_they_are_stored(directory: Path) -> None:

@@ -1,8 +1,9 @@
 """The header of a GGUF file, checked until nothing in it can contradict the file.
 
-Layout, little-endian: ``GGUF``, version (uint32), number of tensors and of keys (uint64 each); the keys with their values;
-for each tensor its name, number of dimensions (uint32), dimensions (uint64 each, the innermost first), type (uint32) and
-offset (uint64, from the start of the data). The data start at the next multiple of the alignment, and so does each tensor.
+Layout, little-endian: ``GGUF``, version (uint32), number of tensors and of keys (uint64 each); the keys with
+their values; for each tensor its name, number of dimensions (uint32), dimensions (uint64 each, the innermost
+first), type (uint32) and offset (uint64, from the start of the data). The data start at the next multiple of
+the alignment, and so does each tensor.
 
 Source: docs/gguf.md of github.com/ggml-org/ggml.
 """
@@ -39,7 +40,9 @@ ALIGNMENT = "general.alignment"
 
 
 class GgufTensor(msgspec.Struct, frozen=True):
-    """One tensor: the outermost dimension first, as NumPy has them; ``begin`` and ``end`` are bytes of the file."""
+    """One tensor: the outermost dimension first, as NumPy has them; ``begin`` and ``end`` are bytes of the
+    file.
+    """
 
     name: str
     type: TensorType
@@ -72,8 +75,8 @@ def read_header(file: BinaryIO, path: Path) -> Header:
     """Read and check the header of a file that is open at its start.
 
     Raises:
-        CheckpointError: it is no GGUF file of a version that is read here; or its header contradicts the format, itself or
-            the file.
+        CheckpointError: it is no GGUF file of a version that is read here; or its header contradicts the
+            format, itself or the file.
     """
     reader = HeaderReader(file, name=str(path))
     version = _read_version(reader)
@@ -188,12 +191,14 @@ def _check_shape(stated: _Stated, reader: HeaderReader) -> None:
 def _place_all(
     stated: list[_Stated], data_start: int, alignment: int, reader: HeaderReader
 ) -> Mapping[str, GgufTensor]:
-    """The tensors where they lie. Their data follow one another, with no more between than the alignment asks for."""
+    """The tensors where they lie. Their data follow one another, with no more between than the alignment asks
+    for.
+    """
     placed: dict[str, GgufTensor] = {}
     end = data_start
     for tensor in sorted(stated, key=lambda tensor: (tensor.offset, tensor.num_bytes)):
         if tensor.name in placed:
-            raise _tensor_error("stands twice in the header", tensor.name, reader)
+            raise _tensor_error("occurs twice in the header", tensor.name, reader)
         begin, expected = data_start + tensor.offset, _aligned(end, alignment)
         if begin != expected:
             kind = "overlaps the tensor before it" if begin < expected else "leaves a hole before it"

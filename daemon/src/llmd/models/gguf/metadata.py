@@ -39,7 +39,8 @@ class Place(msgspec.Struct, frozen=True):
 class Metadata(Mapping[str, Value]):
     """What a file says about itself, by key. Thread-safe; holds the bytes of the header, and no file.
 
-    A float32 is the shortest decimal that it stands for: 1e-05, not 9.99999975e-06. Text that is not UTF-8 is a `CheckpointError` when its value is asked for.
+    A float32 is the shortest decimal that it stands for: 1e-05, not 9.99999975e-06. Text that is not UTF-8 is
+    a `CheckpointError` when its value is asked for.
     """
 
     def __init__(self, content: bytes, places: Mapping[str, Place], *, file: str) -> None:
@@ -93,7 +94,7 @@ def read_metadata(reader: HeaderReader, count: int) -> Metadata:
     for _ in range(count):
         key = _read_key(reader)
         if key in places:
-            raise CheckpointError(f"the key {key} stands twice", file=reader.name, hint=DAMAGED)
+            raise CheckpointError(f"the key {key} occurs twice", file=reader.name, hint=DAMAGED)
         places[key] = _read_value(reader, key)
     return Metadata(reader.content[: reader.at], places, file=reader.name)
 
