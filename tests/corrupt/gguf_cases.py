@@ -90,8 +90,8 @@ FILE_CASES = (
     bytes_case("of version 1", gguf(version=1), "GGUF version 1"),
     bytes_case("big-endian", gguf(version=3 << 24), "big-endian"),
     bytes_case("without metadata", gguf(), "general.architecture", "is missing"),
-    bytes_case("with an unknown type", gguf([], [StatedTensor("a", kind=77)]), "a: has the type 77"),
-    file_case("header cut", lambda path: os.truncate(path, 100), "truncated: the header goes on"),
+    bytes_case("with an unknown type", gguf([], [StatedTensor("a", kind=77)]), "a: has the unknown type 77"),
+    file_case("header cut", lambda path: os.truncate(path, 100), "truncated: the header needs"),
     file_case("data cut by a byte", lambda path: cut(path, 1), "truncated: ends at byte"),
     file_case("data cut by half", lambda path: os.truncate(path, path.stat().st_size // 2), "truncated"),
     file_case(

@@ -37,7 +37,7 @@ def test_a_missing_tensor_is_named(tmp_path: Path, plan: ModelPlan) -> None:
 def test_many_missing_tensors_are_counted(tmp_path: Path, plan: ModelPlan) -> None:
     content = {name.removeprefix("model."): array for name, array in small_model.tensors().items()}
     with pytest.raises(
-        CheckpointError, match=f"like {len(content) - 2} more .* nearest name is embed_tokens.weight"
+        CheckpointError, match=f"as are {len(content) - 2} more .* nearest name is embed_tokens.weight"
     ):
         check(tmp_path, plan, content)
 

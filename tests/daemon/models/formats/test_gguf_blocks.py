@@ -1,4 +1,4 @@
-"""Decoded blocks against the package of those who define the file format."""
+"""Decoded blocks match those of the ``gguf`` package, the reference for the file format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def theirs(fmt: str, blocks: Bytes) -> NDArray[np.float32]:
 
 
 def block_len(fmt: str) -> int:
-    """The length of the shortest row."""
+    """Return the length of the shortest row."""
     return INTEGER_FORMATS[fmt].coarse_size or INTEGER_FORMATS[fmt].group_size
 
 

@@ -49,7 +49,7 @@ def test_an_open_vocabulary_without_an_embedding_is_refused(directory: Path) -> 
     path = directory / "consolidated.00.safetensors"
     tensors, _ = read_safetensors(path)
     write_safetensors(path, {"norm.weight": tensors["norm.weight"]}, {})
-    with pytest.raises(CheckpointError, match="vocab_size is open") as caught:
+    with pytest.raises(CheckpointError, match="vocab_size is not stated") as caught:
         MetaSource(directory).read_config()
     assert caught.value.file == str(directory / "params.json")
 
