@@ -97,7 +97,7 @@ def test_a_row_of_a_file_has_the_bytes_that_the_package_counts(fmt: str) -> None
 
 
 def test_rows_of_broken_blocks_are_refused() -> None:
-    with pytest.raises(ValueError, match="rows of 288 weights are no whole blocks of 256"):
+    with pytest.raises(ValueError, match="rows of 288 weights are not whole blocks of 256"):
         block_bytes("q4_k", 288)
     assert block_bytes("q4_0", 288) == 9 * 18
 

@@ -211,7 +211,7 @@ def test_values_beyond_the_largest_scale_are_refused(name: str, large: float) ->
 
 @pytest.mark.parametrize("name", ["q4", "q3", "q2"])
 def test_two_levels_need_whole_blocks(name: str) -> None:
-    with pytest.raises(ValueError, match="rows of 320 weights are no whole blocks of 256"):
+    with pytest.raises(ValueError, match="rows of 320 weights are not whole blocks of 256"):
         quantize(random_weight(2, 320), name)
 
 
