@@ -30,7 +30,7 @@ def least_units(magnitudes: Float32, num_outliers: int) -> NDArray[np.float16]:
 
 
 def take_outliers(integers: Float32, num_outliers: int) -> Outliers:
-    """Return the outliers of ``[group_size, groups]``; reduce these in place by whole steps to -127 .. 127."""
+    """Return the outliers of ``[group_size, groups]``; reduce them by whole steps to -127 .. 127."""
     num_groups = integers.shape[1]
     columns = np.zeros((num_groups, num_outliers), np.uint8)
     residuals = np.zeros((num_groups, num_outliers), np.int8)
