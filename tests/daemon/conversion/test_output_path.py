@@ -53,9 +53,9 @@ def test_what_is_there_stays_unless_it_is_a_model_that_may_go(tmp_path: Path, mo
             check_place(model, taken, force=False)
     check_place(model, file, force=True)
     check_place(model, other, force=True)
-    with pytest.raises(ConflictError, match="replaces models only"):
+    with pytest.raises(ConflictError, match="replaces only models"):
         check_place(model, folder, force=True)
-    with pytest.raises(ConflictError, match="replaces models only"):
+    with pytest.raises(ConflictError, match="replaces only models"):
         check_place(model, file.rename(tmp_path / "file"), force=True)
 
 

@@ -9,7 +9,7 @@ from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script, T
 
 
 def run(script: Script[T]) -> T | None:
-    """Advance a script; what it returns, or None where it waits."""
+    """Advance a script; return its result, or None if it waits."""
     try:
         next(script)
     except StopIteration as stopped:
