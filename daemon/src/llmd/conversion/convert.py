@@ -62,7 +62,7 @@ def convert(
     force: bool = False,
     free: FreeBytes = free_bytes,
 ) -> Generator[Progress, None, Report]:
-    """Write the model in ``source`` to ``target``: a GGUF file if its name ends in ``.gguf``, otherwise a
+    """Write the model in ``source`` to ``target``: a GGUF file if it ends in ``.gguf``, otherwise a
     directory.
 
     Yields progress and returns a report. Nothing appears at ``target`` until the end, and nothing is left

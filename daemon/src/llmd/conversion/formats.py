@@ -72,15 +72,17 @@ def formats_of_directory(
     by_name = {name: format_of(name, move) for name, move in tensor_map.items()}
     if plain == main:
         return Formats(by_name)
-    notice = f"weights are stored as {main}, which a directory cannot hold: they become {plain}, which takes more space"
+    notice = (
+        f"weights are stored as {main}, which a directory cannot hold: they become {plain}, "
+        "which takes more space"
+    )
     return Formats(by_name, (notice,))
 
 
 def formats_of_gguf(
     checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], quant: Format | None
 ) -> Formats:
-    """Choose formats for a GGUF file: matrices keep theirs or become ``quant``; vectors are f32, as llama.cpp
-    needs.
+    """Choose formats for GGUF: matrices keep theirs or become ``quant``; llama.cpp needs vectors in f32.
 
     Raises:
         ConfigError: llmd does not write ``quant``, or the matrices are quantised already.

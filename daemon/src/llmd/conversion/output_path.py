@@ -47,8 +47,7 @@ def is_gguf_target(target: Path) -> bool:
 
 
 def check_place(source: Path, target: Path, *, force: bool) -> None:
-    """Check that a model may be written to ``target``: it does not exist, or ``force`` lets it replace a
-    model.
+    """Check that ``target`` may be written: it does not exist, or it is a model and ``force`` is set.
 
     Raises:
         ConflictError: it exists and must not be replaced.

@@ -85,8 +85,7 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
 
 
 def check_direction(config: Config, path: Path) -> None:
-    """Refuse a decoder that was trained further with bidirectional attention: a causal plan gives wrong
-    vectors.
+    """Refuse a decoder that was retrained to attend in both directions: a causal plan gives wrong vectors.
 
     Raises:
         UnsupportedModelError: the configuration asks for bidirectional attention.

@@ -40,8 +40,7 @@ class ModelSource(Protocol):
         ...
 
     def read_embedding(self, config: Config) -> Embedding | None:
-        """Read how rows become the vector of a text, if files other than the configuration state it; else
-        None.
+        """Read how rows become a text's vector, if files other than the configuration state it; else None.
 
         Raises:
             CheckpointError: such a file is damaged or invalid.

@@ -18,8 +18,7 @@ HARMLESS = re.compile(
     r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|^rope_(freqs|factors_(long|short))\.weight$"
     r"|\.masked_bias$|\.[kv]_scale$|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
-"""Unused tensors that are harmless: derived from the configuration, KV cache scales, or BERT's pooler, which
-was only needed for training."""
+"""Tensors that may be unused: derived from the configuration, KV cache scales, and BERT's pooler."""
 
 HEAD = "lm_head.weight"
 LAYER_NUMBER = re.compile(r"\.\d+\.")

@@ -14,8 +14,7 @@ MOST_AHEAD = 1 << 29
 
 
 class ReadAhead:
-    """Context manager with a thread that calls ``fetch`` for each tensor of ``order``, given with their
-    bytes.
+    """Context manager with a thread that calls ``fetch`` for each of ``order``, pairs of tensor and size.
 
     Reading a mapped file blocks on each page fault and computes nothing meanwhile: packing 1.1 GB took 0.8 s
     without this thread and 0.55 s with it.

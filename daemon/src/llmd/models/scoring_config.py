@@ -21,8 +21,7 @@ def scores(config: Config) -> bool:
 
 
 def read_scoring(config: Config, path: str) -> Embedding:
-    """Return how a pair of texts is scored: the first row's value, through the function that the
-    configuration names.
+    """Return how a pair of texts is scored: the first row's value, through the configured function.
 
     Without a name it is the logistic function, as in sentence-transformers.
 

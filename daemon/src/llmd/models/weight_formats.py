@@ -97,8 +97,7 @@ def stored_formats(checkpoint: Checkpoint) -> set[Format]:
 
 
 def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
-    """Return the device's plain format that loses the least; ``stored`` itself if the device has it and it is
-    plain.
+    """Return the device's plain format that loses the least; ``stored`` itself if possible.
 
     Raises:
         PluginError: the device has no plain format.

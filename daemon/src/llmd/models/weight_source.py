@@ -59,8 +59,8 @@ class CheckpointSource:
         return blocks.reshape(-1, blocks.shape[-1])
 
     def read(self, weight: Weight) -> WeightData:
-        """Return a weight: mapped if its stored format is requested, plain and aligned; else decoded,
-        converted or quantised.
+        """Return a weight: mapped if stored as requested, plain and aligned; else decoded, converted or
+        quantised.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``, its file has shrunk, or its

@@ -105,8 +105,7 @@ def check_name(text: str, kind: str, *, param: str | None = None) -> str:
 
 
 def check_alias(text: str) -> str:
-    """Check an alias and return it without ``:latest``. It is a model name in which ``*`` stands for any
-    text.
+    """Check an alias, a model name in which ``*`` stands for any text; return it without ``:latest``.
 
     Raises:
         RequestError: the alias is not valid.

@@ -96,8 +96,7 @@ def weight_index(paths: Iterable[str]) -> str | None:
 
 
 def weight_files(paths: Iterable[str], index: bytes | None) -> list[str]:
-    """Return the weight files: those listed in the index, else the single file, else the pieces of Meta's
-    layout.
+    """Return the weight files: those in the index, else the single file, else the pieces of Meta's layout.
 
     Raises:
         UnsupportedModelError: the index lists no usable files.

@@ -17,8 +17,8 @@ def is_classifier(config: Config) -> bool:
 
 
 def score_part(fields: ConfigFields, dense: str, out: str, hidden: int) -> Part:
-    """Return the part that scores each row: a dense layer with tanh, then the label. A text's score is its
-    first row's.
+    """Return the scoring part: a dense layer with tanh, then the label; the first row's output is a text's
+    score.
 
     Source: Nogueira & Cho 2019, "Passage Re-ranking with BERT".
 

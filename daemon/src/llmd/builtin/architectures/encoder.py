@@ -81,8 +81,7 @@ def read_encoder(
 
 
 def encoder_plan(encoder: Encoder, context_len: int | None, last_part: Part | None = None) -> ModelPlan:
-    """Plan the embedding, the layers, and ``last_part`` if there is one. An encoder has no KV cache and no KV
-    group.
+    """Plan the embedding, the layers, and ``last_part`` if given. There is no KV cache, and so no KV group.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """

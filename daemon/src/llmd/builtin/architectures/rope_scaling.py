@@ -17,13 +17,12 @@ def frequencies(theta: float, dim: int) -> Frequencies:
 
 
 def linear(freqs: Frequencies, factor: float) -> Frequencies:
-    """Interpolate positions by ``1 / factor``. Source: Chen et al. 2023, "Extending Context Window"."""
+    """Scale positions by ``1 / factor`` (interpolation). Chen et al. 2023, "Extending Context Window"."""
     return [f / factor for f in freqs]
 
 
 def dynamic_theta(theta: float, dim: int, factor: float, context_len: int, trained_len: int) -> float:
-    """Return the base of NTK-aware scaling for ``context_len`` tokens; it is unchanged within
-    ``trained_len``.
+    """Return the base of NTK-aware scaling for ``context_len`` tokens; up to ``trained_len`` it is ``theta``.
 
     Source: bloc97 and emozilla 2023, as described in Peng et al. 2023, "YaRN", appendix B.1.
     """

@@ -1,4 +1,4 @@
-"""Vision-language models: a supported text model, and a vision tower whose outputs join its tokens."""
+"""Vision-language models: a supported text model, and a vision tower whose outputs go among its tokens."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ class MalformedError(Exception):
 
 
 class Cursor:
-    """The position of a script in an answer, and the parts emitted so far. Positions count from the answer's
-    start.
+    """The position of a script in an answer, counted from the answer's start, and the parts emitted so far.
 
     Text that was read but not emitted is undecided: `reject` turns it into text. Whitespace before and after
     calls is dropped.

@@ -29,8 +29,7 @@ class KVPool:
             array[:, :, target] = array[:, :, source]
 
     def read_blocks(self, blocks: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """Return the contents of blocks in all layers, ``[len(blocks), bytes]``: the arrays of the dtype in
-        order.
+        """Return the contents of blocks in all layers, ``[len(blocks), bytes]``: one array after another.
 
         Raises:
             ValueError: there is no such block.
@@ -70,7 +69,7 @@ class KVPool:
     def read(
         self, layer: int, table: NDArray[np.int32], first: int, last: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return keys and values, both ``[last - first, kv_heads, head_dim]``, at ``[first, last)``."""
+        """Return keys and values ``[last - first, kv_heads, head_dim]`` of positions ``[first, last)``."""
         positions = np.arange(first, last)
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         keys, values = (

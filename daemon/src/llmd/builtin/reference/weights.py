@@ -48,8 +48,7 @@ class PlainMatrix:
 
 
 class IntegerMatrix:
-    """A weight in an integer format. It rounds rows to int8 or int9 in activation groups before it multiplies
-    them.
+    """An integer weight. It multiplies rows after rounding them to int8 or int9 in activation groups.
 
     Per activation group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127``
     (all float32, ties to even; a group of zeros has scale 0). For 9 bits, 254 replaces 127. Integer dot

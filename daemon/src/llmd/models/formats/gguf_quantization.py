@@ -24,7 +24,7 @@ Bytes = NDArray[np.uint8]
 
 
 def quantize_to_blocks(weights: NDArray[np.generic], stored: Format, target: Format) -> Bytes:
-    """Quantise a plain weight ``[out, in]`` of format ``stored`` to blocks, uint8 ``[out, block_bytes(target,
+    """Quantise a plain weight ``[out, in]``, stored as ``stored``, to uint8 ``[out, block_bytes(target,
     in)]``.
 
     Raises:

@@ -84,9 +84,7 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
 
 
 def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """Return the configuration of a BERT; a RoBERTa without its unused positions is one. A reranker has
-    labels.
-    """
+    """Return a BERT's configuration. RoBERTa without unused positions is a BERT; a reranker has labels."""
     ranks = fields.integer("pooling_type", 0) == RANK
     labels = {"num_labels": _rows(model, LABELS)} if ranks else {}
     return {
@@ -102,9 +100,7 @@ def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 
 
 def _sizes(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """Return the fields of any model. The vocabulary size is the embedding's, because stated ones can be
-    wrong.
-    """
+    """Return the fields of any model. The vocabulary size is the embedding's: stated ones can be wrong."""
     return {
         "hidden_size": fields.integer("embedding_length"),
         "intermediate_size": fields.integer("feed_forward_length"),

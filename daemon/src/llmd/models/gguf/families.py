@@ -14,7 +14,7 @@ WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_p
 MAX_LAYERS = 4096
 
 PERIODS: Mapping[str, int] = {"gemma2": 2, "gemma3": 6}
-"""Every n-th layer has no sliding window and all others have one, unless a file says otherwise."""
+"""By architecture, n: every n-th layer has no window and all others do, unless a file says otherwise."""
 
 Reader = Callable[[GgufFields], dict[str, Any]]
 

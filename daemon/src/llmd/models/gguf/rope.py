@@ -18,8 +18,7 @@ SCALING_TYPES = ("none", "linear", "yarn", "longrope")
 
 
 def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str, Any]:
-    """Return ``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` if only part of a head is
-    rotated.
+    """Return ``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` if a head is partly rotated.
 
     Raises:
         CheckpointError: a key has the wrong type.

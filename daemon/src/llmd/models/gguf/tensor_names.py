@@ -1,4 +1,4 @@
-"""Tensor names in GGUF files for those of transformers, which plans use."""
+"""Map tensor names of transformers, which plans use, to those of GGUF files."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ LAYER: Mapping[str, str] = {
 }
 AFTER_ATTENTION = "post_attention_layernorm"
 NORM_AFTER = ("gemma2", "gemma3", "olmo2")
-"""Architectures that apply this norm to attention's output; others apply it before the feed-forward network.
-"""
+"""Architectures with this norm after attention; in others it precedes the feed-forward network."""
 
 IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
 

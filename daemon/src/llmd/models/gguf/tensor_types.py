@@ -50,8 +50,7 @@ TENSOR_TYPES: Mapping[int, TensorType] = {
     40: TensorType("NVFP4", 64, 36),
     41: TensorType("Q1_0", 128, 18),
 }
-"""By the number in the file. Missing numbers were removed from ggml, are never stored, or are newer than this
-table.
+"""By number in the file. Missing numbers were removed from ggml, are never stored, or are newer.
 
 Source: ``enum ggml_type`` of github.com/ggml-org/ggml.
 """

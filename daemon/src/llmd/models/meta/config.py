@@ -46,9 +46,7 @@ def to_config(params: Params, vocab_size: int) -> dict[str, Any]:
 
 
 def _rope_scaling(params: Params) -> dict[str, Any] | None:
-    """Return the RoPE scaling. No file states its factor: Llama 3.1 and 3.3 have 8, the small models of 3.2
-    32.
-    """
+    """Return the RoPE scaling. Llama 3.1 and 3.3 have factor 8, small 3.2 models 32; no file states it."""
     if not params.use_scaled_rope:
         return None
     return {**SCALED_ROPE, "factor": params.rope_scaling_factor or (8.0 if params.dim >= LARGE_DIM else 32.0)}

@@ -52,15 +52,12 @@ class Params(msgspec.Struct, frozen=True):
 
     @property
     def is_mistral(self) -> bool:
-        """Whether Mistral wrote the file: only it states the feed-forward width; Meta's follows from a
-        formula.
-        """
+        """Whether Mistral wrote the file. Only Mistral states the feed-forward width; Meta uses a formula."""
         return self.hidden_dim is not None
 
     @property
     def feed_forward_width(self) -> int:
-        """As stated, or two thirds of four times ``dim``, times the multiplier, rounded up to the next
-        multiple.
+        """As stated, or two thirds of four times ``dim``, times the multiplier, up to the next multiple.
 
         The earlier steps are rounded down to integers. Source: the reference code of
         github.com/meta-llama/llama.
