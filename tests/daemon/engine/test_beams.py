@@ -169,7 +169,7 @@ def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) 
 
 @pytest.mark.parametrize("before", [0, 1, 2, 7])
 def test_cancelling_leaves_nothing(make_core: MakeCore, before: int) -> None:
-    """Cancel before the first step, in the prefill, after it, and during the search; the last one waits for slots."""
+    """Cancel before the first step, in the prefill, after it, in the search, and while waiting for slots."""
     core = make_core(slots=4)
     core.set_vocabulary(VOCABULARY)
     core.submit(search(1, 300))

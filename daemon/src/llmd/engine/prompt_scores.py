@@ -27,7 +27,7 @@ class PromptScores:
         self._known.pop(request_id, None)
 
     def take(self, chunks: Sequence[Chunk], result: StepResult, first_row: int) -> None:
-        """Read the scores of a step; the rows of its scored chunks follow each other from ``first_row`` on."""
+        """Read the scores of a step. The rows of its scored chunks begin at ``first_row``, in order."""
         row = first_row
         for chunk in chunks:
             if not chunk.scored:
