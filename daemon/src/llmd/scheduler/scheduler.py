@@ -198,7 +198,7 @@ class Scheduler:
         return [one for one in self.running if one.group is sequence.group]
 
     def _next(self, sequence: Sequence, left: int) -> tuple[int, int, int]:
-        """Return start and count of a sequence's next rows, and the prefill tokens that they use of ``left``."""
+        """Return start and count of a sequence's next rows, and the tokens of ``left`` that they use."""
         start = self._pager.planned(sequence.request_id)
         missing = sequence.expected_len - start
         if sequence.pending and sequence.expected_len >= sequence.total_len:
