@@ -31,7 +31,7 @@ def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 
 def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """Return a refusal if the device does not support the program's type of activations for integer weights."""
+    """Return a refusal if integer weights need a type of activations that the device does not support."""
     integers = sorted({weight.format for weight in program.weights} & INTEGER_FORMATS.keys())
     if not integers or program.activations in info.activations:
         return []
@@ -40,7 +40,7 @@ def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 
 def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """Return a refusal for each weight in an integer format that the device supports only in plain formats."""
+    """Return a refusal for each weight in an integer format that the device needs in a plain format."""
     refused = []
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
