@@ -1,4 +1,4 @@
-"""Errors in words and as objects."""
+"""Errors as text and as JSON objects."""
 
 from __future__ import annotations
 

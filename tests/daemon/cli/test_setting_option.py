@@ -1,4 +1,4 @@
-"""Help states the defaults that stand elsewhere."""
+"""The help shows defaults that come from the configuration or the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = dict(commands(llmd, "llmd"))
 
 
 def one_line(command: click.Command, name: str) -> str:
-    """The help of a command, wherever its lines were broken."""
+    """Return the help of a command without its line breaks."""
     context = click.Context(command, info_name=name, **command.context_settings)
     return " ".join(command.get_help(context).split())
 

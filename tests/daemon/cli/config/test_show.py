@@ -1,4 +1,4 @@
-"""`llmd config show` names every setting, its value and where it came from."""
+"""`llmd config show` lists every setting, its value and its origin."""
 
 from __future__ import annotations
 
