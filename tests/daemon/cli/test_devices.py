@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmd.cli.devices import DeviceRow, in_giga, memory, prefill, row_of, described_state
+from llmd.cli.devices import DeviceRow, described_state, in_giga, memory, prefill, row_of
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost

@@ -59,5 +59,5 @@ def test_addresses_are_said_in_one_way() -> None:
         typed_addresses(("box:1",), None, 9000)
     with pytest.raises(ConfigError, match="takes no port"):
         typed_addresses((), "unix:/run/x.sock", 9000)
-    with pytest.raises(ConfigError, match="--host is 'a/b', which is no address"):
+    with pytest.raises(ConfigError, match="--host is 'a/b', which is not an address"):
         typed_addresses((), "a/b", 9000)

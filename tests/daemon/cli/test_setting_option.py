@@ -53,7 +53,7 @@ def test_help_shows_every_default(name: str) -> None:
 
 def test_serve_states_what_its_settings_are_by_default() -> None:
     text = one_line(COMMANDS["llmd serve"], "serve")
-    for default in ("8", "1.0 GiB", "5m", "30 s", "auto", "half of what is free after loading"):
+    for default in ("8", "1.0 GiB", "5m", "30 s", "auto", "half of the free memory after loading"):
         assert f"[default: {default}]" in text
 
 

@@ -53,10 +53,9 @@ def command(
 
     Only the files that llmd needs are downloaded: configuration, tokenizer, template and safetensors weights.
     With
-    ORG/NAME:QUANT, or if the repository has no safetensors, it is the GGUF file of that quantisation (Q4_K_M
-    by
-    default). Each file is verified by its hash. An interrupted pull resumes where it stopped. If a daemon is
-    running, it does the download, unless --hub is given.
+    ORG/NAME:QUANT, or if the repository has no safetensors, llmd downloads the GGUF file of that quantisation
+    (Q4_K_M by default) instead. Each file is verified by its hash. An interrupted pull resumes where it
+    stopped. If a daemon is running, it does the download, unless --hub is given.
     """
     settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
     must_answer = settings.config.client.host is not None

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from llmd.cli.plugins.listing import provided, described_state
+from llmd.cli.plugins.listing import described_state, provided
 from llmd.host.states import PluginState
 from tests.plugin_sites import Site
 
