@@ -126,4 +126,4 @@ def test_the_table_has_a_line_for_each_figure_and_each_error() -> None:
 
 def test_the_table_says_that_a_load_was_interrupted() -> None:
     run = Run(RUN.outcomes, 2.0, 0.1, is_whole=False)
-    assert table(made(run)).splitlines()[-1] == "interrupted: 2 of 3 requests had ended"
+    assert table(made(run)).splitlines()[-1] == "interrupted after 2 of 3 requests"

@@ -51,7 +51,7 @@ def test_names_are_given_once_and_can_be_printed(file: KeyFile) -> None:
         file.add("ann")
     assert caught.value.exit_code == 9
     for name in ("", " ", "a\nb"):
-        with pytest.raises(ConfigError, match="no name"):
+        with pytest.raises(ConfigError, match="not a valid name"):
             file.add(name)
 
 

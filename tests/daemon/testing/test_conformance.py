@@ -205,7 +205,7 @@ def test_a_kv_dtype_that_every_device_must_have_is_named() -> None:
     case = cases()["attention/gqa-f16"]
     assert case in cases_for(device.info)
     (result,) = check_device(device, (case,))
-    assert result.problem == "the device keeps no KV as f16"
+    assert result.problem == "the device does not support KV dtype f16"
 
 
 class Counting(NullDevice):

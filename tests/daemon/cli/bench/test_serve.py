@@ -102,7 +102,7 @@ def test_ctrl_c_shows_what_there_is_and_ends_the_daemon_of_its_own(
         own = children(shell.process.pid)
         shell.process.send_signal(number)
         assert shell.end() == 130
-    assert "of 100000 requests had ended" in shell.shown
+    assert "of 100000 requests" in shell.shown
     assert f"{'Failed requests:':<40} 0" in shell.shown
     assert own
     assert not any(Path(f"/proc/{pid}").exists() for pid in own)
