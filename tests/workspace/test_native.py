@@ -1,4 +1,4 @@
-"""What the checks know about the native core is what is built."""
+"""The checks' view of the native core matches the build."""
 
 from __future__ import annotations
 

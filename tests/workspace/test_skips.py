@@ -1,4 +1,4 @@
-"""In CI a skip is a failure, and nowhere else."""
+"""A skip is a failure in CI only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytest.skip("no compiler", allow_module_level=True)
 
 
 def outcomes(folder: Path, **environment: str) -> str:
-    """What pytest says at the end about a folder of tests, under the rules of this workspace."""
+    """Return pytest's summary for a folder of tests, with this workspace's configuration."""
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider"]
     command += ["-c", os.devnull, "--continue-on-collection-errors", f"--rootdir={folder}", str(folder)]

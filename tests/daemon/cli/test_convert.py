@@ -1,4 +1,4 @@
-"""`llmd convert` rewrites a model, and says what it has written and how to run it."""
+"""`llmd convert` converts a model, and says what it wrote and how to run it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_on_a_terminal_there_is_a_bar(home: Home) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) -> None:
-    """Its standard error is full, so that it waits at its first progress."""
+    """Standard error is a full pipe, so that the command blocks on its first progress line."""
     target = home.folder / "out" / "wide"
     shown, full = filled_pipe()
     with (
@@ -146,7 +146,7 @@ def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) 
 
 
 def filled_pipe() -> tuple[int, int]:
-    """Both ends of a pipe that takes no more."""
+    """Return both ends of a full pipe."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Events with their fields, as many as were asked for."""
+"""Log lines have the events with their fields, at the requested verbosity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def untouched_root() -> Iterator[None]:
 
 
 def text_of(record: logging.LogRecord) -> str:
-    """The line without its time."""
+    """Return the line without its time."""
     return EventFormatter().format(record).split(" ", 1)[1]
 
 
