@@ -21,7 +21,8 @@ from bench.loop_cost import ANSWER_LEN, answer_all, http_request
 from bench.servers import cpu_s, llmd_server
 from bench.shapes import SHAPES
 from bench.vocabulary import write_tokenizer
-from llmd.api.messages import Load, SamplingParams, StopParams, Submit
+from llmd.api.messages import Load, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.composition import loader_for
 from llmd.engine.core import EngineCore
 

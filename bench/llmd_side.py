@@ -11,7 +11,8 @@ import numpy as np
 
 from bench.worker import answer
 from llmd.api import KVDtype
-from llmd.api.messages import Load, SamplingParams, StopParams, Submit
+from llmd.api.messages import Load, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.composition import make_host
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel, load_model

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from bench.null_daemon import NullDaemon, null_daemon
 from bench.servers import cpu_s, family
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 from llmd.benchmark.engine_loop import measure_loop
 
 STEP_MS = 10.0

@@ -9,7 +9,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from llmd.api.messages import BeamParams, Grammar, Hypothesis, SamplingParams, StopParams, Submit, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, Hypothesis, StopParams, Submit, Vocabulary
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import ActivationDtype, Architecture, Format, KVDtype
-from llmd.api.messages import Load, SamplingParams, StageSpec, StopParams, Submit
+from llmd.api.messages import Load, StageSpec, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice, load_model
 from tests.golden.expected import Expected, nmse

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import BeamOutput, BeamParams, Hypothesis, SamplingParams, StopParams, Submit
+from llmd.api.messages import BeamOutput, BeamParams, Hypothesis, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice
 from tests.golden.beams import CASES, BeamCase, Found, read_found

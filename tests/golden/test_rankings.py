@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.engine.loading import OpenDevice

@@ -8,7 +8,8 @@ from collections import defaultdict
 import numpy as np
 
 from llmd.api import Device, StageLimits
-from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit, TokenOutput
+from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
+from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv

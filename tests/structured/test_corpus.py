@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from llmd.api.errors import GrammarError
-from llmd.api.messages import Load, SamplingParams, StopParams, Submit, Vocabulary
+from llmd.api.messages import Load, StopParams, Submit, Vocabulary
+from llmd.api.samplers import SamplingParams
 from llmd.builtin.guide import guide_directory
 from llmd.chat.model_text import ChatPrompt, ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer

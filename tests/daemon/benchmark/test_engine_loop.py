@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 from llmd.benchmark import engine_loop
 from llmd.benchmark.engine_loop import LoopCost, measure_loop
 

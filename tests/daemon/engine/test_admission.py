@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from llmd.api import MemoryBudgetError, RequestError
-from llmd.api.messages import BeamParams, SamplingParams, StopParams, Submit
+from llmd.api.messages import BeamParams, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from tests.serving.cores import ids, run, submit
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.api.step import Ticket
 from llmd.engine.batch import build_selection, build_step, drawing, fed, unknown_rows
 from llmd.sampling.sampler import Sampler

@@ -18,13 +18,12 @@ from llmd.api.messages import (
     Grammar,
     Hypothesis,
     Output,
-    SamplingParams,
     Started,
     StopParams,
     Submit,
     Vocabulary,
 )
-from llmd.api.samplers import Dry
+from llmd.api.samplers import Dry, SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.sampling.beam_search import BeamSearch, Proposals
 from llmd.sampling.edits import LogitEdits

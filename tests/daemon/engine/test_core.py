@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from llmd.api import DeviceError
-from llmd.api.messages import Logprobs, SamplingParams, Submit, TokenOutput
-from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
+from llmd.api.messages import Logprobs, Submit, TokenOutput
+from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.api.step import Ticket
 from llmd.engine.core import EngineCore
 from llmd.engine.pipeline import StepTickets

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.counters import Counters
 from llmd.scheduler.chunk import Chunk

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from llmd.api import KV_DTYPES, KVDtype
-from llmd.api.messages import Load, SamplingParams, StageSpec, StopParams, Submit
+from llmd.api.messages import Load, StageSpec, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore

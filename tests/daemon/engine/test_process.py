@@ -29,12 +29,12 @@ from llmd.api.messages import (
     Loading,
     Output,
     Report,
-    SamplingParams,
     Shutdown,
     StageSpec,
     StopParams,
     Submit,
 )
+from llmd.api.samplers import SamplingParams
 from llmd.engine.loading import LoadedModel
 from llmd.engine.process import serve
 from llmd.host.blas_threads import VARIABLES

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from llmd.api import RequestError
-from llmd.api.messages import Logprobs, SamplingParams, StopParams, Submit, TokenOutput
+from llmd.api.messages import Logprobs, StopParams, Submit, TokenOutput
+from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.prompt_scores import PromptScores
 from llmd.testing.plans import TinyModel

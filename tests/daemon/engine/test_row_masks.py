@@ -8,17 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.api.messages import (
-    BeamParams,
-    Failed,
-    Grammar,
-    Output,
-    SamplingParams,
-    StopParams,
-    Submit,
-    Vocabulary,
-)
-from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, Xtc
+from llmd.api.messages import BeamParams, Failed, Grammar, Output, StopParams, Submit, Vocabulary
+from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.engine.core import EngineCore
 from llmd.engine.grammars import Grammars
 from llmd.engine.row_masks import RowMasks, masked_rows

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from llmd.api import StageLimits
-from llmd.api.messages import Grammar, SamplingParams, StopParams, Submit, Vocabulary
+from llmd.api.messages import Grammar, StopParams, Submit, Vocabulary
+from llmd.api.samplers import SamplingParams
 from llmd.engine.batch import build_step
 from llmd.engine.grammars import Grammars
 from llmd.engine.pipeline import Pipeline

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 from llmd.api.step import StepResult
 
 VOCAB = 200

@@ -5,9 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.api.messages import SamplingParams
 from llmd.api.random import Purpose
-from llmd.api.samplers import DEFAULT_ORDER, LLAMA_CPP_ORDER, OLLAMA_ORDER, DynamicTemperature, Mirostat, Xtc
+from llmd.api.samplers import (
+    DEFAULT_ORDER,
+    LLAMA_CPP_ORDER,
+    OLLAMA_ORDER,
+    DynamicTemperature,
+    Mirostat,
+    SamplingParams,
+    Xtc,
+)
 from llmd.sampling.common import CommonRows, common_chain
 from llmd.sampling.philox import uniform
 from llmd.sampling.sampler_chain import RowContext, draw, selection_temperature

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmd.api.messages import SamplingParams
-from llmd.api.samplers import Dry
+from llmd.api.samplers import Dry, SamplingParams
 from llmd.sampling.edits import LogitEdits
 
 VOCAB = 12

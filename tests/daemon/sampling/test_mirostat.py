@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api.messages import SamplingParams
-from llmd.api.samplers import Mirostat
+from llmd.api.samplers import Mirostat, SamplingParams
 from llmd.sampling import mirostat
 from llmd.sampling.sampler import Sampler
 from llmd.sampling.shortlist import Shortlist, of_row

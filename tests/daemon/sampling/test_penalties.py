@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 from llmd.sampling.penalties import Penalties
 
 TOKENS = st.lists(st.integers(0, 7), max_size=20)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmd.api.messages import SamplingParams
 from llmd.api.samplers import (
     DEFAULT_ORDER,
     LLAMA_CPP_ORDER,
@@ -18,6 +17,7 @@ from llmd.api.samplers import (
     DynamicTemperature,
     Mirostat,
     SamplerName,
+    SamplingParams,
     Xtc,
 )
 from llmd.sampling.sampler import Sampler

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.api.messages import Logprobs, SamplingParams
-from llmd.api.samplers import LLAMA_CPP_ORDER, DynamicTemperature, Mirostat, Xtc
+from llmd.api.messages import Logprobs
+from llmd.api.samplers import LLAMA_CPP_ORDER, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.sampling.sampler import DrawnTokens, Sampler
 from llmd.sampling.sampler_chain import (
     RowContext,

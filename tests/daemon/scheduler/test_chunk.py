@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 

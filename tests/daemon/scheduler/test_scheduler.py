@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmd.api import KVGroup
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pager import Pager
 from llmd.scheduler.scheduler import Scheduler, StepPlan

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.scheduler.sequence import Finish, Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.waiting_queue import WaitingQueue
 from tests import histories

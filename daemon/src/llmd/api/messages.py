@@ -15,61 +15,11 @@ import msgspec
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
-from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
+from llmd.api.samplers import SamplingParams
 from llmd.api.tensors import Format
 
 CHUNK_LEN = 256
 """Default of the most prefill tokens in one step."""
-
-
-class SamplingParams(msgspec.Struct, frozen=True):
-    """How tokens are drawn: logits are edited, then samplers narrow the choice. Defaults change nothing."""
-
-    seed: int
-    """64 bits, always set: the front draws one if the request has none."""
-    temperature: float = 1.0
-    """Below 1e-5: greedy, the best token, without samplers."""
-    top_k: int = 0
-    """Keep this many of the most likely tokens; 0: off."""
-    top_p: float = 1.0
-    """Keep the most likely tokens up to this total probability; 1: off."""
-    min_p: float = 0.0
-    """Keep tokens at least this likely relative to the best; 0: off."""
-    choice: int = 0
-    """Choice index of the request; a word of the random counter (`llmd.api.random`)."""
-    logprobs: int | None = None
-    """Number of alternatives returned with each token's logprob; None: no logprobs. Taken before all
-    edits."""
-    repetition_penalty: float = 1.0
-    """Divides positive logits of tokens of prompt or output, multiplies negative ones."""
-    frequency_penalty: float = 0.0
-    """Subtracted once for each occurrence of the token in the output."""
-    presence_penalty: float = 0.0
-    """Subtracted once if the output has the token."""
-    logit_bias: tuple[tuple[int, float], ...] = ()
-    """(id, summand); `NEVER_BIAS` or less forbids the id."""
-    typical_p: float = 1.0
-    """Keep tokens whose surprise is nearest the entropy, up to this total probability; 1: off."""
-    top_n_sigma: float = 0.0
-    """Keep logits within this many standard deviations of the best; 0: off."""
-    dynamic_temperature: DynamicTemperature | None = None
-    xtc: Xtc | None = None
-    mirostat: Mirostat | None = None
-    """Runs after temperature and switches all other samplers off."""
-    order: tuple[SamplerName, ...] = DEFAULT_ORDER
-    """Order of the samplers; one that is missing does not run."""
-    penalty_last_n: int | None = None
-    """If set, all three penalties look at this many last tokens of prompt and output instead."""
-    dry: Dry | None = None
-    bad_words: tuple[tuple[int, ...], ...] = ()
-    """Runs of tokens that the output must not contain."""
-    allowed_ids: tuple[int, ...] = ()
-    """If not empty, the only tokens that may be drawn."""
-    logprob_ids: tuple[int, ...] = ()
-    """If not empty, the alternatives of ``logprobs``, in this order, instead of the most likely ones."""
-    post_sampling: bool = False
-    """Take logprobs after edits and samplers, without alternatives that could not be drawn or
-    `logprob_ids`."""
 
 
 class StopParams(msgspec.Struct, frozen=True):

@@ -7,7 +7,8 @@ import time
 import msgspec
 
 from llmd.api.device import StageLimits
-from llmd.api.messages import CHUNK_LEN, SamplingParams, StopParams, Submit
+from llmd.api.messages import CHUNK_LEN, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.kv_budget import plan_kv

@@ -7,7 +7,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import SamplingParams, TokenOutput
+from llmd.api.messages import TokenOutput
+from llmd.api.samplers import SamplingParams
 from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import CHUNK_LEN, BeamParams, SamplingParams, Submit
+from llmd.api.messages import CHUNK_LEN, BeamParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.api.step import BLOCK_LEN, NUM_CANDIDATES
 from llmd.pager.pager import Pager
 

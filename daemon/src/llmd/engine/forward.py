@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.messages import SamplingParams, StopParams
+from llmd.api.messages import StopParams
+from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import Admission
 from llmd.engine.batch import build_step, select_rows
 from llmd.engine.pipeline import Pipeline

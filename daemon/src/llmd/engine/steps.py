@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api.messages import Logprobs, SamplingParams
+from llmd.api.messages import Logprobs
+from llmd.api.samplers import SamplingParams
 from llmd.api.step import Selection, Step, StepResult
 from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
 from llmd.engine.grammars import Grammars

@@ -11,8 +11,15 @@ from typing import Annotated, Any, Literal, TypedDict, cast, get_type_hints
 
 from msgspec import Struct
 
-from llmd.api.messages import SamplingParams
-from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, SamplerName, Xtc
+from llmd.api.samplers import (
+    DEFAULT_ORDER,
+    Dry,
+    DynamicTemperature,
+    Mirostat,
+    SamplerName,
+    SamplingParams,
+    Xtc,
+)
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.tokenizers.token_runs import Breakers, find_bad_words, find_breakers
 from llmd.chat.tokenizers.tokenizer import Tokenizer

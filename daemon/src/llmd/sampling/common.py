@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 from llmd.sampling.sampler_chain import active_order
 from llmd.sampling.shortlist import MAX_EXPONENT, Float64
 

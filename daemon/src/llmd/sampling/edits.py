@@ -6,8 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 
-from llmd.api.messages import SamplingParams
-from llmd.api.samplers import NEVER_BIAS
+from llmd.api.samplers import NEVER_BIAS, SamplingParams
 from llmd.sampling.dry import RepetitionPenalty
 from llmd.sampling.edit_table import Edits, EditTable
 from llmd.sampling.penalties import Penalties

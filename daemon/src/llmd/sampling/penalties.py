@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from llmd.api.messages import SamplingParams
+from llmd.api.samplers import SamplingParams
 
 
 class Penalties:

@@ -8,8 +8,9 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from llmd.api.messages import Logprobs, SamplingParams
+from llmd.api.messages import Logprobs
 from llmd.api.random import Purpose
+from llmd.api.samplers import SamplingParams
 from llmd.api.step import StepResult
 from llmd.sampling import mirostat, sampler_chain
 from llmd.sampling.allowed import Mask, pack

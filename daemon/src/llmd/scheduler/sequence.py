@@ -6,7 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
-from llmd.api.messages import SamplingParams, StopParams, Submit
+from llmd.api.messages import StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pool import Key
 from llmd.scheduler.sequence_group import SequenceGroup

@@ -17,7 +17,6 @@ from llmd.api.messages import (
     Hypothesis,
     Loaded,
     Output,
-    SamplingParams,
     Shutdown,
     StopParams,
     Submit,
@@ -25,6 +24,7 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
+from llmd.api.samplers import SamplingParams
 from llmd.server.engines.supervision import Command, Deliver, Fail, Phase, Send, Start, Supervision
 from llmd.server.errors import UnavailableError
 

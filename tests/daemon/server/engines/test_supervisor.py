@@ -15,7 +15,8 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
-from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams, Submit
+from llmd.api.messages import BeamParams, EmbedText, Load, StopParams, Submit
+from llmd.api.samplers import SamplingParams
 from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter

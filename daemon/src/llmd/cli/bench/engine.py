@@ -44,7 +44,7 @@ def command(
     time that the device waits between two steps, as a share of a step; LOOP is the CPU time of the loop per
     step.
     """
-    from llmd.api.messages import SamplingParams
+    from llmd.api.samplers import SamplingParams
     from llmd.benchmark.engine_loop import LoopCost, measure_loop
 
     sampling = SamplingParams(seed=0, temperature=temperature, top_p=top_p)
