@@ -1,4 +1,4 @@
-"""docs/adding-a-backend.md quotes what is really there."""
+"""docs/adding-a-backend.md matches the example backend and the code."""
 
 from __future__ import annotations
 

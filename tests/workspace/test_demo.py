@@ -1,4 +1,4 @@
-"""`make demo` shows a daemon that answers, and fails where it does not."""
+"""`make demo` shows a daemon that answers, and fails if it does not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = "http://127.0.0.1:9"
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it as in a network behind a proxy, which cannot reach this machine."""
+    """Run the demo as if behind a proxy that cannot reach this machine."""
     return subprocess.run(
         [sys.executable, DEMO, *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What the distributions ask for, directly and through others, and the licence that they carry."""
+"""The direct and transitive dependencies of the distributions, and their licence files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def closure(name: str) -> set[str]:
-    """Names of every distribution that installing ``name`` brings on this machine."""
+    """Return every distribution that installing ``name`` installs on this machine."""
     found: set[str] = set()
     wanted = [name]
     while wanted:
@@ -25,7 +25,7 @@ def closure(name: str) -> set[str]:
 
 
 def required_by(name: str) -> list[str]:
-    """Names that a distribution requires on this machine, its extras left out."""
+    """Return what a distribution requires on this machine, without extras."""
     requirements = [Requirement(text) for text in distribution(name).requires or []]
     return [
         requirement.name

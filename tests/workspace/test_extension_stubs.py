@@ -1,4 +1,4 @@
-"""The committed type stubs are those of the compiled extension."""
+"""The committed type stubs match the compiled extension."""
 
 from __future__ import annotations
 

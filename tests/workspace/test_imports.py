@@ -1,4 +1,4 @@
-"""What importing llmd pulls in, seen in fresh interpreters: static checks cannot see every import."""
+"""What importing llmd loads, in fresh interpreters: static checks do not see every import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ALLOWED = {"pluggy", "msgspec", "numpy", "typing_extensions"}
-"""What the contracts need; msgspec loads typing_extensions where it is installed."""
+"""What the contracts need; msgspec loads typing_extensions if it is installed."""
 
 REPORT = """
 import sys
@@ -19,7 +19,7 @@ print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}} -
 
 
 def packages_after_importing(module: str) -> set[str]:
-    """Top-level packages, standard library aside, that importing ``module`` loads."""
+    """Return the top-level packages outside the standard library that importing ``module`` loads."""
     command = [sys.executable, "-c", REPORT.format(module=module)]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 

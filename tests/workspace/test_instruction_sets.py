@@ -1,4 +1,4 @@
-"""A run says which instruction sets it has tested, and fails where it cannot test one that it must."""
+"""A test run reports the instruction sets that it tested, and fails if it cannot test a required one."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ INSTALLED: dict[str, Distribution] = {
 
 
 class Stated(Distribution):
-    """A distribution that states what a test gives it."""
+    """A distribution with the metadata that a test gives it."""
 
     def __init__(self, **headers: str) -> None:
         self.message = EmailMessage()

@@ -1,4 +1,4 @@
-"""`make help` tells of every target."""
+"""`make help` lists every target."""
 
 from __future__ import annotations
 

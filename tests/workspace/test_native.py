@@ -1,4 +1,4 @@
-"""What the checks know about the native core is what is built."""
+"""The checks of the native core cover what is built."""
 
 from __future__ import annotations
 

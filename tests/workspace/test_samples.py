@@ -1,4 +1,4 @@
-"""Set-up takes the samples that tests read out of a source package, once, and never half of them."""
+"""Set-up extracts the samples for tests from a source package, once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = {
 
 @pytest.fixture
 def samples(tmp_path: Path) -> Samples:
-    """Samples that a pip of a line of shell fetches: it copies a package to the folder after --dest, and counts."""
+    """Samples with a shell script as pip: it logs its arguments and copies a package to the --dest folder."""
     with tarfile.open(tmp_path / "package.tar.gz", "w:gz") as archive:
         for name, content in FILES.items():
             member = tarfile.TarInfo(name)

@@ -1,4 +1,4 @@
-"""Set-up makes its environments anew where they cannot work any more, and says what may fix a failure."""
+"""Set-up rebuilds environments that no longer work, and says what may fix a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.wheelhouse import DISTRIBUTIONS
 
 
 class Workspace:
-    """A workspace whose set-up makes folders and counts, instead of installing."""
+    """A workspace with a set-up that creates folders and counts its runs instead of installing."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps: list[str] = []
@@ -33,7 +33,7 @@ class Workspace:
         (native / "csrc").mkdir(exist_ok=True)
 
     def make_python(self) -> None:
-        """An environment whose Python is that of these tests."""
+        """Create an environment that uses the Python of these tests."""
         (setup.ENVIRONMENT / "bin").mkdir(parents=True)
         (setup.ENVIRONMENT / "bin" / "python").symlink_to(sys.executable)
 
