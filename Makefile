@@ -25,7 +25,7 @@ test-full: setup  ## run the tests and the exhaustive ones, which `make test` le
 	@$(PYTHON) -m tools.system_packages --exhaustive
 	@LLMD_TEST_SCHEDULES=500 $(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
-check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
+check: setup  ## formatting, lint, types, imports, sizes, mirrors and names; no tests
 	@$(RUN) -m ruff format --check --quiet .
 	@$(RUN) -m ruff check --quiet .
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
@@ -34,6 +34,7 @@ check: setup  ## formatting, lint, types, imports, sizes and mirrors; no tests
 	@.venv/bin/lint-imports --no-logo
 	@$(RUN) -m tools.sizes
 	@$(RUN) -m tools.mirrors
+	@$(RUN) -m tools.names
 
 format: setup  ## rewrite what `check` would complain about and can be fixed by a tool
 	@$(RUN) -m ruff check --quiet --fix-only .

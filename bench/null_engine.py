@@ -10,7 +10,6 @@ from pathlib import Path
 
 from llmd.api.messages import Load, Loading
 from llmd.benchmark.engine_loop import null_device
-from llmd.engine.channel import engine_end
 from llmd.engine.composition import make_host
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.process import serve
@@ -30,7 +29,7 @@ def main() -> int:
         return load_model(message, architectures, lambda _name: device, report)
 
     with socket.socket(fileno=arguments.fd) as sock:
-        return serve(engine_end(sock), load)
+        return serve(sock, load)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from bench.peer import waiting_environment
 from bench.startup import environment_below
-from llmd.chat.helper_process import processor_s
-from llmd.host.time_limits import processor_seconds
+from llmd.process.limits import processor_seconds
 
 START_LIMIT_S = 120.0
 
@@ -126,12 +125,12 @@ def family(pid: int) -> list[int]:
 
 def family_cpu_s(pid: int) -> float:
     """Processor time of a process and of those that it started, until now, whether they still run or have ended."""
-    return sum(map(processor_seconds, family(pid)))
+    return sum(processor_seconds(member) or 0.0 for member in family(pid))
 
 
 def cpu_s(pid: int) -> float:
     """Processor time of a process alone; nothing of one that has just ended, since its parent has it."""
-    return processor_s(pid) or 0.0
+    return processor_seconds(pid, with_children=False) or 0.0
 
 
 def _proportional_bytes(pid: int) -> int:

@@ -144,7 +144,7 @@ def test_sigterm_under_load_ends_every_stream_whole_or_with_an_error(home: Home)
                 begun.acquire()
             assert end(served) == 0
         told = {future.result() for future in endings}
-    assert told <= {"length", "the daemon is shutting down (send the request again)"}
+    assert told <= {"length", "the daemon is shutting down (retry the request)"}
     assert len(told) == 2
 
 

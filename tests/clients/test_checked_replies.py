@@ -7,8 +7,8 @@ from typing import Any
 import openai
 import pytest
 
-from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses import response
+from llmd.server.generation.generation import Usage
 from tests.clients.sse import events
 from tests.serving.checked_replies import take_mistakes
 from tests.serving.http import send

@@ -29,7 +29,7 @@ def test_key_opens_and_a_wrong_one_is_an_authentication_error(locked: RunningDae
         assert client.models.list().data == []
     with (
         openai.OpenAI(base_url=f"{locked.url}/v1", api_key="llmd-wrong") as client,
-        pytest.raises(openai.AuthenticationError, match="not known"),
+        pytest.raises(openai.AuthenticationError, match="is unknown"),
     ):
         client.models.list()
 

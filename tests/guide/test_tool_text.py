@@ -12,8 +12,8 @@ from guide.tool_text import calls_text, results_text, signature, told
 from llmd.builtin.guide import guide_directory
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.chat.answers.answer_formats import ParserChoice, choose_formats
+from llmd.chat.templates.render_messages import RenderJob
 from llmd.chat.templates.template_environment import TemplateSandbox
-from llmd.chat.templates.template_frames import RenderJob
 
 WEATHER: dict[str, Any] = {
     "name": "get_weather",

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import TokenOutput
+from llmd.api.messages import Submit, TokenOutput
 from llmd.server.engines.supervisor import Supervisor
-from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.http.request_record import RequestRecord
 from tests.serving.model import TEMPLATE, TURN_END, write_model
@@ -37,7 +36,7 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
     def opened(
         _self: Supervisor,
-        requests: Sequence[TokenRequest],
+        requests: Sequence[Submit],
         _record: RequestRecord | None = None,
         *,
         together: bool = False,

@@ -13,7 +13,7 @@ import pytest
 from llmd.api import hooks
 from llmd.cli.main import llmd
 from llmd.host.kinds import KINDS, Kind
-from llmd.host.time_limits import PROBE_LIMIT
+from llmd.host.probing import PROBE_LIMIT
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "backend_example"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "bf16_layout.hpp"
 #include "buffer.hpp"
 
 namespace llmd {
@@ -40,6 +41,7 @@ struct Bench {
     Buffer int8_values;
     Buffer int8_scales;
     Buffer int8_running;
+    Buffer bf16_terms;
 
     Bench(ThreadPool& pool, const Kernels& kernels, int64_t slices)
         : pool(pool),
@@ -51,15 +53,16 @@ struct Bench {
                   static_cast<size_t>(std::max(kPrefillRows * kPrefillOutputs, 2 * kSliceBytes / kCols))),
           int8_values(static_cast<size_t>(kPrefillRows * kInputs.values())),
           int8_scales(sizeof(float) * static_cast<size_t>(kPrefillRows * kInputs.groups())),
-          int8_running(sizeof(int32_t) * static_cast<size_t>(kPrefillRows * kInputs.running())) {
+          int8_running(sizeof(int32_t) * static_cast<size_t>(kPrefillRows * kInputs.running())),
+          bf16_terms(sizeof(uint16_t) * static_cast<size_t>(TermLayout{1, kCols}.numbers())) {
         fill();
         std::fill_n(inputs.as<float>(), kPrefillRows * kCols, 0.5F);
     }
 
     uint8_t* slice(int64_t i) const { return weights.as<uint8_t>() + i % slices * kSliceBytes; }
 
-    // Every byte 0x2c is a small positive number in each format. Untouched pages would all be one page of
-    // zeros.
+    // Byte 0x2c everywhere makes small positive numbers in each format. Untouched pages would all share
+    // one page of zeros.
     void fill() {
         const auto job = [](void* context, Worker& worker) {
             const auto& bench = *static_cast<Bench*>(context);
@@ -92,17 +95,17 @@ struct Bench {
         struct Job {
             const Kernels& kernels;
             LinearTarget target;
-            QuantizeArgs quantize;
+            ConvertArgs convert;
             LinearArgs args;
         } job{kernels, {{format, weight_rows, kCols, integer, data}, nullptr, outputs.as<float>()}, {}, {}};
-        const QuantizedRows quantized{int8_values.as<int8_t>(), int8_scales.as<float>(),
-                                      int8_running.as<int32_t>()};
-        job.quantize = {inputs.as<float>(), rows, kCols, input_form(kernels, job.target.weight), quantized};
-        job.args = {inputs.as<float>(), rows, kCols, &job.target, 1, quantized};
+        const ConvertedRows converted{int8_values.as<int8_t>(), int8_scales.as<float>(),
+                                      int8_running.as<int32_t>(), bf16_terms.as<uint16_t>()};
+        job.convert = {inputs.as<float>(), rows, kCols, input_form(kernels, job.target.weight), converted};
+        job.args = {inputs.as<float>(), rows, kCols, &job.target, 1, converted};
         const auto run = [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
-            if (job.quantize.form.terms > 0) {
-                job.kernels.quantize(job.quantize, worker);
+            if (job.convert.form.kind != InputKind::kFloat) {
+                job.kernels.convert(job.convert, worker);
                 worker.barrier();
             }
             job.kernels.linear(job.args, worker);

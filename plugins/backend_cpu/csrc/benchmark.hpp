@@ -1,4 +1,4 @@
-// Measures what a machine's memory and kernels can do.
+// Measures how fast this machine reads memory and runs the kernels.
 
 #pragma once
 
@@ -18,8 +18,9 @@ struct Rates {
     double prefill_flops_per_s;
 };
 
-// Takes about `budget_s` seconds. Reads, one-row linear ops and 256-row linear ops take turns over the same
-// memory, slice by slice; each rate is the median of its turns, prefill that of the fastest format.
+// Takes about `budget_s` seconds. Memory reads, one-row linear ops and 256-row linear ops alternate over
+// the same memory, one slice after the other. Each rate is the median of its measurements; the prefill
+// rate is that of the fastest format.
 Rates measure(ThreadPool& pool, const Kernels& kernels, double budget_s);
 
 }  // namespace llmd

@@ -1,5 +1,5 @@
-// Activations as sums of bf16 numbers, for units that multiply those: the sizes. The bytes themselves are
-// described in ops/split.hpp.
+// Sizes of activations that are stored as sums of bf16 numbers, for units that multiply bf16.
+// ops/split.hpp describes the bytes.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace llmd {
 
-constexpr int64_t kBf16Terms = 3;    // of 8 bits each, as many as a float32 has
-constexpr int64_t kBf16Inputs = 32;  // of a row, in a line
+constexpr int64_t kBf16Terms = 3;    // 8 bits each: together the 24 bits of a float32 significand
+constexpr int64_t kBf16Inputs = 32;  // inputs of a row in one line
 constexpr int64_t kBf16Pairs = kBf16Inputs / 2;
 
 struct TermLayout {
@@ -16,7 +16,8 @@ struct TermLayout {
     int64_t cols;
 
     LLMD_SHARED constexpr int64_t lines() const { return pieces(cols, kBf16Inputs); }
-    // Rows of a tile: 16, of which the last tile may leave some empty, but where there are fewer in all.
+    // Rows of a tile: 16, some of which may be unused in the last tile; fewer if there are fewer rows in
+    // all.
     LLMD_SHARED constexpr int64_t width() const { return rows < kInputRows ? rows : kInputRows; }
     LLMD_SHARED constexpr int64_t tiles() const { return pieces(rows, kInputRows); }
     LLMD_SHARED constexpr int64_t term() const { return kBf16Inputs * width(); }

@@ -1,8 +1,8 @@
 // The nanobind module llmd_backend_cpu._ext: checks dtypes, shapes and contiguity, releases the GIL, calls
 // the core.
 //
-// Half precision and bf16 cross as uint16 bits. Arrays that the core keeps (weights, places of results) are
-// kept alive by the Python face.
+// float16 and bf16 are passed as uint16 bits. The Python side keeps arrays alive that the core holds on to
+// (weights and the memory for results).
 
 #include "bindings.hpp"
 
@@ -31,12 +31,12 @@ llmd::KvDtype kv_dtype(const std::string& name) {
     if (name == "bf16") return llmd::KvDtype::kBF16;
     if (name == "int8") return llmd::KvDtype::kInt8;
     if (name == "int4") return llmd::KvDtype::kInt4;
-    throw std::invalid_argument("no KV dtype is called " + name);
+    throw std::invalid_argument("unknown KV dtype " + name);
 }
 
 namespace {
 
-// A selection together with the arrays that it points into.
+// A selection and the arrays that it points into.
 struct SelectionArrays {
     In<int32_t, 1> rows, edit_offsets, edit_ids;
     In<float, 1> edit_factors, edit_biases;
@@ -47,12 +47,12 @@ struct SelectionArrays {
 
     void check() const {
         const int64_t count = length(rows);
-        require(length(edit_offsets) == count + 1, "edit_offsets has one entry more than rows");
+        require(length(edit_offsets) == count + 1, "edit_offsets must have one entry more than rows");
         require(length(edit_factors) == length(edit_ids) && length(edit_biases) == length(edit_ids),
-                "edit_ids, edit_factors and edit_biases have one length");
+                "edit_ids, edit_factors and edit_biases must have the same length");
         require(length(masked) == count && length(temperatures) == count && length(targets) == count,
-                "masked, temperatures and targets have the length of rows");
-        require(raw_top >= 0 && raw_top <= 20, "raw_top is 0 to 20");
+                "masked, temperatures and targets must have the length of rows");
+        require(raw_top >= 0 && raw_top <= 20, "raw_top must be 0 to 20");
     }
     llmd::Selection view() const {
         return {length(rows),       rows.data(),   edit_offsets.data(), edit_ids.data(), edit_factors.data(),
@@ -78,18 +78,19 @@ void submit(llmd::Stage& stage, size_t ticket, const In<int32_t, 1>& token_ids,
             const std::vector<In<int32_t, 2>>& block_tables, const In<int32_t, 2>& copies, int64_t feed,
             const std::optional<In<float, 2>>& hidden, const SelectionArrays* selection,
             const std::optional<In<int32_t, 1>>& token_types) {
-    require(length(row_offsets) >= 1, "row_offsets has at least one entry");
+    require(length(row_offsets) >= 1, "row_offsets must have at least one entry");
     llmd::Step step{length(token_ids), length(row_offsets) - 1, token_ids.data(),
                     positions.data(),  row_offsets.data(),      {},
                     length(copies),    copies.data(),           token_types ? token_types->data() : nullptr};
-    require(length(positions) == step.rows, "positions has the length of token_ids");
-    require(!token_types || length(*token_types) == step.rows, "token_types has the length of token_ids");
-    require(length(copies) == 0 || length(copies, 1) == 3, "copies are triples");
+    require(length(positions) == step.rows, "positions must have the length of token_ids");
+    require(!token_types || length(*token_types) == step.rows,
+            "token_types must have the length of token_ids");
+    require(length(copies) == 0 || length(copies, 1) == 3, "copies must be triples");
     for (const auto& table : block_tables) {
-        require(length(table) == step.sequences, "block_tables have a row for each sequence");
+        require(length(table) == step.sequences, "block_tables must have a row for each sequence");
         step.tables.push_back({table.data(), length(table, 1)});
     }
-    require(!hidden || length(*hidden) == step.rows, "hidden has a row for each token");
+    require(!hidden || length(*hidden) == step.rows, "hidden must have a row for each token");
     const float* rows = hidden ? hidden->data() : nullptr;
     const llmd::Selection view = selection != nullptr ? selection->view() : llmd::Selection{};
     const int64_t edits = selection != nullptr ? length(selection->edit_ids) : 0;
@@ -105,7 +106,7 @@ void apply_masks(llmd::Stage& stage, size_t ticket, const In<uint32_t, 2>& masks
 void read_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& blocks,
                  const Out<uint8_t, 2>& contents) {
     require(length(contents) == length(blocks) && length(contents, 1) == stage.pools().block_bytes(group),
-            "contents have a row of a block's bytes for each block");
+            "contents must have one row per block, with the bytes of a block");
     const nb::gil_scoped_release released;
     for (int64_t i = 0; i < length(blocks); ++i) {
         stage.pools().read(group, blocks.data()[i], contents.data() + i * length(contents, 1));
@@ -115,7 +116,7 @@ void read_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& blocks
 void write_blocks(llmd::Stage& stage, int64_t group, const In<int32_t, 1>& blocks,
                   const In<uint8_t, 2>& contents) {
     require(length(contents) == length(blocks) && length(contents, 1) == stage.pools().block_bytes(group),
-            "contents have a row of a block's bytes for each block");
+            "contents must have one row per block, with the bytes of a block");
     const nb::gil_scoped_release released;
     for (int64_t i = 0; i < length(blocks); ++i) {
         stage.pools().write(group, blocks.data()[i], contents.data() + i * length(contents, 1));
@@ -161,23 +162,24 @@ void bind_stage(nb::module_& module) {
             "rows"_a.noconvert(), "edit_offsets"_a.noconvert(), "edit_ids"_a.noconvert(),
             "edit_factors"_a.noconvert(), "edit_biases"_a.noconvert(), "masked"_a.noconvert(),
             "temperatures"_a.noconvert(), "targets"_a.noconvert(), "raw_top"_a);
-    nb::class_<llmd::Stage>(module, "Stage", "The parts of a program with KV pools and step buffers.")
+    nb::class_<llmd::Stage>(module, "Stage", "The weights of a program with KV pools and step buffers.")
         .def(
             "__init__",
-            [](llmd::Stage* self, const llmd::Parts& parts, std::vector<int64_t> blocks, int64_t max_rows,
+            [](llmd::Stage* self, const llmd::Weights& weights, std::vector<int64_t> blocks, int64_t max_rows,
                int64_t max_sequences, int64_t max_outputs, int64_t num_candidates, const std::string& dtype) {
                 const llmd::StageLimits limits{max_rows, max_sequences, max_outputs, num_candidates,
                                                kv_dtype(dtype)};
-                new (self) llmd::Stage(parts, std::move(blocks), limits);
+                new (self) llmd::Stage(weights, std::move(blocks), limits);
             },
-            "parts"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
+            "weights"_a, "blocks"_a, "max_rows"_a, "max_sequences"_a, "max_outputs"_a, "num_candidates"_a,
             "kv_dtype"_a, nb::keep_alive<1, 2>())
         .def("add_ticket", add_ticket, "hidden"_a.noconvert(), "raw"_a.noconvert(), "edited"_a.noconvert(),
              "ids"_a.noconvert(), "edited_values"_a.noconvert(), "raw_values"_a.noconvert(),
              "raw_logsumexp"_a.noconvert(), "edited_logsumexp"_a.noconvert(), "edited_entropy"_a.noconvert(),
              "edited_deviation"_a.noconvert(), "num_allowed"_a.noconvert(), "target_raw"_a.noconvert(),
              "top_ids"_a.noconvert(), "top_raw"_a.noconvert(),
-             "Add a ticket, numbered from 0: the places of its results, which the caller keeps alive.")
+             "Add a ticket with the arrays for its results, which the caller keeps alive. Tickets count from "
+             "0.")
         .def("submit", submit, "ticket"_a, "token_ids"_a.noconvert(), "positions"_a.noconvert(),
              "row_offsets"_a.noconvert(), "block_tables"_a.noconvert(), "copies"_a.noconvert(), "feed"_a,
              "hidden"_a.noconvert().none(), "selection"_a.none(),
@@ -185,9 +187,9 @@ void bind_stage(nb::module_& module) {
         .def("apply_masks", apply_masks, "ticket"_a, "masks"_a.noconvert(),
              "Finish the masked rows of a ticket.")
         .def("read_blocks", read_blocks, "group"_a, "blocks"_a.noconvert(), "contents"_a.noconvert(),
-             "Copy what blocks of a KV group hold to the rows of ``contents``.")
+             "Copy blocks of a KV group to the rows of ``contents``.")
         .def("write_blocks", write_blocks, "group"_a, "blocks"_a.noconvert(), "contents"_a.noconvert(),
-             "The reverse of ``read_blocks``.");
+             "Copy the rows of ``contents`` to blocks of a KV group.");
 }
 
 }  // namespace
@@ -200,15 +202,14 @@ NB_MODULE(_ext, module) {
                "Instruction sets that this machine can run, the fastest first.");
     module.def(
         "compare", compare, "isa"_a, "placements"_a, "spin_us"_a, "num_bytes"_a, "budget_s"_a,
-        "Decode in bytes/s and prefill in operations/s of each placement: threads and their processors.");
+        "Return decode in bytes/s and prefill in operations/s for each placement: (threads, processors).");
     nb::class_<Device>(module, "Device", "A pool of threads and the kernels of an instruction set.")
         .def(nb::init<const std::string&, int, int, const std::vector<int>&>(), "isa"_a, "threads"_a,
              "spin_us"_a, "processors"_a = std::vector<int>(),
-             "``processors`` are those that the threads stay on, one for each; empty: anywhere.")
-        .def(
-            "measure", measure, "budget_s"_a,
-            "(read, decode f32, decode bf16, decode q8, decode q4) in bytes/s, and prefill in operations/s.");
-    bind_parts(module);
+             "``processors`` names a logical processor to pin each thread to; empty: no pinning.")
+        .def("measure", measure, "budget_s"_a,
+             "Return (read, decode f32, bf16, q8 and q4) in bytes/s, and prefill in operations/s.");
+    bind_weights(module);
     bind_stage(module);
     bind_quantization(module);
 }

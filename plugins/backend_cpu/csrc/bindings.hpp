@@ -1,4 +1,4 @@
-// What the files of the module share: arrays as they cross, and the device that others are made on.
+// Shared by the files of the Python module: array types, and the device that other objects are created on.
 
 #pragma once
 
@@ -27,10 +27,10 @@ inline void require(bool holds, const char* what) {
 
 inline void require_processors(int threads, const std::vector<int>& processors) {
     require(threads > 0 && (processors.empty() || processors.size() == static_cast<size_t>(threads)),
-            "there is a processor for each thread, or none");
+            "pass a processor for each thread, or none");
 }
 
-// A pool of threads and the unit that they run.
+// A pool of threads and the kernels that they run.
 struct Device {
     llmd::ThreadPool pool;
     const llmd::Kernels& kernels;
@@ -40,8 +40,8 @@ struct Device {
           kernels(llmd::kernels_of(isa)) {}
 };
 
-// Throws std::invalid_argument for a name that is none.
+// Throws std::invalid_argument if there is no such dtype.
 llmd::KvDtype kv_dtype(const std::string& name);
 
 void bind_quantization(nanobind::module_& module);
-void bind_parts(nanobind::module_& module);
+void bind_weights(nanobind::module_& module);

@@ -15,7 +15,8 @@ Buffer::Buffer(size_t bytes, Pages pages) {
     if (bytes == 0) return;
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
-    if (pages == Pages::kHuge) madvise(data, bytes, MADV_HUGEPAGE);  // advice: a kernel may have none
+    // Only advice: some kernels lack huge pages.
+    if (pages == Pages::kHuge) madvise(data, bytes, MADV_HUGEPAGE);
     place_ = data_ = data;
     room_ = size_ = bytes;
 }
@@ -31,7 +32,7 @@ Buffer::Buffer(int file, size_t bytes) {
         munmap(place, room);
         throw std::bad_alloc();
     }
-    madvise(data, bytes, MADV_HUGEPAGE);  // what is read from the disk now is cached in such
+    madvise(data, bytes, MADV_HUGEPAGE);  // pages read from the disk from now on are huge if possible
     place_ = place;
     room_ = room;
     data_ = data;
@@ -46,11 +47,12 @@ void ask_for_huge_pages(const void* data, size_t bytes) {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto first = reinterpret_cast<uintptr_t>(data);
     const uintptr_t begin = first / page * page;
-    madvise(reinterpret_cast<void*>(begin), first + bytes - begin, MADV_HUGEPAGE);  // advice, as above
+    // Only advice, as above.
+    madvise(reinterpret_cast<void*>(begin), first + bytes - begin, MADV_HUGEPAGE);
 }
 
 size_t Buffer::huge_page_bytes() const {
-    // Each mapping has a line with its range of addresses, then lines with its properties, in kB.
+    // Each mapping has a line with its address range, followed by lines with its properties, in kB.
     const auto wanted = reinterpret_cast<uintptr_t>(data_);
     std::ifstream mappings("/proc/self/smaps");
     bool found = false;

@@ -1,7 +1,7 @@
-// Blocks of groups of weights as int8 with a shared scale: a weight is coarse * (step * code - below).
+// Quantises blocks of weight groups to int8: weight = coarse * (scale * code - minimum).
 //
 //   weights  tiles of a block: all groups that share a coarse scale
-//   check    equal to the last bit to llmd.models.formats.byte_fit, which explains the steps
+//   check    bit for bit equal to llmd.models.formats.byte_fit, which explains the algorithm
 //            (tests/plugins/backend_cpu/test_quantizer.py)
 
 #pragma once
@@ -13,19 +13,19 @@
 
 namespace llmd {
 
-// Of a block.
+// Tiles in a block.
 constexpr int kMostTiles = 2;
 
 struct ByteFit {
-    uint16_t coarse;                                  // float16
-    Wide<Lanes> step[kMostTiles], below[kMostTiles];  // whole numbers
+    uint16_t coarse;                                     // the bits of a float16
+    Wide<Lanes> scale[kMostTiles], minimum[kMostTiles];  // integers
 
-    // What gives the codes of a tile.
+    // How to round the weights of a tile to codes.
     Wide<Rounding> rounding(size_t tile, int most) const;
 };
 
-// A block is one or two tiles; codes are 0 .. most, steps 0 .. most_step. None where a coarse scale lies
-// beyond float16.
-std::optional<ByteFit> fit_bytes(std::span<const Tile> block, int most, int most_step);
+// A block has one or two tiles. Codes are 0 .. most, scales 0 .. most_scale. Returns nothing if a coarse
+// scale overflows float16.
+std::optional<ByteFit> fit_bytes(std::span<const Tile> block, int most, int most_scale);
 
 }  // namespace llmd

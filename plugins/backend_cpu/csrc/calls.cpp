@@ -8,7 +8,7 @@ namespace llmd {
 namespace {
 
 void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("the program contradicts itself: ") + what);
+    if (!holds) throw std::invalid_argument(std::string("the program is inconsistent: ") + what);
 }
 
 // Reads the operands of one op.
@@ -20,15 +20,17 @@ class Operands {
     float* output(size_t i) const { return slot(op_.outputs.at(i)); }
     int64_t input_width(size_t i) const { return width(op_.inputs.at(i)); }
     int64_t output_width(size_t i) const { return width(op_.outputs.at(i)); }
-    const Matrix& matrix(size_t i) const { return to_.parts.matrix(op_.weights.at(i)); }
-    const float* vector(size_t i, int64_t count) const { return to_.parts.vector(op_.weights.at(i), count); }
+    const Matrix& matrix(size_t i) const { return to_.weights.matrix(op_.weights.at(i)); }
+    const float* vector(size_t i, int64_t count) const {
+        return to_.weights.vector(op_.weights.at(i), count);
+    }
     int64_t integer(size_t i) const { return op_.ints.at(i); }
     float number(size_t i) const { return static_cast<float>(op_.floats.at(i)); }
 
   private:
     float* slot(int64_t index) const { return to_.slots.at(static_cast<size_t>(index)); }
     int64_t width(int64_t index) const {
-        return to_.parts.program.slot_widths.at(static_cast<size_t>(index));
+        return to_.weights.program.slot_widths.at(static_cast<size_t>(index));
     }
 
     const Op& op_;
@@ -37,17 +39,19 @@ class Operands {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.cols == of.output_width(0), "the embedding's width is that of its output");
+    require(table.cols == of.output_width(0), "the embedding must have the width of its output");
     return {&table, nullptr, 0, scale, of.output(0)};
 }
 
 Call bind_embed(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.parts.program.vocab_size, "the embedding has a row for each token");
+    require(of.matrix(0).rows >= to.weights.program.vocab_size,
+            "the embedding must have a row for each token");
     return bind_look_up(of, of.number(0));
 }
 
 Call bind_embed_position(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.parts.program.context_len, "there is a row for each position");
+    require(of.matrix(0).rows >= to.weights.program.context_len,
+            "the position embedding must have a row for each position");
     return PositionCall{bind_look_up(of, 1.0F)};
 }
 
@@ -57,36 +61,37 @@ Call bind_embed_token_type(const Operands& of, const Bindings& to) {
 
 Call bind_norm(const Operands& of) {
     const int64_t heads = of.integer(1);
-    require(heads > 0 && of.input_width(0) % heads == 0, "a norm's heads divide its input");
-    require(of.input_width(0) == of.output_width(0), "a norm keeps the width");
+    require(heads > 0 && of.input_width(0) % heads == 0, "the heads of a norm must divide its input evenly");
+    require(of.input_width(0) == of.output_width(0),
+            "the input and output of a norm must have the same width");
     const int64_t width = of.input_width(0) / heads;
     return NormArgs{of.input(0),  of.output(0),        heads,
                     width,        of.vector(0, width), of.vector(1, width),
                     of.number(0), of.number(1),        of.integer(0) == 1};
 }
 
-// What the activations become that a weight is multiplied by.
-QuantizeArgs bind_quantize(const float* x, const Matrix& weight, const Bindings& to) {
-    const bool stays = weight.format == Format::kInteger && !to.parts.program.rounds;
-    const InputForm form = stays ? InputForm{} : input_form(to.parts.kernels, weight);
-    return {x, 0, weight.cols, form, to.quantized};
+// Converts activations to the form that a weight needs.
+ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to) {
+    const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
+    const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
+    return {x, 0, weight.cols, form, to.converted};
 }
 
-// The pass of an op for weights that meet activations in the form that this one does.
+// The pass of an op whose weights take activations in the same form as this weight; created if missing.
 LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, const Bindings& to) {
-    const QuantizeArgs quantize = bind_quantize(of.input(0), weight, to);
+    const ConvertArgs convert = bind_convert(of.input(0), weight, to);
     for (LinearPass& pass : call.passes) {
-        if (pass.quantize.form == quantize.form) return pass;
+        if (pass.convert.form == convert.form) return pass;
     }
     LinearPass pass;
     pass.targets = std::make_unique<std::vector<LinearTarget>>();
-    pass.quantize = quantize;
+    pass.convert = convert;
     pass.args = {of.input(0),
                  0,
                  of.input_width(0),
                  nullptr,
                  0,
-                 quantize.out,
+                 convert.out,
                  to.unpacked,
                  to.linear_scratch,
                  to.linear_scratch_bytes};
@@ -97,8 +102,10 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
     LinearCall call;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
         const Matrix& weight = of.matrix(2 * i);
-        require(weight.cols == of.input_width(0), "a linear op's weights have the width of its input");
-        require(weight.rows == of.output_width(i), "a linear op's outputs have the width of its weights");
+        require(weight.cols == of.input_width(0),
+                "the weights of a linear op must have the width of its input");
+        require(weight.rows == of.output_width(i),
+                "the outputs of a linear op must have one element for each row of its weights");
         LinearPass& pass = pass_of(call, weight, of, to);
         pass.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
         pass.args.targets = pass.targets->data();
@@ -111,9 +118,10 @@ Call bind_rope(const Operands& of, const Bindings& to) {
     const RopeAngles& angles = to.angles.at(static_cast<size_t>(of.integer(2)));
     const int64_t heads = of.integer(0);
     const int64_t head_dim = of.integer(1);
-    require(of.input_width(0) == heads * head_dim, "a rope's heads make up its input");
-    require(of.output_width(0) == heads * head_dim, "a rope keeps the width");
-    require(2 * angles.half() <= head_dim, "a rope table turns no more than a head");
+    require(of.input_width(0) == heads * head_dim, "the heads of a rope must add up to its input");
+    require(of.output_width(0) == heads * head_dim,
+            "the input and output of a rope must have the same width");
+    require(2 * angles.half() <= head_dim, "a rope table must not rotate more than a head");
     return RopeCall{&angles,
                     {of.input(0), of.output(0), 0, heads, head_dim, angles.half(), angles.cosines(),
                      angles.sines(), of.integer(3) != 0}};
@@ -123,21 +131,22 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     AttentionCall call{};
     AttentionArgs& args = call.args;
     call.group = static_cast<size_t>(of.integer(0));
-    const KvGroup& group = to.parts.program.groups.at(call.group);
+    const KvGroup& group = to.weights.program.groups.at(call.group);
     args.heads = of.integer(2);
     args.kv_heads = of.integer(3);
     args.head_dim = of.integer(4);
     args.window = of.integer(5);
     args.causal = true;
     require(args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
-            "an attention op has the shape of its KV group");
+            "an attention op must have the shape of its KV group");
     require(of.integer(1) >= 0 && of.integer(1) < group.layers,
-            "an attention op names a layer of its KV group");
-    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0, "kv heads divide query heads");
+            "the layer of an attention op must be in its KV group");
+    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
+            "the number of query heads must be a multiple of the number of KV heads");
     require(of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
-            "query heads make up an attention's input and output");
+            "the query heads of an attention op must add up to its input and output");
     require(of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
-            "kv heads make up keys and values");
+            "the KV heads of an attention op must add up to its keys and values");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -147,7 +156,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.scale = of.number(0);
     args.softcap = of.number(1);
     args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     args.partials = to.attention_partials;
     return call;
 }
@@ -161,7 +170,7 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     const int64_t width = args.heads * args.head_dim;
     require(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
                 of.input_width(2) == width && of.output_width(0) == width,
-            "heads make up queries, keys, values and output of an attention");
+            "the heads of an attention op must add up to its queries, keys, values and output");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -169,42 +178,45 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     args.pool = to.encoder.blocks();
     args.scale = of.number(0);
     args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.parts.kernels.attention_scratch(args.head_dim);
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     return call;
 }
 
 Activation activation_of(const Operands& of) {
-    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "an activation is one of those known");
+    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "the activation is unknown");
     return static_cast<Activation>(of.integer(0));
 }
 
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width, "gate, up and output have one width");
+    require(of.input_width(0) == width && of.input_width(1) == width,
+            "gate, up and output must have the same width");
     return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
 }
 
 Call bind_activate(const Operands& of) {
-    require(of.input_width(0) == of.output_width(0), "an activation keeps the width");
+    require(of.input_width(0) == of.output_width(0),
+            "the input and output of an activation must have the same width");
     return ActivateArgs{of.input(0), of.output(0), of.output_width(0), activation_of(of)};
 }
 
 Call bind_add(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width, "what is added has one width");
+    require(of.input_width(0) == width && of.input_width(1) == width,
+            "the operands and the output of an addition must have the same width");
     return AddArgs{of.input(0), of.input(1), of.output(0), width, of.number(0)};
 }
 
 Call bind_head(const Operands& of, const Bindings& to) {
     const Matrix& weight = of.matrix(0);
-    const int64_t vocab = to.parts.program.vocab_size;
+    const int64_t vocab = to.weights.program.vocab_size;
     require(weight.cols == of.input_width(0) && weight.rows == vocab,
-            "the head maps its input to the vocabulary");
+            "the head must have a row for each token, of the width of its input");
     const int64_t kept = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
-    call.quantize = bind_quantize(to.gathered, weight, to);
+    call.convert = bind_convert(to.gathered, weight, to);
     call.unpacked = to.unpacked;
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
@@ -230,7 +242,7 @@ struct Execution {
         for (const LinearPass& pass : call.passes) {
             LinearArgs args = pass.args;
             args.rows = step.rows;
-            multiply(pass.quantize, args);
+            multiply(pass.convert, args);
         }
     }
     void operator()(const RopeCall& call) const {
@@ -261,14 +273,14 @@ struct Execution {
         crew.run_small(kernels.add, args);
     }
     void operator()(const HeadCall& call) const {
-        if (selection->rows == 0) return;  // a part of a prompt that more follows
+        if (selection->rows == 0) return;  // a prefill chunk that is not the last
         GatherArgs gather = call.gather;
         gather.row_numbers = selection->row_numbers;
         gather.rows = selection->rows;
         crew.run_small(kernels.gather, gather);
         const LinearTarget target{call.weight, nullptr, outputs->raw};
-        multiply(call.quantize,
-                 {gather.out, gather.rows, gather.cols, &target, 1, call.quantize.out, call.unpacked});
+        multiply(call.convert,
+                 {gather.out, gather.rows, gather.cols, &target, 1, call.convert.out, call.unpacked});
         CandidateArgs candidates = call.candidates;
         candidates.selection = selection;
         candidates.outputs = outputs;
@@ -291,9 +303,9 @@ struct Execution {
         crew.share(kernels.attention, args);
     }
 
-    void multiply(QuantizeArgs quantize, const LinearArgs& args) const {
-        quantize.rows = args.rows;
-        if (quantize.form.terms > 0) crew.run_small(kernels.quantize, quantize);
+    void multiply(ConvertArgs convert, const LinearArgs& args) const {
+        convert.rows = args.rows;
+        if (convert.form.kind != InputKind::kFloat) crew.run_small(kernels.convert, convert);
         crew.share(kernels.linear, args);
     }
 };

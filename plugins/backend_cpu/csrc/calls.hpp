@@ -1,4 +1,4 @@
-// Ops of a program bound to the buffers of a stage, ready to run.
+// Ops of a program, bound to the buffers of a stage and ready to run.
 
 #pragma once
 
@@ -10,16 +10,16 @@
 #include "encoder_scratch.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
-#include "parts.hpp"
 #include "rope_angles.hpp"
 #include "step.hpp"
+#include "weights.hpp"
 
 namespace llmd {
 
-// Weights that meet one form of their input (no terms: as it is), with the targets that `args` points to.
+// The weights of an op that take their input in the same form. `args` points to `targets`.
 struct LinearPass {
     std::unique_ptr<std::vector<LinearTarget>> targets;
-    QuantizeArgs quantize;
+    ConvertArgs convert;
     LinearArgs args;
 };
 
@@ -27,7 +27,7 @@ struct LinearCall {
     std::vector<LinearPass> passes;
 };
 
-// Rope and attention as bound, with what changes from step to step.
+// Rope and attention ops; `args` lacks the fields that change with every step.
 struct RopeCall {
     const RopeAngles* angles;
     RopeArgs args;
@@ -41,39 +41,39 @@ struct EncoderAttentionCall {
     AttentionArgs args;
 };
 
-// A look-up by something else than the token.
+// Embedding lookups by something other than the token id.
 struct PositionCall {
     EmbedArgs args;
 };
 struct TokenTypeCall {
     EmbedArgs args;
-    const int32_t* first_types;  // zeros, for a step that gives none
+    const int32_t* first_types;  // zeros, for steps without token types
 };
 
-// The head: a linear over the selected rows, then their candidates.
+// The head: a linear op over the selected rows, then their candidates.
 struct HeadCall {
     GatherArgs gather;
     Matrix weight;
-    QuantizeArgs quantize;
+    ConvertArgs convert;
     float* unpacked;
     CandidateArgs candidates;
 };
 
-// Arguments hold everything that the stage fixes; `rows`, pointers into the step and counts that follow from
-// its rows are filled in by `execute`. Counts of `NormArgs`, `GluArgs`, `AddArgs` and `ActivateArgs` are
-// those of one row.
+// Arguments hold everything that the stage fixes. `execute` fills in `rows`, pointers into the step and
+// counts that depend on the number of rows. Counts in `NormArgs`, `GluArgs`, `AddArgs` and `ActivateArgs`
+// are for one row.
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs>;
 
-// What calls are bound to. Slots are [max_rows, width].
+// The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
-    const Parts& parts;
+    const Weights& weights;
     const std::vector<float*>& slots;
     const KvPools& pools;
     const std::vector<RopeAngles>& angles;
     const EncoderScratch& encoder;
-    const int32_t* first_types;  // [max_rows] zeros: the types of a step that gives none
-    QuantizedRows quantized;
+    const int32_t* first_types;  // [max_rows] zeros: the types of a step without token types
+    ConvertedRows converted;
     float* unpacked;
     uint8_t* linear_scratch;  // [threads, linear_scratch_bytes]
     int64_t linear_scratch_bytes;
@@ -83,10 +83,10 @@ struct Bindings {
     const StageLimits& limits;
 };
 
-// Throws std::invalid_argument where slots, weights and sizes of an op contradict each other.
+// Throws std::invalid_argument if the slots, weights and sizes of an op contradict each other.
 Call bind(const Op& op, const Bindings& to);
 
-// Runs a call on all threads of a job. `selection` and `outputs` are those of the step's ticket.
+// Runs a call on all threads of a job. `selection` and `outputs` belong to the ticket of the step.
 void execute(const Call& call, const Kernels& kernels, const Step& step, const Selection* selection,
              const Outputs* outputs, Crew& crew);
 

@@ -12,7 +12,7 @@
 
 namespace llmd {
 
-// A build may leave units out (those of tests do): what it lacks is null here.
+// A build may omit units (those of tests do); the functions of omitted units are null.
 #if defined(__x86_64__)
 __attribute__((weak)) const Kernels& amx_kernels();
 __attribute__((weak)) const Kernels& avx512_kernels();
@@ -33,8 +33,8 @@ struct Unit {
 };
 
 #if defined(__x86_64__)
-// Tiles are a state of a thread that Linux keeps only for processes that ask for it.
-// Source: the kernel's Documentation/arch/x86/xstate.rst.
+// Linux keeps the state of AMX tiles only for processes that request it. Source: the kernel's
+// Documentation/arch/x86/xstate.rst.
 bool tiles_granted() {
     constexpr long kRequestPermission = 0x1023;
     constexpr long kTileData = 18;
@@ -51,7 +51,7 @@ bool tiles_granted() {
 std::vector<Unit> units() {
     std::vector<Unit> found;
 #if defined(__x86_64__)
-    // These checks include that the operating system saves the wide registers.
+    // These checks also make sure that the operating system saves the wide registers.
     __builtin_cpu_init();
     const bool avx2 =
         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
@@ -65,7 +65,8 @@ std::vector<Unit> units() {
     found.push_back({"avx_vnni", avx_vnni, avx_vnni_kernels});
     found.push_back({"avx2", avx2, avx2_kernels});
 #elif defined(__aarch64__)
-    // Headers of older systems lack its name. Source: the kernel's Documentation/arch/arm64/elf_hwcaps.rst.
+    // The headers of older systems lack this name. Source: the kernel's
+    // Documentation/arch/arm64/elf_hwcaps.rst.
     constexpr unsigned long kI8mm = 1UL << 13;
     const bool neon = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
     found.push_back({"neon_i8mm", neon && (getauxval(AT_HWCAP2) & kI8mm) != 0, neon_i8mm_kernels});

@@ -1,4 +1,5 @@
-// The threads of a job as a sequence of kernels sees them: who runs what, and where they wait for each other.
+// Runs a sequence of kernels on the threads of a job: decides which thread runs what, and where threads
+// wait.
 
 #pragma once
 
@@ -6,12 +7,11 @@
 
 namespace llmd {
 
-// Between two kernels that all threads share, the last to finish the first of them runs the small ones alone
-// and then lets the others go on: one barrier for each shared kernel, and no wait for a thread that runs
-// already.
+// Large kernels are shared by all threads. The last thread to finish a large kernel runs the small kernels
+// that follow it alone, then releases the others: one barrier per large kernel.
 class Crew {
   public:
-    // Where `rows` are few, one thread runs small kernels alone: they take less time than a barrier.
+    // With few rows, one thread runs the small kernels alone, because they take less time than a barrier.
     Crew(Worker& worker, Worker solo, int64_t rows)
         : worker_(worker), solo_(solo), few_(rows <= kFewRows), alone_(worker.id == 0) {
         if (!alone_) worker_.follow();
@@ -22,7 +22,7 @@ class Crew {
     Crew(const Crew&) = delete;
     Crew& operator=(const Crew&) = delete;
 
-    // A kernel whose work grows with the weights or the context: all threads share it.
+    // Runs a kernel whose work grows with the weights or the context, on all threads.
     template <class Kernel, class Args>
     void share(const Kernel& kernel, const Args& args) {
         if (alone_) worker_.release();
@@ -30,7 +30,7 @@ class Crew {
         alone_ = worker_.arrive();
     }
 
-    // A kernel whose work grows with the rows alone.
+    // Runs a kernel whose work grows only with the number of rows.
     template <class Kernel, class Args>
     void run_small(const Kernel& kernel, const Args& args) {
         if (!few_) return share(kernel, args);
@@ -45,7 +45,7 @@ class Crew {
     Worker& worker_;
     Worker solo_;
     bool few_;
-    bool alone_;  // the others wait for this thread
+    bool alone_;  // the other threads wait for this one
 };
 
 }  // namespace llmd

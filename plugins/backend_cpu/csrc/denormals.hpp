@@ -1,5 +1,5 @@
-// Treats float32 subnormals as zero while an object lives, and restores the thread's mode afterwards: one
-// subnormal operand can cost a hundred cycles.
+// Treats float32 subnormals as zero during the lifetime of an object, then restores the thread's mode. A
+// single subnormal operand can cost a hundred cycles.
 
 #pragma once
 

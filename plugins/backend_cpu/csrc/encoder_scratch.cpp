@@ -24,7 +24,8 @@ EncoderScratch::EncoderScratch(const Program& program, const StageLimits& limits
         block_bytes = std::max(block_bytes, layout.block_bytes());
     }
     const int64_t blocks =
-        limits.max_rows / kBlockLen + limits.max_sequences;  // each may end with a part of one
+        // Each sequence may end in a partly filled block.
+        limits.max_rows / kBlockLen + limits.max_sequences;
     memory_ = Buffer(static_cast<size_t>(blocks * block_bytes));
 }
 

@@ -1,5 +1,4 @@
-// Keys and values of encoder attention: blocks that hold those of one layer and one step, for all layers in
-// turn.
+// Keys and values of encoder attention. The blocks hold one layer of one step; all layers reuse them.
 
 #pragma once
 
@@ -12,15 +11,15 @@ namespace llmd {
 
 class EncoderScratch {
   public:
-    // Without encoder attention in the program it takes no memory.
+    // Takes no memory if the program has no encoder attention.
     EncoderScratch(const Program& program, const StageLimits& limits);
 
-    // Gives the sequences of a step blocks one after the other.
+    // Assigns consecutive blocks to the sequences of a step.
     void arrange(const Step& step);
 
     void* blocks() const { return memory_.as<void>(); }
     BlockTable table() const { return {table_.data(), width_}; }
-    // Of each row inside its sequence, whatever its place in the text.
+    // The index of each row within its sequence, regardless of its position in the text.
     const int32_t* positions() const { return positions_.data(); }
     int64_t bytes() const { return static_cast<int64_t>(memory_.size()); }
 

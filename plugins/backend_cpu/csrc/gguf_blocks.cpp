@@ -1,4 +1,4 @@
-// The layouts are those of docs/formats.md and `llmd.models.formats.gguf_blocks`, which is the reference.
+// The layouts follow docs/formats.md and `llmd.models.formats.gguf_blocks`, which is the reference.
 
 #include "gguf_blocks.hpp"
 
@@ -30,14 +30,13 @@ constexpr BlockLayout kLayouts[] = {
     {"mxfp4", 32, 17, 4, 32, {{4, 16, 1}, kNoPlane}, -1, -1, 0},
 };
 
-// Puts a plane of a block of `kLen` codes into `codes`: as their lowest bits, or on top of those below
-// `kPlace`.
+// Unpacks a plane of a block of `kLen` codes into `codes`: bit 0 of the plane becomes bit `kPlace`.
 template <int kBits, int kPiece, int kLen, int kPlace>
 void put_plane(const uint8_t* packed, uint8_t* codes) {
     constexpr int kPerByte = 8 / kBits;
     constexpr auto kMask = static_cast<uint8_t>((1 << kBits) - 1);
     for (int first = 0; first < kLen; first += kPiece * kPerByte, packed += kPiece) {
-        uint8_t piece[kPiece];  // a copy, which what is written cannot overlap
+        uint8_t piece[kPiece];  // a copy, so that the compiler knows that writes cannot overlap it
         std::memcpy(piece, packed, sizeof piece);
         for (int n = 0; n < kPerByte; ++n) {
             uint8_t* to = codes + first + n * kPiece;
@@ -71,12 +70,12 @@ uint16_t half_at(const uint8_t* block, int64_t at) {
 
 bool finite(uint16_t half) { return (half & 0x7c00U) != 0x7c00U; }
 
-// 2^(e - 128) as float32: half of what E8M0 says, since the book of mxfp4 has doubled values.
+// 2^(e - 128) as float32: half the value of E8M0, because the code book of mxfp4 holds doubled values.
 uint32_t power_bits(uint8_t e) { return e < 2 ? 0x00200000U << e : (e - 1U) << 23; }
 
 int8_t number(int value) { return static_cast<int8_t>(value); }
 
-// Of q2_k: scales in the lower halves of 16 bytes, minimums in the upper.
+// q2_k: scales in the lower halves of 16 bytes, minimums in the upper halves.
 void four_bits(const uint8_t* packed, int8_t* scales, int8_t* minimums) {
     for (int i = 0; i < 16; ++i) {
         scales[i] = number(packed[i] & 15);
@@ -84,9 +83,9 @@ void four_bits(const uint8_t* packed, int8_t* scales, int8_t* minimums) {
     }
 }
 
-// Of q4_k and q5_k: 8 scales and 8 minimums in 12 bytes. The first four of each are the lower 6 bits of bytes
-// 0 to 3 and 4 to 7; scale and minimum 4 + i have their lower 4 bits in byte 8 + i and their upper 2 on top
-// of bytes i and 4 + i.
+// q4_k and q5_k: 8 scales and 8 minimums in 12 bytes. The first four of each are the lower 6 bits of bytes
+// 0 to 3 and 4 to 7. Scale and minimum 4 + i have their lower 4 bits in byte 8 + i, and their upper 2 bits
+// in the top of bytes i and 4 + i.
 void six_bits(const uint8_t* packed, int8_t* scales, int8_t* minimums) {
     for (int i = 0; i < 4; ++i) {
         scales[i] = number(packed[i] & 63);
@@ -96,8 +95,8 @@ void six_bits(const uint8_t* packed, int8_t* scales, int8_t* minimums) {
     }
 }
 
-// Of q3_k: 16 scales in 12 bytes, each 32 too large. The lower 4 bits of scale i are a half of byte i % 8,
-// the upper 2 bits of scale 4 j + i pair j of byte 8 + i.
+// q3_k: 16 scales in 12 bytes, stored with 32 added. The lower 4 bits of scale i are half of byte i % 8;
+// the upper 2 bits of scale 4 j + i are pair j of byte 8 + i.
 void six_bits_signed(const uint8_t* packed, int8_t* scales) {
     for (int i = 0; i < 16; ++i) {
         const int low = packed[i % 8] >> (i < 8 ? 0 : 4) & 15;
@@ -106,7 +105,7 @@ void six_bits_signed(const uint8_t* packed, int8_t* scales) {
     }
 }
 
-// Of iq4_xs: the lower 4 bits of 8 scales in 4 bytes, the upper 2 bits in 2 bytes, each 32 too large.
+// iq4_xs: the lower 4 bits of 8 scales in 4 bytes, the upper 2 bits in 2 bytes; stored with 32 added.
 void split_signed(const uint8_t* low, const uint8_t* high, int8_t* scales) {
     for (int i = 0; i < 8; ++i) {
         const int lower = low[i / 2] >> (4 * (i % 2)) & 15;
@@ -132,7 +131,7 @@ void decode_fine(const uint8_t* block, int8_t* scales, int8_t* minimums) {
 const BlockLayout& block_layout(const std::string& format) {
     const auto* found = std::find_if(std::begin(kLayouts), std::end(kLayouts),
                                      [&](const BlockLayout& layout) { return layout.format == format; });
-    if (found == std::end(kLayouts)) throw std::invalid_argument("no file has blocks of " + format);
+    if (found == std::end(kLayouts)) throw std::invalid_argument("GGUF files have no blocks of " + format);
     return *found;
 }
 
@@ -174,8 +173,7 @@ bool DecodedRows::decode(const BlockMatrix& from, int64_t first_row) {
     return all_finite;
 }
 
-// For each layout a function of its own, in which the compiler knows where everything lies: three to ten
-// times as fast.
+// A separate function per layout, in which the compiler knows all offsets, is three to ten times as fast.
 template <size_t kLayout>
 bool DecodedRows::decode_blocks(const uint8_t* block, int64_t count) {
     constexpr BlockLayout layout = kLayouts[kLayout];
@@ -187,7 +185,7 @@ bool DecodedRows::decode_blocks(const uint8_t* block, int64_t count) {
     return all_finite;
 }
 
-// Those of a block, as number `at`.
+// Decodes the scales of a block, which is number `at`.
 template <size_t kLayout>
 bool DecodedRows::decode_scales(const uint8_t* block, int64_t at) {
     constexpr BlockLayout layout = kLayouts[kLayout];
@@ -199,7 +197,7 @@ bool DecodedRows::decode_scales(const uint8_t* block, int64_t at) {
     constexpr bool two_levels = layout.fine != FineScales::kNone;
     bool all_finite = finite(scales_[place] = half_at(block, layout.scale));
     if constexpr (layout.minimum >= 0) {
-        // Minimums of two levels are subtracted in files.
+        // In files, minimums of two levels are subtracted.
         constexpr uint16_t sign = two_levels ? 0x8000 : 0;
         minimums_[place] = half_at(block, layout.minimum) ^ sign;
         all_finite &= finite(minimums_[place]);

@@ -1,4 +1,4 @@
-// Decodes the blocks of GGUF files, 16 rows at a time, into the integer groups that panels are packed from.
+// Decodes the blocks of GGUF files, 16 rows at a time, into integer groups that can be packed into panels.
 
 #pragma once
 
@@ -11,40 +11,40 @@
 
 namespace llmd {
 
-// A run of bits of every code of a block: pieces of `piece` bytes, whose lowest bits belong to the first
-// `piece` codes, the next ones to the next codes.
+// Some of the bits of every code in a block, stored in pieces of `piece` bytes. The lowest bits of a piece
+// belong to the first `piece` codes, the next bits to the next codes.
 struct CodePlane {
     int bits;
     int piece;
-    int64_t at;  // in the block
+    int64_t at;  // offset in the block
 };
 
-// How the fine scales, and minimums, of a block are packed.
+// How the fine scales and fine minimums of a block are packed.
 enum class FineScales { kNone, kFourBits, kSixBits, kSixBitsSigned, kSplitSigned, kBytes };
 
-// Where the fields of a block lie; -1: it has none.
+// Offsets of the fields of a block; -1: the block has no such field.
 struct BlockLayout {
     const char* format;
-    int64_t len;  // weights of a block
+    int64_t len;  // weights in a block
     int64_t bytes;
     int32_t bits;
     int64_t group_size;
-    CodePlane planes[2];  // from the lowest bits upwards; of the second 0 bits: there is one
+    CodePlane planes[2];  // from the lowest bits upwards; the second has 0 bits if there is only one
     int64_t scale;        // float16
     int64_t minimum = -1;
-    int64_t exponent = -1;  // E8M0, in place of a scale
+    int64_t exponent = -1;  // E8M0, instead of a scale
     FineScales fine = FineScales::kNone;
     int64_t fine_scales = -1;
     int64_t fine_high = -1;
-    uint8_t flip = 0;  // bits of codes that the core has the other way round
+    uint8_t flip = 0;  // bits of a code that are inverted in the file
 
     int64_t row_bytes(int64_t cols) const { return cols / len * bytes; }
 };
 
-// Throws std::invalid_argument where no file has blocks of that format.
+// Throws std::invalid_argument if GGUF files have no blocks of that format.
 const BlockLayout& block_layout(const std::string& format);
 
-// A matrix as a file has it: rows of whole blocks.
+// A matrix as stored in a file: rows of whole blocks.
 struct BlockMatrix {
     const BlockLayout& layout;
     int64_t rows;
@@ -52,16 +52,16 @@ struct BlockMatrix {
     const uint8_t* blocks;
 };
 
-// Room for the integer groups of the rows of a panel.
+// A buffer for the decoded rows of one panel.
 class DecodedRows {
   public:
     DecodedRows(const BlockLayout& layout, const IntegerFormat& format, int64_t cols);
-    DecodedRows(DecodedRows&&) = default;  // keeps what `matrix_` points to in its place
+    DecodedRows(DecodedRows&&) = default;  // moves the buffers that `matrix_` points to, without copying
     DecodedRows(const DecodedRows&) = delete;
 
-    // Decodes rows from `first_row` on. False where a scale is infinite or not a number.
+    // Decodes the rows from `first_row` on. Returns false if a scale is infinite or NaN.
     bool decode(const BlockMatrix& from, int64_t first_row);
-    // They, until the next are decoded.
+    // The decoded rows; valid until the next call of `decode`.
     const IntegerMatrix& matrix() const { return matrix_; }
 
   private:

@@ -7,7 +7,7 @@ namespace {
 constexpr double kStretches[] = {-0.9, -0.3, 0.3, 0.9};
 constexpr int kRounds = 2;
 
-// Least squares of the weights over the codes; as it was where all codes are the same.
+// Fits scale and minimum to the codes by least squares. Leaves them unchanged if all codes are equal.
 void regress(const Tile& tile, int way, Fit& fit) {
     const auto size = static_cast<float>(tile.size());
     const Sums& sums = fit.sums;
@@ -20,7 +20,7 @@ void regress(const Tile& tile, int way, Fit& fit) {
     fit.minimum = varied ? rest : fit.minimum;
 }
 
-// The same without a minimum; as it was where all codes are 0.
+// The same without a minimum. Leaves the scale unchanged if all codes are 0.
 Lanes without_minimum(const Sums& sums, Lanes scale) {
     const auto some = sums.squares > 0.0F;
     return some ? sums.products / (some ? sums.squares : all(1.0F)) : scale;
@@ -35,8 +35,8 @@ Fit better(const Fit& one, const Fit& other) {
             chosen ? one.error : other.error};
 }
 
-// Searches from each start: `start(stretch, way)` gives a fit's scale and minimum, `improve(way, fit)` better
-// ones for the sums of its codes.
+// Searches from several starting points: `start(stretch, way)` returns an initial scale and minimum,
+// `improve(way, fit)` better ones for the sums of its codes.
 template <class Start, class Improve>
 Wide<Fit> search(const Tile& tile, float least, float most, Start start, Improve improve) {
     Wide<Fit> best{};

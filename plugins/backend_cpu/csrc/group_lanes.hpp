@@ -1,4 +1,4 @@
-// Numbers of several groups of weights side by side, in the vectors of four that every x86-64 and AArch64
+// Numbers of several weight groups side by side, in the vectors of four that every x86-64 and AArch64 CPU
 // has.
 
 #pragma once
@@ -16,11 +16,11 @@ namespace llmd {
 using Lanes = float __attribute__((vector_size(16)));
 using Bits = uint32_t __attribute__((vector_size(16)));
 constexpr int kLanes = 4;
-// Vectors side by side, whose sums do not wait for each other.
+// Independent vectors, so that additions to one do not wait for the other.
 constexpr int kWays = 2;
 constexpr int kTile = kWays * kLanes;
 
-// What there is for eight groups.
+// A value for each of eight groups.
 template <class T>
 struct Wide {
     T of[kWays];
@@ -46,8 +46,8 @@ inline Lanes clip(Lanes value, Lanes least, Lanes most) { return smaller(larger(
 
 inline Lanes magnitude(Lanes value) { return (Lanes)((Bits)value & 0x7FFFFFFFU); }
 
-// 1.5 * 2^23: a number within +-2^22 that it is added to is rounded to a whole one, ties to even, which its
-// lowest bits then are.
+// 1.5 * 2^23. Adding it to a number within +-2^22 rounds the number to an integer, ties to even, and
+// leaves that integer in the lowest bits.
 constexpr float kRounder = 12582912.0F;
 
 inline Lanes nearest(Lanes value) { return (value + kRounder) - kRounder; }
@@ -57,13 +57,13 @@ inline Lanes whole_below(Lanes value) {
     return whole > value ? whole - 1.0F : whole;
 }
 
-// The lowest eight bits of a whole number.
+// The lowest eight bits of an integer.
 inline Bits byte_of(Lanes whole) { return (Bits)(whole + kRounder) & 255U; }
 
-// 0 where the unit is not above 0.
-inline Lanes ratio(Lanes numbers, Lanes units) {
-    const auto some = units > 0.0F;
-    return some ? numbers / (some ? units : all(1.0F)) : Lanes{};
+// 0 where the divisor is not positive.
+inline Lanes ratio(Lanes numbers, Lanes divisors) {
+    const auto some = divisors > 0.0F;
+    return some ? numbers / (some ? divisors : all(1.0F)) : Lanes{};
 }
 
 }  // namespace llmd

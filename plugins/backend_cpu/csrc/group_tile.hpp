@@ -1,7 +1,7 @@
-// Eight groups of plain weights, each a lane of vectors, and what is computed from all weights of a group.
+// Eight groups of plain weights, one in each lane, and sums over all weights of a group.
 //
 //   weights  size * 8  f32, from f32, f16 or bf16: vector i has weight i of four groups
-//   sums     float32, in the order of a group's weights, no contraction
+//   sums     float32, in the order of a group's weights, without contraction
 
 #pragma once
 
@@ -20,7 +20,7 @@ struct Sums {
     Lanes codes, squares, products;
 };
 
-// How weights become codes.
+// How weights are rounded to codes.
 class Rounding {
   public:
     Rounding(Lanes scale, Lanes minimum, float least, float most) : least_(all(least)), most_(all(most)) {
@@ -30,7 +30,7 @@ class Rounding {
         shift_ = minimum * inverse_;
     }
 
-    // Clipped first, which gives the same and keeps within what can be rounded so.
+    // Clipping first gives the same result and stays within the range that this rounding can handle.
     Lanes operator()(Lanes weight) const { return nearest(clip(weight * inverse_ - shift_, least_, most_)); }
 
   private:
@@ -46,7 +46,7 @@ class Tile {
   public:
     explicit Tile(int64_t size) : size_(size), places_(size), rows_(kTile * size) {}
 
-    // Weights from eight addresses of any alignment; null for none, which are zeros.
+    // Reads weights from eight addresses of any alignment; null stands for a group of zeros.
     void load(const std::byte* const (&groups)[kTile], PlainFormat format);
 
     int64_t size() const { return size_; }
@@ -54,7 +54,7 @@ class Tile {
     Lanes total(int way) const { return total_[way]; }
     Lanes low(int way) const { return low_[way]; }
     Lanes high(int way) const { return high_[way]; }
-    // No weight is infinite, not a number, or larger than a format could have it.
+    // Whether all weights are finite and no larger than the formats allow.
     bool within_limits() const { return within_limits_; }
 
     Wide<Sums> sums_of_codes(const Wide<Rounding>& rounding) const {
@@ -70,7 +70,8 @@ class Tile {
         return sums;
     }
 
-    // Codes to eight addresses, null for none: `code(way, i, weights)` has them in the lowest eight bits.
+    // Writes codes to eight addresses, of which some may be null. `code(way, i, weights)` returns each
+    // code in its lowest eight bits.
     template <class Code>
     void store(uint8_t* const (&to)[kTile], Code code) const {
         for (int way = 0; way < kWays; ++way) {
@@ -96,7 +97,7 @@ class Tile {
   private:
     int64_t size_;
     std::vector<Wide<Lanes>> places_;
-    std::vector<float> rows_;  // of weights as they lie in memory
+    std::vector<float> rows_;  // weights row by row, as in memory
     Wide<Lanes> total_{}, low_{}, high_{};
     bool within_limits_ = true;
 };

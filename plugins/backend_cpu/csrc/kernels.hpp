@@ -1,7 +1,7 @@
 // The kernels of an instruction set, and the plain arguments they take.
 //
 // Every kernel shares its work among the threads of a job through the `Worker`, and leaves barriers to its
-// caller. Values are float32, row-major, rows close together.
+// caller. Values are float32, row-major, without padding between rows.
 
 #pragma once
 
@@ -25,27 +25,27 @@ struct Matrix {
     int64_t cols;
     IntegerFormat integer;
     const void* data;
-    const void* strips = nullptr;  // the same integers by input, where that is worth its memory
+    const void* strips = nullptr;  // the input-major copy of the same integers, or null
 };
 
-// Scales or minimums [rows, columns] as the core hands them over.
+// Scales or minimums [rows, columns] as Python passes them.
 struct GroupScales {
     const void* coarse;  // float16, or float32 where `wide`; [rows, coarse_columns]
     bool wide;
-    int64_t coarse_columns;  // 1: one scale a row
-    const int8_t* fine;      // [rows, fine_columns], null where scales have one level
+    int64_t coarse_columns;  // 1: one scale per row
+    const int8_t* fine;      // [rows, fine_columns], null if scales have one level
     int64_t fine_columns;
 };
 
-// A matrix of codes as the core quantises it.
+// A matrix of quantised codes as Python passes it.
 struct IntegerMatrix {
     int64_t rows;
     int64_t cols;
     IntegerFormat format;
     const uint8_t* codes;  // [rows, cols]
     GroupScales scales;
-    GroupScales minimums;  // coarse null: none
-    // [rows, groups, outliers], null where the format has none
+    GroupScales minimums;  // `coarse` is null if there are none
+    // [rows, groups, outliers], null if the format has no outliers
     const uint8_t* outlier_columns = nullptr;
     const int8_t* outlier_residuals = nullptr;
 };
@@ -70,30 +70,36 @@ struct NormArgs {
     bool subtract_mean;
 };
 
-// Activations as int8, in the layout of ops/quantize.hpp; or as bf16, in that of ops/split.hpp, which has but
-// values. Made once for a stage, for its widest op.
-struct QuantizedRows {
-    int8_t* values;
+// Activations converted for the weights that multiply them. A stage allocates them once, for its widest
+// op.
+struct ConvertedRows {
+    int8_t* values;  // int8 numbers; with `scales` and `running`: the layout of ops/quantize.hpp
     float* scales;
     int32_t* running;
+    uint16_t* bf16_terms;  // the bits of bf16 numbers: the layout of ops/split.hpp
 };
 
-// What activations become before a weight meets them: sums of `terms` int8 each, with a scale for each group
-// of inputs; without groups, sums of `terms` bf16 each; without terms they stay float32.
+// What activations are converted to before a weight multiplies them.
+enum class InputKind : int32_t {
+    kFloat,      // they stay float32
+    kInt8,       // each is a sum of int8 numbers, with a scale for each group of inputs
+    kBf16Terms,  // each is a sum of kBf16Terms bf16 numbers
+};
 struct InputForm {
-    int64_t group_size = 0;
-    int64_t terms = 0;
+    InputKind kind = InputKind::kFloat;
+    int64_t group_size = 0;  // of kInt8: inputs that share a scale
+    int64_t int8_terms = 0;  // of kInt8: int8 numbers in the sum
 
     bool operator==(const InputForm&) const = default;
 };
 
-// Brings [rows, cols] into such a form.
-struct QuantizeArgs {
+// Converts [rows, cols] to a form.
+struct ConvertArgs {
     const float* x;
     int64_t rows;
     int64_t cols;
     InputForm form;
-    QuantizedRows out;
+    ConvertedRows out;
 };
 
 struct LinearTarget {
@@ -108,11 +114,10 @@ struct LinearArgs {
     int64_t cols;
     const LinearTarget* targets;
     int64_t num_targets;
-    QuantizedRows quantized;  // of x, where weights are integers, or bf16 that meets terms
-    // [threads, 16, cols] where x is not rounded, for a panel of integers as each thread unpacks it; else
-    // null
+    ConvertedRows converted;  // of x, in the form that `input_form` names
+    // [threads, 16, cols] if x is not rounded: each thread unpacks a panel of integers into it; else null
     float* unpacked = nullptr;
-    // [threads, scratch_bytes] where the weight has strips: for lists of the inputs that are not zero
+    // [threads, scratch_bytes] if the weight has strips: lists of the nonzero inputs
     uint8_t* scratch = nullptr;
     int64_t scratch_bytes = 0;
 };
@@ -123,7 +128,7 @@ struct RopeArgs {
     int64_t rows;
     int64_t heads;
     int64_t head_dim;
-    int64_t half;          // pairs that turn
+    int64_t half;          // pairs that are rotated
     const float* cosines;  // [rows, half]
     const float* sines;    // [rows, half]
     bool interleaved;
@@ -146,15 +151,15 @@ struct AttentionArgs {
     int64_t kv_heads;
     int64_t head_dim;
     int64_t window;  // 0: none
-    bool causal;     // false: a row sees every row of its sequence in the step
+    bool causal;     // false: a row attends to every row of its sequence in the step
     float scale;
     float softcap;  // 0: none
     float* scratch;
     int64_t scratch_per_thread;  // floats, `attention_scratch`
-    float* partials;             // of all threads, `attention_partials` floats; none: no sequence is split
+    float* partials;  // shared by all threads, `attention_partials` floats; null: no sequence is split
 };
 
-// The order is that of llmd.api.encoding.ACTIVATIONS.
+// In the order of llmd.api.encoding.ACTIVATIONS.
 enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh };
 
 struct GluArgs {
@@ -163,7 +168,7 @@ struct GluArgs {
     float* out;
     int64_t count;
     Activation activation;
-    float threshold;  // of relu: what is below it becomes zero
+    float threshold;  // of relu: anything below becomes zero
 };
 
 struct ActivateArgs {
@@ -195,7 +200,8 @@ struct Selection {
     int64_t raw_top;
 };
 
-// Where the results of a ticket go; see llmd.api.step.StepResult. `raw` and `edited` are [rows, vocab].
+// Where the results of a ticket are written; see llmd.api.step.StepResult. `raw` and `edited` are [rows,
+// vocab].
 struct Outputs {
     float* hidden;
     float* raw;
@@ -221,7 +227,7 @@ struct GatherArgs {
     float* out;  // [rows, cols]
 };
 
-// From x w^T of the selected rows, which lies in `outputs->raw`, to candidates.
+// Turns x w^T of the selected rows, which is in `outputs->raw`, into candidates.
 struct CandidateArgs {
     int64_t vocab;
     const float* bias;
@@ -245,7 +251,7 @@ struct Kernels {
     const char* isa;
     void (*embed)(const EmbedArgs&, Worker&);
     void (*norm)(const NormArgs&, Worker&);
-    void (*quantize)(const QuantizeArgs&, Worker&);
+    void (*convert)(const ConvertArgs&, Worker&);
     void (*linear)(const LinearArgs&, Worker&);
     void (*rope)(const RopeArgs&, Worker&);
     void (*write_kv)(const AttentionArgs&, Worker&);
@@ -256,23 +262,24 @@ struct Kernels {
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);
-    // Rows `first_row` and those that follow it, as a panel; or as panel number `panel` of a strip that came
-    // zeroed.
+    // Packs row `first_row` and the rows after it as a panel, or as panel number `panel` of a strip, which
+    // must be zeroed.
     void (*pack_panel)(const IntegerMatrix&, int64_t first_row, uint8_t* to);
     void (*pack_strip_panel)(const IntegerMatrix&, int64_t first_row, int64_t panel, uint8_t* strip);
-    // Floats of scratch that `attention` needs for each thread.
+    // Floats of scratch that `attention` needs per thread.
     int64_t (*attention_scratch)(int64_t head_dim);
-    // Floats that all threads need together where contexts of up to `positions` are shared out.
+    // Floats that all threads together need to split sequences of up to `positions` positions.
     int64_t (*attention_partials)(int64_t head_dim, int64_t positions, int threads);
-    // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on all of them.
+    // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on every byte.
     uint64_t (*read)(const uint8_t* data, int64_t bytes);
-    int64_t bf16_terms = 0;  // of activations that meet weights of bf16; 0: these stay float32
+    bool splits_for_bf16 = false;  // activations are split into kBf16Terms before bf16 weights
 };
 
 LLMD_SHARED InputForm input_form(const Kernels& kernels, const Matrix& weight) {
     if (weight.format == Format::kInteger)
-        return {weight.integer.activation_group(), weight.integer.input_terms()};
-    return {0, weight.format == Format::kBF16 ? kernels.bf16_terms : 0};
+        return {InputKind::kInt8, weight.integer.activation_group(), weight.integer.input_terms()};
+    if (weight.format == Format::kBF16 && kernels.splits_for_bf16) return {InputKind::kBf16Terms};
+    return {};
 }
 
 const Kernels& generic_kernels();

@@ -1,13 +1,12 @@
-// What int4 keys and values stand for: 32 levels of a group of 32 elements, which share a scale of 8 bits.
+// The values of int4 keys and values: a group of 32 elements has 32 levels and shares a scale of 8 bits.
 //
-//   level    kBook[code] / 64 of the scale; steps grow outwards, as the density of what is rounded falls
-//   scale    the upper 8 bits of a half-precision number without its sign; of odd positions it is negative,
-//   and
-//            levels lie otherwise there, so that equal heads at two positions have unequal errors
-//   codes    5 bits, of which elements e, e + 1, e + 16 and e + 17 (e even) have lowest bits whose sum is
-//   even:
-//            the last of them is not kept. Codes are points of the lattice D4.
-//   from     Conway & Sloane 1982, "Fast Quantizing and Decoding Algorithms for Lattice Quantizers and Codes"
+//   level    kBook[code] / 64 of the scale; levels are further apart further out, where numbers are rarer
+//   scale    the upper 8 bits of a float16 without its sign; negative at odd positions, which mirrors the
+//            levels, so that equal heads at two positions have different errors
+//   codes    5 bits. The lowest bits of elements e, e + 1, e + 16 and e + 17 (e even) have an even sum,
+//            and the last of them is not stored. Codes are points of the lattice D4.
+//   from     Conway & Sloane 1982, "Fast Quantizing and Decoding Algorithms for Lattice Quantizers and
+//            Codes"
 
 #pragma once
 
@@ -16,14 +15,14 @@
 namespace llmd {
 
 constexpr int kLevels = 32;
-constexpr float kBookUnit = 64.0F;
-// llmd.api.kv.KV_BOOK.
+constexpr float kBookScale = 64.0F;
+// The same as llmd.api.kv.KV_BOOK.
 constexpr int8_t kBook[kLevels] = {-120, -107, -94, -83, -73, -64, -55, -47, -40, -33, -27,
                                    -22,  -16,  -11, -6,  -1,  4,   9,   14,  19,  24,  30,
                                    37,   44,   51,  59,  68,  78,  89,  100, 113, 127};
 
-// A number in the units of levels: its nearest code, the nearest of the two beside that one, and the squared
-// distance of the first, and how much further the second is.
+// For a number on the scale of the levels: its nearest code and that code's squared distance, the nearer
+// of the two neighbouring codes, and how much larger its squared distance is.
 struct NearCodes {
     uint8_t code;
     uint8_t other;
@@ -31,7 +30,7 @@ struct NearCodes {
     int16_t detour;
 };
 
-constexpr int kReach = 255;  // no element is further out than that
+constexpr int kReach = 255;  // elements are clamped to this
 
 struct NearestCodes {
     NearCodes at[2 * kReach + 1];
@@ -56,7 +55,7 @@ constexpr NearestCodes nearest_codes() {
 
 constexpr NearestCodes kNearest = nearest_codes();
 
-// The book in the order that kernels look it up: halves of codes, then their lowest bit.
+// The book in the order of kernel lookups: by half the code, then by its lowest bit.
 struct BookBytes {
     int8_t at[kLevels];
 };

@@ -1,4 +1,4 @@
-// Where keys and values of a layer lie in its pool.
+// The layout of a layer's keys and values in its pool.
 //
 //   pool   [block][kv_head] { keys, values }
 //
@@ -6,19 +6,19 @@
 //     keys    [padded_dim][16 tokens]               values  [16 tokens][padded_dim]
 //   int8      codes int8, then scales f16 [groups][16 tokens]
 //     keys    [padded_dim / 2][16 tokens][2]        values  [8 token pairs][padded_dim][2]
-//   int4      halves of codes, in 4 bits; a byte holds two of one token. Then for each group of 32 elements
-//   48
-//             bytes of lowest bits and 16 of scales (kv_book.hpp)
+//   int4      the upper 4 bits of codes, two codes of a token in a byte; then for each 32 elements
+//             48 bytes of lowest bits and 16 bytes of scales (kv_book.hpp)
 //     keys    [padded_dim / 4][16 tokens][2]        byte i: elements 4 j + i (low half) and 4 j + i + 2
 //             bits [16 tokens][2], [16 tokens]      bit j of byte i: elements 2 j + i, and 16 + 2 j
 //     values  [8 token pairs][padded_dim / 2][2]    byte of e = 16 j + i: elements 32 j + i (low half) and
 //                                                   32 j + i + 16
 //             bits [16][2 tokens], [8][2 tokens]    bit j of byte i: element i, and 16 + 2 i, of pair j
 //
-// Keys are transposed: a lane is a token, so scores need no sum across lanes. Int8 and int4 have a scale for
-// each token and 32 elements of a head, and pairs of codes side by side, which are multiplied together. The
-// lowest bits of elements 17, 19 … 31 of a group are not kept, they follow from those of three others.
-// padded_dim is head_dim rounded up to 16, for int4 to 32; nobody reads what codes beyond head_dim stand for.
+// Keys are transposed: each lane is a token, so scores need no sum across lanes. Int8 and int4 have a
+// scale for each token and 32 elements of a head. Their codes are stored in pairs, which are multiplied
+// together. The lowest bits of elements 17, 19 … 31 of a group are not stored: they follow from those of
+// three others. padded_dim is head_dim rounded up to a multiple of 16, for int4 of 32; codes beyond
+// head_dim are never used.
 
 #pragma once
 
@@ -26,12 +26,13 @@
 
 namespace llmd {
 
-// The order is that of llmd.api.kv.KV_DTYPES.
+// In the order of llmd.api.kv.KV_DTYPES.
 enum class KvDtype : int32_t { kF32, kF16, kBF16, kInt8, kInt4 };
 
 constexpr int64_t kKvGroup = 32;  // elements of a head that share a scale
 
-// What int4 keeps of a group beside halves of codes, in bytes: lowest bits of 16 elements, of 8, and scales.
+// What int4 stores for a group after the upper bits of codes, as byte offsets: the lowest bits of 16
+// elements, then of 8, then the scales.
 constexpr int64_t kFewBitsAt = 32;
 constexpr int64_t kByteScalesAt = 48;
 constexpr int64_t kBitsOfGroup = 64;
@@ -42,13 +43,13 @@ struct KvLayout {
     int64_t head_dim;
 
     constexpr int64_t padded_dim() const {
-        const int64_t unit = dtype == KvDtype::kInt4 ? 32 : 16;
-        return (head_dim + unit - 1) / unit * unit;
+        const int64_t multiple = dtype == KvDtype::kInt4 ? 32 : 16;
+        return (head_dim + multiple - 1) / multiple * multiple;
     }
     constexpr int64_t groups() const { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
-    // All in bytes. `half_bytes` is one head's keys, or its values, in a block; what follows codes begins at
-    // `scales_at`.
+    // All in bytes. `half_bytes` is the size of one head's keys, or of its values, in a block; scales and
+    // lowest bits begin at `scales_at`.
     constexpr int64_t scales_at() const { return 16 * padded_dim() * code_bits() / 8; }
     constexpr int64_t half_bytes() const {
         const int64_t of_group = dtype == KvDtype::kInt4   ? kBitsOfGroup

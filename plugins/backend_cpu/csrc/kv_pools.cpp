@@ -23,7 +23,7 @@ KvPools::KvPools(const std::vector<KvGroup>& groups, std::vector<int64_t> blocks
     : groups_(groups), blocks_(std::move(blocks)) {
     for (size_t g = 0; g < groups.size(); ++g) {
         layer_block_bytes_.push_back(one_layer_bytes(groups[g], dtype));
-        // In huge pages the first token would clear 2 MB for each layer: 72 MB for 36 layers.
+        // With huge pages, the first token would clear 2 MB for each layer: 72 MB for 36 layers.
         const auto bytes = static_cast<size_t>(blocks_[g] * kv_block_bytes(groups[g], dtype));
         memory_.emplace_back(bytes, Pages::kAny);
     }

@@ -1,4 +1,4 @@
-// Blocks of keys and values: a pool for each KV group that has layers in the program.
+// Blocks of keys and values: one pool for each KV group that has layers in the program.
 
 #pragma once
 
@@ -10,24 +10,24 @@
 
 namespace llmd {
 
-// Bytes of one block of a group, all its layers included.
+// Bytes of one block of a group, for all its layers.
 int64_t kv_block_bytes(const KvGroup& group, KvDtype dtype);
 
 class KvPools {
   public:
-    // `blocks` has one number for each group.
+    // `blocks` has one number per group.
     KvPools(const std::vector<KvGroup>& groups, std::vector<int64_t> blocks, KvDtype dtype);
 
     // The blocks of one layer of a group, in the layout of kv_layout.hpp.
     void* layer(int64_t group, int64_t layer) const;
     // Copies all layers of a block.
     void copy(int64_t group, int64_t source, int64_t target);
-    // Contents of a block, kv_block_bytes of them: layer after layer. Both throw std::invalid_argument where
-    // there is no such block.
+    // Read and write the contents of a block: kv_block_bytes bytes, layer after layer. Both throw
+    // std::invalid_argument if there is no such block.
     void read(int64_t group, int64_t block, uint8_t* contents) const;
     void write(int64_t group, int64_t block, const uint8_t* contents);
 
-    // Bytes of a block, all its layers included.
+    // Bytes of a block, for all its layers.
     int64_t block_bytes(int64_t group) const;
 
     const std::vector<int64_t>& blocks() const { return blocks_; }

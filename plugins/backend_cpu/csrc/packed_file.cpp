@@ -15,8 +15,8 @@ namespace llmd {
 
 namespace {
 
-// A file that is written in such pieces, each at a multiple of its size, is cached in huge pages by file
-// systems that can.
+// File systems that support huge pages cache a file in them if it is written in pieces of this size, each
+// at a multiple of the size.
 constexpr auto kPieceBytes = static_cast<int64_t>(Buffer::kHugePage);
 constexpr int64_t kHeaderBytes = 4096;
 constexpr char kMagic[8] = {'L', 'L', 'M', 'D', 'P', 'K', '0', '2'};
@@ -56,20 +56,20 @@ class File {
             bytes -= count;
         }
     }
-    // The first bytes of the file as memory that is only read.
+    // Maps the first bytes of the file, read-only.
     Buffer map(int64_t bytes) const { return Buffer(number_, static_cast<size_t>(bytes)); }
 
   private:
     int number_;
 };
 
-// Sums of 64-bit words and sums of those sums, in eight lanes, so that places count, too.
+// Sums 64-bit words, and sums those sums, in eight lanes, so that the order of words matters too.
 //
 // Source: Fletcher 1982, "An Arithmetic Checksum for Serial Transmissions".
 uint64_t checksum(const uint8_t* data, int64_t bytes) {
     constexpr int kLanes = 8;
     constexpr int64_t kRow = kLanes * static_cast<int64_t>(sizeof(uint64_t));
-    constexpr int64_t kAhead = 1024;  // a third faster than what the hardware prefetches alone
+    constexpr int64_t kAhead = 1024;  // a third faster than with the hardware prefetcher alone
     uint64_t sums[kLanes] = {1, 2, 3, 4,
                              5, 6, 7, 8};  // zeros, which a disk may have lost, are no checksum of zeros
     uint64_t places[kLanes] = {};
@@ -108,7 +108,7 @@ uint64_t piece_checksum(const Packing& packing, int64_t piece) {
     return checksum(packing.data + piece * kPieceBytes, piece_bytes(packing, piece));
 }
 
-// What a file of this packing ends with.
+// The header at the end of a file.
 std::vector<uint8_t> header_of(const Packing& packing) {
     std::vector<uint8_t> header(kHeaderBytes);
     std::memcpy(header.data(), kMagic, sizeof kMagic);
@@ -117,7 +117,7 @@ std::vector<uint8_t> header_of(const Packing& packing) {
     return header;
 }
 
-// The checksums of an open file's pieces; empty where it is not of this packing.
+// The checksums of the pieces of an open file; empty if the file has another header or size.
 std::vector<uint64_t> read_checksums(const File& file, const Packing& packing) {
     std::vector<uint64_t> checksums(static_cast<size_t>(num_pieces(packing.bytes)));
     const auto table_bytes = static_cast<int64_t>(checksums.size() * sizeof(uint64_t));
@@ -129,8 +129,8 @@ std::vector<uint64_t> read_checksums(const File& file, const Packing& packing) {
     return fits ? checksums : std::vector<uint64_t>{};
 }
 
-// Whether the system holds the file of a mapping in huge pages, as far as some places of it tell. One small
-// page in eight costs a fiftieth of the speed of reading; memory in pieces leaves some.
+// Whether the system holds a mapped file in huge pages, judging by a sample of places. Fragmented memory
+// leaves some small pages; one in eight costs 2 percent of the read speed.
 bool in_huge_pages(const Buffer& mapped) {
     const int64_t whole = static_cast<int64_t>(mapped.size()) / kPieceBytes;
     const int64_t samples = std::min(whole, kSamples);
@@ -141,7 +141,7 @@ bool in_huge_pages(const Buffer& mapped) {
     return samples > 0 && 8 * static_cast<int64_t>(mapped.huge_page_bytes()) >= 7 * samples * kPieceBytes;
 }
 
-// Checks each piece against its checksum on all threads, after `fetch(piece, bytes)` has brought it into
+// Checks each piece against its checksum on all threads, after `fetch(piece, bytes)` has read it into
 // memory.
 template <class Fetch>
 bool check_pieces(const std::vector<uint64_t>& checksums, const Packing& packing, ThreadPool& pool,

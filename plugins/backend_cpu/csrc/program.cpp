@@ -18,7 +18,7 @@ class Reader {
     std::vector<int64_t> list() {
         const int64_t count = number();
         if (count < 0 || static_cast<size_t>(count) > records_.size() - next_) {
-            throw std::invalid_argument("a list of the records is longer than what is left of them");
+            throw std::invalid_argument("a list in the records extends beyond their end");
         }
         const auto first = records_.begin() + static_cast<int64_t>(next_);
         next_ += static_cast<size_t>(count);
@@ -33,7 +33,7 @@ class Reader {
 Op parse_op(Reader& reader, const std::vector<double>& floats) {
     const int64_t code = reader.number();
     if (code < 0 || code > static_cast<int64_t>(OpKind::kActivate)) {
-        throw std::invalid_argument("the records name an op of code " + std::to_string(code));
+        throw std::invalid_argument("the records contain the unknown op code " + std::to_string(code));
     }
     Op op;
     op.kind = static_cast<OpKind>(code);

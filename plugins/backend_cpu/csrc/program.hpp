@@ -1,4 +1,4 @@
-// A program as the native loop reads it. `llmd.api.encoding` describes the records.
+// A program as the native code reads it. `llmd.api.encoding` describes the records.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace llmd {
 
-// The order is that of OP_KINDS.
+// In the order of OP_KINDS.
 enum class OpKind : int64_t {
     kEmbed,
     kNorm,
@@ -27,13 +27,13 @@ struct Op {
     OpKind kind;
     std::vector<int64_t> inputs;
     std::vector<int64_t> outputs;
-    std::vector<int64_t> weights;  // -1 where the op has no such tensor
+    std::vector<int64_t> weights;  // -1: the op has no such tensor
     std::vector<int64_t> ints;
     std::vector<double> floats;
 };
 
 struct KvGroup {
-    int64_t layers;  // of this program
+    int64_t layers;  // in this program
     int64_t kv_heads;
     int64_t head_dim;
     int64_t window;  // 0: none
@@ -48,16 +48,16 @@ struct Program {
     int64_t hidden_size;
     int64_t vocab_size;
     int64_t context_len;
-    int64_t hidden_in;   // -1: begins with the embedding
-    int64_t hidden_out;  // -1: ends with the head
+    int64_t hidden_in;   // -1: the program begins with the embedding
+    int64_t hidden_out;  // -1: the program ends with the head
     std::vector<int64_t> slot_widths;
     std::vector<KvGroup> groups;
     std::vector<RopeTable> ropes;
     std::vector<Op> ops;
-    bool rounds = true;  // activations that weights of integers multiply
+    bool rounds = true;  // whether activations are rounded for integer weights
 };
 
-// Throws std::invalid_argument for records that are no program.
+// Throws std::invalid_argument if the records are not a program.
 std::vector<Op> parse_ops(const std::vector<int64_t>& records, const std::vector<double>& floats);
 
 }  // namespace llmd

@@ -13,7 +13,7 @@ namespace llmd {
 
 namespace {
 
-// The groups of one size: the whole ones of all rows, or the short ones after them.
+// All groups of one size: the full groups of all rows, or the short group at the end of each row.
 class Groups {
   public:
     Groups(const PlainRows& rows, int64_t group_size, bool whole)
@@ -26,7 +26,7 @@ class Groups {
     int64_t count() const { return rows_.rows * of_row_; }
     int64_t size() const { return size_; }
 
-    // Of one among all groups: its number with those of other sizes counted in, and its first weight.
+    // The index of a group among all groups of both sizes, and the index of its first weight.
     int64_t number(int64_t group) const {
         const int64_t in_row = (rows_.row_len + stride_ - 1) / stride_;
         return group / of_row_ * in_row + first_ + group % of_row_;
@@ -50,7 +50,7 @@ class Groups {
         tile.store(to, code);
     }
 
-    // `each(number, lane)` for the groups of a tile.
+    // Calls `each(number, lane)` for the groups of a tile.
     template <class Each>
     void for_lanes(int64_t first, Each each) const {
         for (int lane = 0; lane < lanes(first); ++lane) each(number(first + lane), lane);
@@ -63,7 +63,8 @@ class Groups {
     int64_t first_, of_row_, stride_, size_;
 };
 
-// `each(groups, first, tile)` for every eight groups until it returns false, which is returned.
+// Calls `each(groups, first, tile)` for every eight groups. Returns false as soon as a weight is out of
+// range or `each` returns false.
 template <class Each>
 bool for_tiles(const PlainRows& rows, int64_t group_size, Each each) {
     for (const bool whole : {true, false}) {
@@ -86,7 +87,7 @@ Wide<Lanes> numbers_of(const uint16_t (&bits)[kTile]) {
     return numbers;
 }
 
-// False where one lies beyond float16.
+// Returns false if a number overflows float16.
 bool rounded_to(const Wide<Lanes>& numbers, uint16_t (&bits)[kTile]) {
     bool finite = true;
     for (int lane = 0; lane < kTile; ++lane) {
@@ -96,28 +97,28 @@ bool rounded_to(const Wide<Lanes>& numbers, uint16_t (&bits)[kTile]) {
     return finite;
 }
 
-// Codes that a rounding gives, `zero` more.
+// Rounds weights to integers and adds `zero`.
 auto codes_of(const Wide<Rounding>& rounding, float zero) {
     return [=](int way, int64_t, Lanes weights) { return byte_of(rounding[way](weights) + zero); };
 }
 
 constexpr float kMost = 127.0F;
-constexpr float kOutlierStep = 8.0F;
-constexpr float kFarthest = kMost * (1 + kOutlierStep);
+constexpr float kOutlierFactor = 8.0F;
+constexpr float kFarthest = kMost * (1 + kOutlierFactor);
 constexpr int64_t kMostOutliers = 8;
 
-// Such that `largest / unit` rounds to at most 127.
-uint16_t unit_of(float largest) {
-    const uint16_t unit = to_float16(largest / kMost);
-    const bool too_small = largest >= from_float16(unit) * (kMost + 0.5F) && largest > 0;
-    return too_small ? next_float16(unit) : unit;
+// A scale such that `largest / scale` rounds to at most 127.
+uint16_t scale_of(float largest) {
+    const uint16_t scale = to_float16(largest / kMost);
+    const bool too_small = largest >= from_float16(scale) * (kMost + 0.5F) && largest > 0;
+    return too_small ? next_float16(scale) : scale;
 }
 
-uint16_t unit_of(float largest, float within) {
+uint16_t scale_of(float largest, float within) {
     return float16_from(std::max(largest / kFarthest, within / kMost));
 }
 
-// The largest magnitudes of four groups: number `count` of them, from 0.
+// The largest magnitudes of four groups after the `count` largest of each.
 Lanes magnitude_after(const Tile& tile, int way, int64_t count) {
     if (tile.size() <= count) return Lanes{};
     Lanes largest[kMostOutliers + 1] = {};
@@ -132,7 +133,7 @@ Lanes magnitude_after(const Tile& tile, int way, int64_t count) {
     return largest[count];
 }
 
-// What lies beyond -127 .. 127 of the groups of a tile, as whole steps of outliers.
+// Moves what exceeds -127 .. 127 in the groups of a tile into outliers, as multiples of eight.
 class OutlierTaker {
   public:
     OutlierTaker(const Groups& groups, int64_t first, const OutlierPlaces& to) : to_(to) {
@@ -151,10 +152,10 @@ class OutlierTaker {
             int64_t& next = next_[way * kLanes + lane];
             if (beyond[lane] == 0 || next == end_[way * kLanes + lane]) continue;
             const auto integer = static_cast<int>(integers[lane]);
-            const int steps = (std::abs(integer) - 127 + 7) / 8 * (integer < 0 ? -1 : 1);
-            integers[lane] -= kOutlierStep * static_cast<float>(steps);
+            const int eights = (std::abs(integer) - 127 + 7) / 8 * (integer < 0 ? -1 : 1);
+            integers[lane] -= kOutlierFactor * static_cast<float>(eights);
             to_.columns[next] = static_cast<uint8_t>(column);
-            to_.residuals[next++] = static_cast<int8_t>(steps);
+            to_.residuals[next++] = static_cast<int8_t>(eights);
         }
         return integers;
     }
@@ -164,16 +165,16 @@ class OutlierTaker {
     int64_t next_[kTile] = {}, end_[kTile] = {};
 };
 
-// float16 units of eight bits for a tile; false where one is beyond.
-bool units_of(const Tile& tile, int64_t outliers, uint16_t (&units)[kTile]) {
+// The float16 scales of a tile for eight bits; returns false if one overflows.
+bool scales_of(const Tile& tile, int64_t outliers, uint16_t (&tile_scales)[kTile]) {
     bool finite = true;
     for (int way = 0; way < kWays; ++way) {
         const Lanes largest = magnitude(larger(tile.high(way), -tile.low(way)));
         const Lanes within = outliers == 0 ? largest : magnitude_after(tile, way, outliers);
         for (int lane = 0; lane < kLanes; ++lane) {
-            uint16_t& unit = units[way * kLanes + lane];
-            unit = outliers == 0 ? unit_of(largest[lane]) : unit_of(largest[lane], within[lane]);
-            finite &= is_finite_float16(unit);
+            uint16_t& scale = tile_scales[way * kLanes + lane];
+            scale = outliers == 0 ? scale_of(largest[lane]) : scale_of(largest[lane], within[lane]);
+            finite &= is_finite_float16(scale);
         }
     }
     return finite;
@@ -184,10 +185,10 @@ bool units_of(const Tile& tile, int64_t outliers, uint16_t (&units)[kTile]) {
 bool quantize_eight_bits(const PlainRows& weights, int64_t group_size, uint8_t* codes, uint16_t* scales,
                          const OutlierPlaces& outliers) {
     return for_tiles(weights, group_size, [&](const Groups& groups, int64_t first, const Tile& tile) {
-        uint16_t units[kTile];
-        if (!units_of(tile, outliers.count, units)) return false;
-        groups.for_lanes(first, [&](int64_t number, int lane) { scales[number] = units[lane]; });
-        Wide<Lanes> divisors = numbers_of(units);
+        uint16_t tile_scales[kTile];
+        if (!scales_of(tile, outliers.count, tile_scales)) return false;
+        groups.for_lanes(first, [&](int64_t number, int lane) { scales[number] = tile_scales[lane]; });
+        Wide<Lanes> divisors = numbers_of(tile_scales);
         for (Lanes& divisor : divisors.of) divisor = divisor == 0.0F ? all(1.0F) : divisor;
         const auto integer = [&](int way, Lanes of) { return nearest(of / divisors[way]); };
         if (outliers.count == 0) {
@@ -245,15 +246,15 @@ bool quantize_bytes(const PlainRows& weights, int64_t group_size, int most, uint
             groups.load(first + static_cast<int64_t>(i) * kTile, block[i]);
             if (!block[i].within_limits()) return false;
         }
-        const std::optional<ByteFit> fit = fit_bytes(block, most, scales.most_step);
+        const std::optional<ByteFit> fit = fit_bytes(block, most, scales.most_fine_scale);
         if (!fit) return false;
         scales.coarse[first / scales.per_coarse] = fit->coarse;
         for (size_t i = 0; i < block.size(); ++i) {
             const int64_t begin = first + static_cast<int64_t>(i) * kTile;
             groups.store(begin, block[i], codes, codes_of(fit->rounding(i, most), 0.0F));
             groups.for_lanes(begin, [&](int64_t number, int lane) {
-                scales.step[number] = static_cast<uint8_t>(lane_of(fit->step[i], lane));
-                scales.below[number] = static_cast<uint8_t>(lane_of(fit->below[i], lane));
+                scales.fine_scales[number] = static_cast<uint8_t>(lane_of(fit->scale[i], lane));
+                scales.fine_minimums[number] = static_cast<uint8_t>(lane_of(fit->minimum[i], lane));
             });
         }
     }

@@ -1,15 +1,15 @@
-// Plain weights to integer groups, a tile of groups at a time, from first reading to the last code.
+// Quantises plain weights to integer groups, from the first read to the last code, a tile of groups at a
+// time.
 //
 //   weights  [rows, row_len]  f32, f16 or bf16, row-major, of any alignment
 //   codes    [rows, row_len]  u8           scales, minimums, coarse  f16, a row of groups for each row
-//   groups   along a row, `group_size` inputs each, the last of a row may be short; read in widths of eight
-//   check    equal to the last bit to llmd.models.formats.quantization, and docs/formats.md, which define the
-//            steps (tests/plugins/backend_cpu/test_quantizer.py)
-//   speed    ns of a core for a weight, from bf16 with SSE2: q4 and q3 7, q2 9, one level of scales 4 to 5,
-//   q8
-//            1.4, q8_wide 2.7; NumPy takes 5 (q8) to 45 (in int8)
+//   groups   `group_size` inputs along a row, fewer in the last group of a row; read eight at a time
+//   check    bit for bit equal to llmd.models.formats.quantization and docs/formats.md, which define the
+//            algorithm (tests/plugins/backend_cpu/test_quantizer.py)
+//   speed    ns per weight on one core, from bf16 with SSE2: q4 and q3 7, q2 9, one level of scales
+//            4 to 5, q8 1.4, q8_wide 2.7; NumPy takes 5 (q8) to 45 (in int8)
 //
-// All return false where a weight or a scale is beyond the format; what was written then counts for nothing.
+// All functions return false if a weight or a scale is out of range; the output is then undefined.
 
 #pragma once
 
@@ -27,26 +27,26 @@ struct PlainRows {
     int64_t row_len;
 };
 
-// Of `quantize_eight_bits`: so many of each group, [rows, groups, count].
+// For `quantize_eight_bits`: `count` outliers in each group, [rows, groups, count].
 struct OutlierPlaces {
     int64_t count = 0;
     uint8_t* columns = nullptr;
     int8_t* residuals = nullptr;
 };
 
-// Scales of blocks of `per_coarse` groups, 8 or 16, that rows are whole multiples of.
+// Scales of blocks of `per_coarse` groups, 8 or 16; a row is a whole number of blocks.
 struct ByteScales {
     int64_t per_coarse;
-    int most_step;
-    uint16_t* coarse;  // [rows, blocks]
-    uint8_t* step;     // [rows, groups]
-    uint8_t* below;
+    int most_fine_scale;
+    uint16_t* coarse;      // [rows, blocks]
+    uint8_t* fine_scales;  // [rows, groups]
+    uint8_t* fine_minimums;
 };
 
-// Groups have at most 256 weights where there are outliers, of which there are at most 8.
+// With outliers, a group has at most 256 weights and at most 8 outliers.
 bool quantize_eight_bits(const PlainRows& weights, int64_t group_size, uint8_t* codes, uint16_t* scales,
                          const OutlierPlaces& outliers);
-// Integers are -half .. half - 1, and codes half more.
+// Integers are -half .. half - 1; a code is its integer plus half.
 bool quantize_symmetric(const PlainRows& weights, int64_t group_size, int half, uint8_t* codes,
                         uint16_t* scales);
 // Codes are 0 .. most.

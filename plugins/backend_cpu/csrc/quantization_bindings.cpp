@@ -10,7 +10,7 @@ using namespace nb::literals;
 
 namespace {
 
-using Bytes = In<uint8_t, 2>;  // of plain weights, [rows, bytes of a row]
+using Bytes = In<uint8_t, 2>;  // plain weights, [rows, bytes of a row]
 using Codes = Out<uint8_t, 2>;
 using Halves = Out<uint16_t, 2>;  // the bits of float16
 using Fine = Out<uint8_t, 2>;
@@ -18,7 +18,7 @@ using Fine = Out<uint8_t, 2>;
 llmd::PlainFormat plain_format(const std::string& name) {
     if (name == "f32") return llmd::PlainFormat::kF32;
     if (name == "f16") return llmd::PlainFormat::kF16;
-    require(name == "bf16", "plain weights are f32, f16 or bf16");
+    require(name == "bf16", "plain weights must be f32, f16 or bf16");
     return llmd::PlainFormat::kBF16;
 }
 
@@ -27,18 +27,18 @@ llmd::PlainRows plain_rows(const Bytes& weights, const std::string& format, cons
                                length(codes), length(codes, 1)};
     require(
         length(weights) == rows.rows && length(weights, 1) == rows.row_len * llmd::plain_bytes(rows.format),
-        "there is a code for each weight");
+        "codes must have one code per weight");
     return rows;
 }
 
-// Of each group, or each so many of them.
+// Checks that there is a number for every `size` weights of a row.
 void require_numbers(const auto& numbers, const llmd::PlainRows& rows, int64_t size) {
     require(
         size > 0 && length(numbers) == rows.rows && length(numbers, 1) == (rows.row_len + size - 1) / size,
-        "there is a number for each group of a row");
+        "pass one number for each group of a row");
 }
 
-void require_bits(int bits) { require(bits > 0 && bits < 8, "codes have 1 to 7 bits"); }
+void require_bits(int bits) { require(bits > 0 && bits < 8, "codes must have 1 to 7 bits"); }
 
 bool quantize_eight_bits(const Bytes& weights, const std::string& format, int64_t group_size,
                          const Codes& codes, const Halves& scales, const Out<uint8_t, 3>& columns,
@@ -47,11 +47,11 @@ bool quantize_eight_bits(const Bytes& weights, const std::string& format, int64_
     require_numbers(scales, rows, group_size);
     const llmd::OutlierPlaces outliers{length(columns, 2), columns.data(), residuals.data()};
     require(outliers.count <= 8 && (outliers.count == 0 || group_size <= 256),
-            "at most 8 outliers are in groups of at most 256");
+            "groups with outliers must have at most 256 weights and 8 outliers");
     for (size_t axis = 0; axis < 3; ++axis) {
         require(columns.shape(axis) == residuals.shape(axis) &&
                     (axis == 2 || columns.shape(axis) == scales.shape(axis)),
-                "each group has the same number of outliers");
+                "each group must have the same number of outliers");
     }
     const nb::gil_scoped_release unlocked;
     return llmd::quantize_eight_bits(rows, group_size, codes.data(), scales.data(), outliers);
@@ -78,40 +78,43 @@ bool quantize_with_minimums(const Bytes& weights, const std::string& format, int
 }
 
 bool quantize_bytes(const Bytes& weights, const std::string& format, int64_t group_size, int bits,
-                    int fine_bits, const Codes& codes, const Halves& coarse, const Fine& step,
-                    const Fine& below) {
+                    int fine_bits, const Codes& codes, const Halves& coarse, const Fine& fine_scales,
+                    const Fine& fine_minimums) {
     const llmd::PlainRows rows = plain_rows(weights, format, codes);
-    require_numbers(step, rows, group_size);
-    require_numbers(below, rows, group_size);
+    require_numbers(fine_scales, rows, group_size);
+    require_numbers(fine_minimums, rows, group_size);
     require_bits(bits);
     const int64_t blocks = length(coarse, 1);
-    const int64_t per_coarse = blocks == 0 ? 0 : length(step, 1) / blocks;
+    const int64_t per_coarse = blocks == 0 ? 0 : length(fine_scales, 1) / blocks;
     require(length(coarse) == rows.rows && blocks * per_coarse * group_size == rows.row_len &&
                 (per_coarse == 8 || per_coarse == 16),
-            "rows are whole blocks of 8 or 16 groups");
-    require(fine_bits > 0 && fine_bits <= 8, "steps have 1 to 8 bits");
+            "rows must consist of whole blocks of 8 or 16 groups");
+    require(fine_bits > 0 && fine_bits <= 8, "fine scales must have 1 to 8 bits");
     const int most = (1 << bits) - 1;
-    const int most_step = std::min((1 << fine_bits) - 1, 255 / most);  // with which codes fit in a byte
+    // So that fine scale * code fits in a byte.
+    const int most_fine_scale = std::min((1 << fine_bits) - 1, 255 / most);
     const nb::gil_scoped_release unlocked;
-    return llmd::quantize_bytes(rows, group_size, most, codes.data(),
-                                {per_coarse, most_step, coarse.data(), step.data(), below.data()});
+    return llmd::quantize_bytes(
+        rows, group_size, most, codes.data(),
+        {per_coarse, most_fine_scale, coarse.data(), fine_scales.data(), fine_minimums.data()});
 }
 
 }  // namespace
 
 void bind_quantization(nb::module_& module) {
-    module.def("quantize_eight_bits", quantize_eight_bits, "weights"_a.noconvert(), "format"_a,
-               "group_size"_a, "codes"_a.noconvert(), "scales"_a.noconvert(), "columns"_a.noconvert(),
-               "residuals"_a.noconvert(),
-               "Fill the arrays with what the bytes of plain weights become, scales as the bits of float16; "
-               "return whether all\nare within the format.");
+    module.def(
+        "quantize_eight_bits", quantize_eight_bits, "weights"_a.noconvert(), "format"_a, "group_size"_a,
+        "codes"_a.noconvert(), "scales"_a.noconvert(), "columns"_a.noconvert(), "residuals"_a.noconvert(),
+        "Quantise plain weights, given as bytes, into the arrays; scales are the bits of float16. Return "
+        "whether all\nweights and scales are in range.");
     module.def("quantize_symmetric", quantize_symmetric, "weights"_a.noconvert(), "format"_a, "group_size"_a,
                "bits"_a, "codes"_a.noconvert(), "scales"_a.noconvert(),
-               "As `quantize_eight_bits`, for few bits.");
+               "Like `quantize_eight_bits`, for few bits.");
     module.def("quantize_with_minimums", quantize_with_minimums, "weights"_a.noconvert(), "format"_a,
                "group_size"_a, "bits"_a, "codes"_a.noconvert(), "scales"_a.noconvert(),
-               "minimums"_a.noconvert(), "As `quantize_eight_bits`, for few bits.");
+               "minimums"_a.noconvert(), "Like `quantize_eight_bits`, for few bits.");
     module.def("quantize_bytes", quantize_bytes, "weights"_a.noconvert(), "format"_a, "group_size"_a,
-               "bits"_a, "fine_bits"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(), "step"_a.noconvert(),
-               "below"_a.noconvert(), "As `quantize_eight_bits`, for few bits in int8.");
+               "bits"_a, "fine_bits"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
+               "fine_scales"_a.noconvert(), "fine_minimums"_a.noconvert(),
+               "Like `quantize_eight_bits`, for few bits in int8.");
 }

@@ -1,4 +1,4 @@
-// Cosines and sines of the positions of a step, once for all layers that share a table.
+// Cosines and sines for the positions of a step, computed once for all layers that share a table.
 
 #pragma once
 
@@ -12,8 +12,8 @@ class RopeAngles {
   public:
     RopeAngles(const RopeTable& table, int64_t max_rows);
 
-    // Angles are taken in float64; sines and cosines are scaled by the table's factor and rounded once. Rows
-    // are shared among the threads of the job.
+    // Computes angles in float64, then scales sines and cosines by the table's factor and rounds them
+    // once. The threads of the job share the rows.
     void compute(const int32_t* positions, int64_t rows, Worker& worker);
 
     int64_t half() const { return static_cast<int64_t>(table_.inv_freq.size()); }

@@ -11,33 +11,34 @@ namespace llmd {
 
 namespace {
 
-// What the widest op needs for activations that are rounded or split.
-struct QuantizedSizes {
+// Elements that the widest op needs of each buffer.
+struct ConvertedSizes {
     int64_t values = 0;
     int64_t scales = 0;
     int64_t running = 0;
-    int64_t unpacked = 0;  // of a thread, where they are not rounded
+    int64_t bf16_terms = 0;
+    int64_t unpacked = 0;  // per thread, if activations stay float32
 };
 
-QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
-    QuantizedSizes most;
-    for (const Op& op : parts.program.ops) {
+ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits) {
+    ConvertedSizes most;
+    for (const Op& op : weights.program.ops) {
         if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
         const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
-            const Matrix& weight = parts.matrix(op.weights[i]);
-            if (weight.format == Format::kBF16 && parts.kernels.bf16_terms > 0) {
-                const auto bytes = static_cast<int64_t>(sizeof(uint16_t));
-                most.values = std::max(most.values, TermLayout{rows, weight.cols}.numbers() * bytes);
+            const Matrix& weight = weights.matrix(op.weights[i]);
+            if (input_form(weights.kernels, weight).kind == InputKind::kBf16Terms) {
+                most.bf16_terms = std::max(most.bf16_terms, TermLayout{rows, weight.cols}.numbers());
             }
             if (weight.format != Format::kInteger) continue;
-            if (!parts.program.rounds) {
+            if (!weights.program.rounds) {
                 most.unpacked = std::max(most.unpacked, kPanelRows * weight.cols);
                 continue;
             }
             const InputLayout layout{weight.cols, weight.integer.activation_group(),
                                      weight.integer.input_terms()};
-            // Outliers are gathered from all lines of a group, of which the last of a row may have fewer.
+            // Outliers are gathered from all lines of a group, and the last group of a row may have fewer
+            // lines.
             most.values = std::max(most.values, rows * layout.values() + kInputRows * kMostGroupInputs);
             most.scales = std::max(most.scales, rows * layout.groups());
             most.running = std::max(most.running, rows * layout.running());
@@ -46,45 +47,46 @@ QuantizedSizes quantized_sizes(const Parts& parts, const StageLimits& limits) {
     return most;
 }
 
-// 1 where the program's embedding tells none apart.
-int64_t num_token_types(const Parts& parts) {
-    for (const Op& op : parts.program.ops) {
-        if (op.kind == OpKind::kEmbedTokenType) return parts.matrix(op.weights.at(0)).rows;
+// The rows of the token type embedding; 1 if the program has none.
+int64_t num_token_types(const Weights& weights) {
+    for (const Op& op : weights.program.ops) {
+        if (op.kind == OpKind::kEmbedTokenType) return weights.matrix(op.weights.at(0)).rows;
     }
     return 1;
 }
 
-// Of a thread, for lists of inputs that are not zero.
-int64_t linear_scratch_bytes(const Parts& parts) {
+// Bytes per thread for lists of nonzero inputs.
+int64_t linear_scratch_bytes(const Weights& weights) {
     int64_t most = 0;
-    for (const Op& op : parts.program.ops) {
+    for (const Op& op : weights.program.ops) {
         if (op.kind != OpKind::kLinear) continue;
-        const Matrix& weight = parts.matrix(op.weights.at(0));
+        const Matrix& weight = weights.matrix(op.weights.at(0));
         if (weight.strips == nullptr) continue;
         most = std::max(most, kSkippingRows * StripLayout{{weight.cols, weight.integer}}.list_bytes());
     }
     return most;
 }
 
-int64_t attention_scratch(const Parts& parts) {
+int64_t attention_scratch(const Weights& weights) {
     int64_t most = 0;
-    for (const Op& op : parts.program.ops) {
+    for (const Op& op : weights.program.ops) {
         if (op.kind != OpKind::kEncoderAttention) continue;
-        most = std::max(most, parts.kernels.attention_scratch(op.ints.at(1)));
+        most = std::max(most, weights.kernels.attention_scratch(op.ints.at(1)));
     }
-    for (const KvGroup& group : parts.program.groups) {
-        most = std::max(most, parts.kernels.attention_scratch(group.head_dim));
+    for (const KvGroup& group : weights.program.groups) {
+        most = std::max(most, weights.kernels.attention_scratch(group.head_dim));
     }
     return most;
 }
 
-// What a sequence that fills its context, or all blocks, leaves of its chunks.
-int64_t attention_partials(const Parts& parts, const std::vector<int64_t>& blocks) {
+// Floats for the partial results of a sequence that fills its context, or all blocks.
+int64_t attention_partials(const Weights& weights, const std::vector<int64_t>& blocks) {
     int64_t most = 0;
     for (size_t g = 0; g < blocks.size(); ++g) {
-        const KvGroup& group = parts.program.groups[g];
-        const int64_t positions = std::min(parts.program.context_len, blocks[g] * kBlockLen);
-        const int64_t floats = parts.kernels.attention_partials(group.head_dim, positions, parts.pool.size());
+        const KvGroup& group = weights.program.groups[g];
+        const int64_t positions = std::min(weights.program.context_len, blocks[g] * kBlockLen);
+        const int64_t floats =
+            weights.kernels.attention_partials(group.head_dim, positions, weights.pool.size());
         most = std::max(most, group.layers > 0 ? floats : 0);
     }
     return most;
@@ -92,42 +94,45 @@ int64_t attention_partials(const Parts& parts, const std::vector<int64_t>& block
 
 }  // namespace
 
-Stage::Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits)
-    : parts_(parts),
+Stage::Stage(const Weights& weights, std::vector<int64_t> blocks, const StageLimits& limits)
+    : weights_(weights),
       limits_(limits),
-      pools_(parts.program.groups, std::move(blocks), limits.kv_dtype),
-      encoder_(parts.program, limits),
-      num_token_types_(num_token_types(parts)) {
+      pools_(weights.program.groups, std::move(blocks), limits.kv_dtype),
+      encoder_(weights.program, limits),
+      num_token_types_(num_token_types(weights)) {
     make_buffers();
 }
 
+template <class T>
+T* Stage::allocate(int64_t count) {
+    memory_.emplace_back(sizeof(T) * static_cast<size_t>(count));
+    return memory_.back().as<T>();
+}
+
 void Stage::make_buffers() {
-    const Program& program = parts_.program;
-    const auto floats = [this](int64_t count) {
-        memory_.emplace_back(sizeof(float) * static_cast<size_t>(count));
-        return memory_.back().as<float>();
-    };
-    for (const int64_t width : program.slot_widths) slots_.push_back(floats(limits_.max_rows * width));
+    const Program& program = weights_.program;
+    for (const int64_t width : program.slot_widths)
+        slots_.push_back(allocate<float>(limits_.max_rows * width));
     for (const RopeTable& table : program.ropes) angles_.emplace_back(table, limits_.max_rows);
-    const QuantizedSizes sizes = quantized_sizes(parts_, limits_);
-    const QuantizedRows quantized{reinterpret_cast<int8_t*>(floats(sizes.values / 4)), floats(sizes.scales),
-                                  reinterpret_cast<int32_t*>(floats(sizes.running))};
-    float* unpacked = program.rounds ? nullptr : floats(parts_.pool.size() * sizes.unpacked);
-    const int64_t linear_bytes = linear_scratch_bytes(parts_);
-    auto* linear = reinterpret_cast<uint8_t*>(floats(parts_.pool.size() * linear_bytes / 4));
-    token_ids_ = reinterpret_cast<int32_t*>(floats(limits_.max_rows));
-    float* scratch = floats(parts_.pool.size() * attention_scratch(parts_));
-    float* partials = floats(attention_partials(parts_, pools_.blocks()));
-    float* gathered = floats(limits_.max_outputs * program.hidden_size);
-    const auto* first_types = reinterpret_cast<const int32_t*>(floats(limits_.max_rows));
-    const Bindings bindings{parts_,   slots_, pools_,       angles_, encoder_, first_types, quantized,
+    const ConvertedSizes sizes = converted_sizes(weights_, limits_);
+    const ConvertedRows converted{allocate<int8_t>(sizes.values), allocate<float>(sizes.scales),
+                                  allocate<int32_t>(sizes.running), allocate<uint16_t>(sizes.bf16_terms)};
+    float* unpacked = program.rounds ? nullptr : allocate<float>(weights_.pool.size() * sizes.unpacked);
+    const int64_t linear_bytes = linear_scratch_bytes(weights_);
+    auto* linear = allocate<uint8_t>(weights_.pool.size() * linear_bytes);
+    token_ids_ = allocate<int32_t>(limits_.max_rows);
+    float* scratch = allocate<float>(weights_.pool.size() * attention_scratch(weights_));
+    float* partials = allocate<float>(attention_partials(weights_, pools_.blocks()));
+    float* gathered = allocate<float>(limits_.max_outputs * program.hidden_size);
+    const auto* first_types = allocate<int32_t>(limits_.max_rows);
+    const Bindings bindings{weights_, slots_, pools_,       angles_, encoder_, first_types, converted,
                             unpacked, linear, linear_bytes, scratch, partials, gathered,    limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 
 void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, const Selection* selection,
                    int64_t edits) {
-    const Program& program = parts_.program;
+    const Program& program = weights_.program;
     check_rows(step, limits_, program.context_len);
     check_blocks(step, program, pools_.blocks());
     if (program.hidden_in < 0) {
@@ -155,7 +160,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
         const Job& job = *static_cast<Job*>(context);
         job.stage.run_layers(job.step, job.ticket, worker);
     };
-    parts_.pool.run(run, &job);
+    weights_.pool.run(run, &job);
     if (program.hidden_out >= 0) {
         const auto slot = static_cast<size_t>(program.hidden_out);
         std::memcpy(target.outputs.hidden, slots_[slot],
@@ -164,7 +169,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
 }
 
 void Stage::resolve_feed(Step& step, int64_t feed) {
-    const int64_t candidates = std::min(limits_.num_candidates, parts_.program.vocab_size);
+    const int64_t candidates = std::min(limits_.num_candidates, weights_.program.vocab_size);
     for (int64_t r = 0; r < step.rows; ++r) {
         int32_t id = step.token_ids[r];
         if (id < 0) {
@@ -181,13 +186,13 @@ void Stage::resolve_feed(Step& step, int64_t feed) {
 }
 
 void Stage::run_layers(const Step& step, const Ticket& ticket, Worker& worker) {
-    Crew crew(worker, parts_.pool.solo(), step.rows);
+    Crew crew(worker, weights_.pool.solo(), step.rows);
     for (RopeAngles& angles : angles_) {
         const auto compute = [&](const Step& of, Worker& by) { angles.compute(of.positions, of.rows, by); };
         crew.run_small(compute, step);
     }
     for (const Call& call : calls_) {
-        execute(call, parts_.kernels, step, &ticket.selection, &ticket.outputs, crew);
+        execute(call, weights_.kernels, step, &ticket.selection, &ticket.outputs, crew);
     }
 }
 
@@ -197,15 +202,15 @@ void Stage::apply_masks(size_t ticket, const uint32_t* masks, int64_t words) {
         MaskArgs args;
     };
     Ticket& target = tickets_.at(ticket);
-    const int64_t vocab = parts_.program.vocab_size;
+    const int64_t vocab = weights_.program.vocab_size;
     Job job{
-        parts_.kernels,
+        weights_.kernels,
         {&target.selection, &target.outputs, vocab, std::min(limits_.num_candidates, vocab), masks, words}};
     const auto run = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         job.kernels.mask(job.args, worker);
     };
-    parts_.pool.run(run, &job);
+    weights_.pool.run(run, &job);
 }
 
 int64_t Stage::buffer_bytes() const {

@@ -1,4 +1,4 @@
-// The parts of a program with KV pools and step buffers: runs steps.
+// Runs steps: the weights of a program with KV pools and step buffers.
 
 #pragma once
 
@@ -10,28 +10,28 @@ namespace llmd {
 
 class Stage {
   public:
-    // `blocks` has one number for each KV group.
-    Stage(const Parts& parts, std::vector<int64_t> blocks, const StageLimits& limits);
+    // `blocks` has one number per KV group.
+    Stage(const Weights& weights, std::vector<int64_t> blocks, const StageLimits& limits);
     Stage(const Stage&) = delete;
     Stage& operator=(const Stage&) = delete;
 
-    // Adds a ticket, numbered from 0: the places that its results go to, owned by the caller.
+    // Adds a ticket; tickets are numbered from 0. The caller owns the memory for its results.
     void add_ticket(const Outputs& outputs) { tickets_.push_back({outputs, {}}); }
 
-    // Runs a step to its end and leaves its results with the ticket. `feed` is the ticket that negative token
-    // ids refer to, -1 for none; `hidden` [rows, hidden_size] is null where the program begins with the
-    // embedding; `selection` is null where it does not end with the head, and must live until the ticket's
-    // masks are applied. Throws std::invalid_argument before anything has changed.
+    // Runs a whole step and writes its results to the ticket. `feed` is the ticket that negative token ids
+    // refer to, or -1. `hidden` [rows, hidden_size] is null if the program begins with the embedding.
+    // `selection` is null if the program does not end with the head; it must live until the ticket's masks
+    // are applied. Throws std::invalid_argument before it changes anything.
     void submit(size_t ticket, Step step, int64_t feed, const float* hidden, const Selection* selection,
                 int64_t edits);
 
-    // Finishes the masked rows of a ticket: `masks` [masked rows, words].
+    // Finishes the masked rows of a ticket: `masks` is [masked rows, words].
     void apply_masks(size_t ticket, const uint32_t* masks, int64_t words);
 
-    // The blocks of keys and values, between steps.
+    // The blocks of keys and values, for use between steps.
     KvPools& pools() { return pools_; }
 
-    // Bytes of buffers, pools not included, that a stage of these limits takes.
+    // Bytes of a stage's buffers, without the KV pools.
     int64_t buffer_bytes() const;
 
   private:
@@ -40,11 +40,14 @@ class Stage {
         Selection selection;
     };
 
+    // Returns zeroed memory for `count` elements, which lives as long as the stage.
+    template <class T>
+    T* allocate(int64_t count);
     void make_buffers();
     void resolve_feed(Step& step, int64_t feed);
     void run_layers(const Step& step, const Ticket& ticket, Worker& worker);
 
-    const Parts& parts_;
+    const Weights& weights_;
     StageLimits limits_;
     KvPools pools_;
     EncoderScratch encoder_;

@@ -20,7 +20,7 @@ void check_count(const char* what, int64_t value, int64_t least, int64_t most) {
                                 std::to_string(most));
 }
 
-// Offsets that cut `end` things into `count` pieces of at least `least` each.
+// Checks offsets that divide `end` items into `count` pieces of at least `least` items each.
 void check_offsets(const char* name, const int32_t* offsets, int64_t count, int64_t end, int64_t least) {
     const std::string what = std::string(name) + " must rise from 0 to " + std::to_string(end);
     require(offsets[0] == 0, what.c_str(), 0, offsets[0]);
@@ -31,7 +31,7 @@ void check_offsets(const char* name, const int32_t* offsets, int64_t count, int6
     require(offsets[count] == end, what.c_str(), count, offsets[count]);
 }
 
-// Blocks of the positions that the rows of one sequence read or write.
+// Checks the blocks of the positions that the rows of one sequence read or write.
 void check_table(const Step& step, int64_t sequence, const BlockTable& table, int64_t window,
                  int64_t blocks) {
     const int64_t first_row = step.row_offsets[sequence];

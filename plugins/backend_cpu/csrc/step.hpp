@@ -25,17 +25,17 @@ struct BlockTable {
 struct Step {
     int64_t rows;
     int64_t sequences;
-    const int32_t* token_ids;  // after `feed` was resolved
+    const int32_t* token_ids;  // with `feed` already resolved
     const int32_t* positions;
     const int32_t* row_offsets;
-    std::vector<BlockTable> tables;  // one for each group
+    std::vector<BlockTable> tables;  // one per group
     int64_t num_copies;
     const int32_t* copies;       // [copies, 3]: group, source, target
     const int32_t* token_types;  // null: 0 everywhere
 };
 
-// They throw std::invalid_argument that names the array, the place and the value. `blocks[g]` is the size of
-// the pool of group g; groups without layers in this program have none and are passed over.
+// These throw std::invalid_argument that names the array, the index and the value. `blocks[g]` is the size
+// of the pool of group g; groups without layers in this program have no pool and are skipped.
 void check_rows(const Step& step, const StageLimits& limits, int64_t context_len);
 void check_blocks(const Step& step, const Program& program, const std::vector<int64_t>& blocks);
 void check_tokens(const Step& step, int64_t vocab_size);

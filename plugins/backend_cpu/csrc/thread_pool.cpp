@@ -16,7 +16,7 @@ namespace llmd {
 
 namespace {
 
-// Two lines of 64 bytes: the adjacent-line prefetcher fetches pairs.
+// Two cache lines of 64 bytes, because the adjacent-line prefetcher fetches pairs.
 constexpr size_t kLine = 128;
 
 constexpr int kMostInVain = 63;
@@ -29,7 +29,7 @@ void relax() {
 #endif
 }
 
-// Keeps a thread on a logical processor. Where the system does not let it, the thread runs anywhere.
+// Pins a thread to a logical processor. If the system refuses, the thread runs anywhere.
 void bind(std::thread& thread, int processor) {
     if (processor < 0 || processor >= CPU_SETSIZE) return;
     cpu_set_t only;
@@ -42,20 +42,21 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-// A number that threads wait for. What std::atomic has for this yields the processor before it sleeps, and on
-// a busy machine a thread that yields waits for the whole turn of another program; one that slept is woken in
-// its place.
+// A number that threads wait for. std::atomic::wait yields the processor before it sleeps, and on a busy
+// machine a thread that yields waits for a whole time slice of another program. A thread that sleeps is
+// woken right away.
 class alignas(kLine) Signal {
   public:
     uint32_t number() const { return number_.load(std::memory_order_relaxed); }
 
-    // Sets another number, and wakes who sleeps.
+    // Sets a new number and wakes the sleeping threads.
     void set(uint32_t number) {
         number_.store(number, std::memory_order_seq_cst);
         if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
     }
 
-    // Returns when the number is no longer `old`: spins first, then sleeps. Says whether spinning was enough.
+    // Returns when the number is no longer `old`: spins first, then sleeps. Returns whether spinning was
+    // enough.
     bool await(uint32_t old, Clock::duration spin) {
         const auto limit = Clock::now() + spin;
         do {
@@ -79,7 +80,7 @@ class alignas(kLine) Signal {
     std::atomic<uint32_t> sleepers_{0};
 };
 
-// How much of a thread's own part is taken.
+// How much of a thread's own share is taken.
 struct alignas(kLine) Part {
     std::atomic<int64_t> taken{0};
 };

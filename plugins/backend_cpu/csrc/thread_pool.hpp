@@ -1,7 +1,7 @@
 // Threads that run one job together, with barriers inside it.
 //
-// A job is a function that every thread runs from start to end (single program, multiple data). Between jobs
-// the threads spin for a moment and then sleep in the kernel: an idle pool uses no CPU.
+// A job is a function that every thread runs from start to end (single program, multiple data). Between
+// jobs the threads spin briefly and then sleep in the kernel: an idle pool uses no CPU.
 
 #pragma once
 
@@ -22,30 +22,33 @@ struct Run {
     int64_t last;
 };
 
-// What a thread sees of the jobs it runs. All members are defined in thread_pool.cpp: units compiled for
-// different instruction sets may share no inline code.
+// A thread's view of the jobs it runs. All member functions are defined in thread_pool.cpp, because units
+// compiled for different instruction sets must not share inline code.
 struct Worker {
     Team* team;
     int id;
     int count;
-    uint32_t released = 0;  // how often the threads were released, as far as this one has seen
-    // Where spinning was not enough, others have the processors: the thread sleeps at once the next times it
-    // waits, more of them after each such spin, before it tries again.
-    int hurried = 0;  // times that it will still sleep at once
-    int in_vain = 0;  // how many these were when it last tried
+    uint32_t released = 0;  // releases that this thread has seen
+    // If spinning was not long enough, other programs are using the processors. The thread then sleeps at
+    // once the next few times it waits before it spins again, and more often after each spin in vain.
+    int hurried = 0;  // how many more times it sleeps at once
+    int in_vain = 0;  // the value of `hurried` after the last spin
 
-    // Returns when every thread of the job has come here, and makes `take` begin at 0 again.
+    // Returns when every thread of the job has called it. The next `take` starts from 0 again.
     void barrier();
-    // A barrier in two halves. `arrive` returns true for the last thread that comes, at once: what it does
-    // then is done before it lets the others go on with `release`. For these it returns false after that.
+    // A barrier in two halves. `arrive` returns true at once for the last thread to arrive, which can then
+    // work alone before it calls `release`. For the other threads `arrive` returns false after that
+    // release.
     bool arrive();
     void release();
-    // Waits for a release that another thread gives without an arrival of all.
+    // Waits for a release by another thread that did not wait for all to arrive.
     void follow();
-    // First of the next `grain` items that no thread of the job has taken since the last barrier.
+    // Returns the first of the next `grain` items that no thread of the job has taken since the last
+    // barrier.
     int64_t take(int64_t grain);
-    // The same of `items` in all, where neighbours lie together in memory: `run` becomes the next items of
-    // the thread's own part, then of what others have left of theirs. False where none is left.
+    // Like `take`, for `items` items whose neighbours are close in memory: sets `run` to the next items of
+    // the thread's own share, then to what is left of the shares of others. Returns false if nothing is
+    // left.
     bool take_near(int64_t items, int64_t grain, Run& run);
 };
 
@@ -53,10 +56,10 @@ class ThreadPool {
   public:
     using Job = void (*)(void* context, Worker& worker);
 
-    // `threads` includes the thread that calls `run`. Waiting threads spin `spin_us` microseconds before they
-    // sleep; 0 where there are more threads than processors. Where `processors` has a logical processor for
-    // each thread, those that the pool starts stay there; the caller of `run` is never bound.
-    // Throws std::system_error where the system does not start so many.
+    // `threads` includes the thread that calls `run`. Waiting threads spin for `spin_us` microseconds
+    // before they sleep; pass 0 if there are more threads than processors. If `processors` names a logical
+    // processor for each thread, the threads of the pool are pinned to them; the caller of `run` is never
+    // pinned. Throws std::system_error if the system refuses to start that many threads.
     ThreadPool(int threads, int spin_us, const std::vector<int>& processors = {});
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
@@ -64,11 +67,12 @@ class ThreadPool {
 
     int size() const { return size_; }
 
-    // A worker for the calling thread of `run` alone: all work is its own, and its barriers wait for nobody.
+    // A worker for the thread that calls `run`, if it works alone: it takes all items, and its barriers do
+    // not wait.
     Worker solo() { return {.team = solo_.get(), .id = 0, .count = 1}; }
 
-    // Runs a job on all threads, with float32 subnormals treated as zero, and returns when all have finished.
-    // Callers from several threads take turns.
+    // Runs a job on all threads, with float32 subnormals treated as zero, and returns when all have
+    // finished. Concurrent callers run one after the other.
     void run(Job job, void* context);
 
   private:

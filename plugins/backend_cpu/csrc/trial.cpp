@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kCols = 2048;
 constexpr int64_t kOutputs = 1024;
 constexpr int64_t kMatrixBytes = 2 * kCols * kOutputs;
-constexpr int64_t kDecodeMatrices = 4;  // of one measurement
+constexpr int64_t kDecodeMatrices = 4;  // per measurement
 constexpr int64_t kPrefillRows = 64;
 
 double seconds() {
@@ -34,7 +34,8 @@ class Trial {
         std::fill_n(inputs_.as<float>(), kPrefillRows * kCols, 0.5F);
     }
 
-    // Every byte 0x2c is a small positive number. Untouched pages would all be one page of zeros.
+    // Byte 0x2c everywhere makes small positive numbers. Untouched pages would all share one page of
+    // zeros.
     void fill(ThreadPool& pool, double budget_s) {
         const double start = seconds();
         const auto job = [](void* context, Worker& worker) {
@@ -57,7 +58,7 @@ class Trial {
     }
 
   private:
-    // Seconds of linear ops on so many matrices, the next ones in memory.
+    // Seconds for linear ops with the next `matrices` matrices in memory.
     double linear(ThreadPool& pool, int64_t matrices, int64_t rows) {
         std::vector<LinearTarget> targets;
         for (int64_t i = 0; i < matrices; ++i) {
@@ -74,7 +75,7 @@ class Trial {
             const std::vector<LinearTarget>& targets;
             LinearArgs args;
         } job{kernels_, targets, {}};
-        job.args.quantized.values = split_.as<int8_t>();
+        job.args.converted.bf16_terms = split_.as<uint16_t>();
         job.args.x = inputs_.as<float>();
         job.args.rows = rows;
         job.args.cols = kCols;
@@ -83,8 +84,8 @@ class Trial {
             const Job& job = *static_cast<Job*>(context);
             LinearArgs args = job.args;
             const InputForm form = input_form(job.kernels, job.targets.front().weight);
-            if (form.terms > 0) {
-                job.kernels.quantize({args.x, args.rows, args.cols, form, args.quantized}, worker);
+            if (form.kind != InputKind::kFloat) {
+                job.kernels.convert({args.x, args.rows, args.cols, form, args.converted}, worker);
                 worker.barrier();
             }
             for (const LinearTarget& target : job.targets) {
@@ -122,7 +123,7 @@ std::vector<TrialRates> compare(const std::vector<Placement>& placements, const 
     std::vector<TrialRates> best(pools.size());
     do {
         for (size_t i = 0; i < pools.size(); ++i) {
-            trial.decode_rate(*pools[i]);  // wakes the threads, and lets those of other pools fall asleep
+            trial.decode_rate(*pools[i]);  // wakes these threads; those of other pools fall asleep
             best[i].decode_bytes_per_s = std::max(best[i].decode_bytes_per_s, trial.decode_rate(*pools[i]));
             best[i].prefill_flops_per_s =
                 std::max(best[i].prefill_flops_per_s, trial.prefill_rate(*pools[i]));

@@ -8,7 +8,7 @@
 
 namespace llmd {
 
-// Threads, and the processors that they stay on (empty: anywhere); see ThreadPool.
+// A number of threads and the processors that they are pinned to (empty: not pinned); see ThreadPool.
 struct Placement {
     int threads;
     std::vector<int> processors;
@@ -19,11 +19,11 @@ struct TrialRates {
     double prefill_flops_per_s = 0.0;
 };
 
-// Takes about `budget_s` seconds, and longer where one round does. In each round every placement multiplies
-// by matrices in bf16, of the size that models have and with a barrier after each: first by one row, then by
-// many. Rates are the best of its rounds, since other programs only ever take from them. At most a third of
-// the budget goes into filling the matrices, of `num_bytes` together: a machine that writes slowly compares
-// with fewer.
+// Takes about `budget_s` seconds, or one round if that takes longer. In each round every placement
+// multiplies bf16 matrices of realistic size, with a barrier after each: first by one row, then by many.
+// The rate of a placement is the best of its rounds, because other programs can only slow it down. At most
+// a third of the budget is spent on filling the matrices, `num_bytes` in total: a machine with slow writes
+// compares with fewer of them.
 std::vector<TrialRates> compare(const std::vector<Placement>& placements, const Kernels& kernels, int spin_us,
                                 int64_t num_bytes, double budget_s);
 

@@ -14,7 +14,7 @@ bool makes_zeros(const Op& op) {
     return activation == kRelu || activation == kRelu2;
 }
 
-// The op that writes what op `reader` reads; null where nothing before does.
+// The last op before op `reader` that writes a slot; null if there is none.
 const Op* writer_of(const Program& program, size_t reader, int64_t slot) {
     for (size_t i = reader; i-- > 0;) {
         const Op& op = program.ops[i];
@@ -27,7 +27,7 @@ const Op* writer_of(const Program& program, size_t reader, int64_t slot) {
 
 std::vector<bool> weights_that_meet_zeros(const Program& program) {
     std::vector<bool> found;
-    if (!program.rounds) return found;  // weights are unpacked, a row at a time
+    if (!program.rounds) return found;  // weights are unpacked row by row
     for (size_t i = 0; i < program.ops.size(); ++i) {
         const Op& op = program.ops[i];
         if (op.kind != OpKind::kLinear || op.outputs.size() != 1) continue;

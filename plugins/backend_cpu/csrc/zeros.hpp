@@ -1,4 +1,4 @@
-// Where a program computes zeros that its next weights need not meet.
+// Finds the weights that are multiplied by zeros which an activation made.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace llmd {
 
-// Whether each weight of a program, by its number, multiplies what an activation has made zero where it was
-// negative.
+// For each weight of a program, by index: whether its input comes from an activation that turns negative
+// numbers into zero.
 std::vector<bool> weights_that_meet_zeros(const Program& program);
 
 }  // namespace llmd

@@ -11,13 +11,12 @@ import pytest
 
 from llmd.api.errors import RequestError
 from llmd.api.messages import BeamParams, Grammar
-from llmd.chat.sampling_choice import SamplingChoice
 from llmd.embedded.engine import Engine
 from llmd.embedded.generated import GenerationOptions
 from llmd.embedded.options import check_names, plain, read_options
-from llmd.server.answering.ending import EndChoice, read_end
-from llmd.server.answering.sampling_fields import read_sampling
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.ending import EndChoice, read_end
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import SamplingChoice, read_sampling
 
 QUESTION = "hello"
 SAMPLERS: dict[str, Any] = {

@@ -11,7 +11,7 @@ import pytest
 
 from llmd.api.errors import EngineCrashedError
 from llmd.api.messages import Grammar, Vocabulary
-from llmd.engine.grammar_frames import BoundRow, Compile, Compiled, Forget
+from llmd.engine.grammar_messages import BoundRow, Compile, Compiled, Forget
 from llmd.engine.grammar_process import GrammarProcess
 
 END = 128

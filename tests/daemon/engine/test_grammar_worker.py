@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from llmd.api.messages import Grammar, Vocabulary
-from llmd.engine.channel import Channel
-from llmd.engine.grammar_frames import (
+from llmd.engine.grammar_messages import (
     BoundRow,
     Compile,
     Compiled,
@@ -29,6 +28,7 @@ from llmd.engine.grammar_worker import GrammarWorker
 from llmd.engine.mask_memory import MaskMemory, new_mask_memory
 from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.matcher import Matcher
+from llmd.process.channel import Channel
 
 VOCAB_SIZE, END = 129, 128
 VOCABULARY = Vocabulary((*(bytes([value]) for value in range(128)), b"<end>"), (END,), (END,))

@@ -35,11 +35,10 @@ from llmd.api.messages import (
     StopParams,
     Submit,
 )
-from llmd.engine.channel import engine_end
-from llmd.engine.frames import FrameDecoder, encode_frame
 from llmd.engine.loading import LoadedModel
 from llmd.engine.process import serve
 from llmd.host.blas_threads import VARIABLES
+from llmd.process.frames import FrameDecoder, encode_frame
 from llmd.registry.spools import Spools
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
@@ -235,7 +234,7 @@ def test_a_model_for_which_there_is_no_memory_is_said() -> None:
     mine, theirs = socket.socketpair()
     with mine, theirs:
         mine.sendall(encode_frame(load(Path("absent"))))
-        assert serve(engine_end(theirs), loader) == 1
+        assert serve(theirs, loader) == 1
         decoder: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
         (failed,) = decoder.feed(mine.recv(1 << 16))
     assert isinstance(failed, Failed)

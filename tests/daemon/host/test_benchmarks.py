@@ -10,9 +10,17 @@ import pytest
 from llmd.api.device import DeviceInfo, DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.host import benchmarks
-from llmd.host.benchmarks import CHECK_BUDGET_S, FULL_BUDGET_S, Benchmarks, drifted, measure_now
+from llmd.host.benchmarks import (
+    CHECK_BUDGET_S,
+    FULL_BUDGET_S,
+    Benchmarks,
+    benchmark_limit,
+    drifted,
+    measure_now,
+)
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState
+from llmd.process.limits import TimeLimit
 from tests.plugin_sites import Site
 
 PROFILE = DeviceProfile(100.0, {"f32": 50.0, "q8": 80.0}, 1000.0)
@@ -117,3 +125,7 @@ def test_a_device_that_cannot_be_measured_is_an_error(device: DeviceState) -> No
 )
 def test_a_rate_drifts_beyond_fifteen_percent(now: DeviceProfile, *, expected: bool) -> None:
     assert drifted(PROFILE, now) is expected
+
+
+def test_a_benchmark_has_its_budget_and_the_time_to_open_the_device() -> None:
+    assert benchmark_limit(3.0) == TimeLimit(33.0, 63.0)

@@ -57,7 +57,7 @@ def test_measures_a_real_backend_from_outside(site: Site, example: Any) -> None:
 
 def test_a_hanging_child_ends_by_itself_when_nobody_is_left_to_end_it(site: Site) -> None:
     plugin = site.write("made", "while True: pass\n")
-    job = msgspec.json.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=0.5))
+    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=0.5))
     done = subprocess.run(
         [sys.executable, "-m", "llmd.host.child"], input=job, capture_output=True, check=False
     )

@@ -17,7 +17,7 @@ from llmd.api.errors import PluginError
 from llmd.host.isolation import BusyMachineError, overrun_error, run_isolated
 from llmd.host.jobs import IMPORTED, Began, Described, Found, Probe
 from llmd.host.names import PluginName
-from llmd.host.time_limits import MachineLoad, TimeLimit, TimeSpent
+from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent
 from tests.plugin_sites import Site
 
 LIMIT = TimeLimit(20.0, 20.0)
@@ -176,7 +176,7 @@ def test_a_child_ends_with_the_process_that_wants_its_answers(site: Site, tmp_pa
         "import msgspec, sys\n"
         "from llmd.host.isolation import run_isolated\n"
         "from llmd.host.jobs import Probe\n"
-        "from llmd.host.time_limits import TimeLimit\n"
+        "from llmd.process.limits import TimeLimit\n"
         f"run_isolated(msgspec.json.decode({task!r}, type=Probe), TimeLimit(1000.0, 1000.0))\n"
     )
     search_path = os.pathsep.join(sys.path)

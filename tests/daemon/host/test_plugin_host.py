@@ -12,7 +12,7 @@ from llmd.api.errors import DeviceError, NotFoundError, PluginError
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.host.states import PluginState
-from llmd.host.time_limits import TimeLimit
+from llmd.process.limits import TimeLimit
 from tests.plugin_sites import Site
 
 COMMAND = """

@@ -14,7 +14,7 @@ from llmd.host.isolation import BusyMachineError
 from llmd.host.names import PluginName
 from llmd.host.probing import BELIEVED_S, Prober, ProbeReport, Probes, Trust, probe_now
 from llmd.host.states import Failure, Summary
-from llmd.host.time_limits import TimeLimit
+from llmd.process.limits import TimeLimit
 from tests.plugin_sites import Site
 
 COUNTING = """

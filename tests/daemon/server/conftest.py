@@ -1,4 +1,4 @@
-"""A tiny model, its text, and one daemon that serves it for every test that breaks nothing."""
+"""A tiny model, its text files, and one daemon shared by all tests that do not break it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.serving.running import EMBEDDER, MODEL, RunningDaemon, directories_be
 
 @pytest.fixture(scope="session")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What probes of devices found, so that only the first engine of all waits for them."""
+    """A shared cache of device probes, so that only the first engine waits for them."""
     return tmp_path_factory.mktemp("probes")
 
 
@@ -41,7 +41,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[R
 
 @pytest.fixture(scope="session")
 def embedder(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """A daemon with a model that embeds; the one that generates lies in its store."""
+    """A daemon with an embedding model loaded and a generating model in its store."""
     directories = directories_below(tmp_path_factory.mktemp("embedder"), cache=probes)
     write_embedding_model(directories.models / EMBEDDER)
     write_model(directories.models / MODEL)

@@ -40,7 +40,7 @@ async def test_it_is_quiet_once_no_request_has_run_for_so_long() -> None:
         await asyncio.sleep(0.1)
         assert not quiet.done()
     await asyncio.sleep(0.02)
-    with activity.request():  # shorter than what it waits for, and noticed all the same
+    with activity.request():  # shorter than the quiet time, but noticed all the same
         pass
     began = asyncio.get_running_loop().time()
     await quiet

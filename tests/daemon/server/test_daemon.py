@@ -169,7 +169,7 @@ def test_drain_lets_running_requests_finish_and_refuses_new_ones(
         daemon.thread.join()
     requests = [vars(record)["path"] for record in caplog.records if record.message == "request"]
     assert "/v1/chat/completions" in requests
-    assert "/ready" not in requests  # asked while it drained, and answered with 503
+    assert "/ready" not in requests  # requested during the drain, and answered with 503
     (serving,) = (vars(record) for record in caplog.records if record.message == "serving")
     assert (serving["version"], serving["models"]) == (daemon.serving.version, (MODEL,))
 

@@ -15,7 +15,7 @@ from llmd.server.device_check import DeviceCheck
 
 
 class Measurements:
-    """Notes what is measured."""
+    """Records what is measured."""
 
     def __init__(self, on_measure: Callable[[], None] = lambda: None) -> None:
         self.names: list[str] = []

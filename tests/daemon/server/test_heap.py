@@ -28,7 +28,7 @@ print(mallinfo2().hblkhd - before)
 
 
 def mapped_bytes(call: str) -> int:
-    """Bytes of its own mapping that a block of 256 KiB takes in a fresh process, after a larger one was freed."""
+    """Return the bytes mapped for a block of 256 KiB in a new process that has freed a larger one."""
     command = (sys.executable, "-c", HELD_AFTER_A_LARGER_ONE.format(call=call))
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

@@ -1,4 +1,4 @@
-"""Machines that a test can be on: sysfs, control groups and affinity mask."""
+"""Simulated machines for tests: sysfs, control groups and affinity mask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU = "sys/devices/system/cpu/cpu{}"
 
 
 class Machine:
-    """Logical processors ``n``, ``n + siblings``, … share a core; efficiency cores are told by one file of sysfs."""
+    """Logical processors ``n``, ``n + siblings``, … share a core; one sysfs file marks efficiency cores."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Machine:
         allowed: Collection[int] | None = None,
         quota: float | None = None,
     ) -> None:
-        """``single`` processors share their core with none; ``quota`` is in processors."""
+        """``single`` processors have a core to themselves; ``quota`` is in processors."""
         self._files: dict[str, str] = {}
         self._nodes = nodes
         self._allowed = set(processors if allowed is None else allowed)
@@ -51,7 +51,7 @@ class Machine:
             self._files["sys/fs/cgroup/cpu.max"] = f"{int(quota * 100000)} 100000\n"
 
     def use(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-        """Let the process be on this machine, as far as the CPU backend can see."""
+        """Make the CPU backend see this machine."""
         for name, text in self._files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)

@@ -1,4 +1,4 @@
-"""Reading is measured over memory that the caches cannot hold, within budget and memory."""
+"""The read rate is measured on memory larger than the caches, within the budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_reads_twice_the_caches_of_a_quarter_of_free_memory(cache: int, availabl
 
 
 class Clock:
-    """Takes the place of the module ``time``: each look at it takes ``tick_s``."""
+    """Replaces the module ``time``: each reading of the clock takes ``tick_s``."""
 
     def __init__(self, tick_s: float = 0.0) -> None:
         self.now_s = 0.0
@@ -36,7 +36,7 @@ class Clock:
         return self.now_s
 
 
-class Parts:
+class LoadedWeights:
     """Weights whose reads take 1, 2, 4 … seconds for 800 bytes."""
 
     def __init__(self, clock: Clock) -> None:
@@ -51,16 +51,16 @@ class Parts:
 def sizes_and_rate(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, budget_s: float, *, available: int = 1024 * MIB
 ) -> tuple[int, float]:
-    """How many bytes were to be read, and the rate that was measured."""
+    """Return the bytes to be read and the measured rate."""
     sizes: list[int] = []
 
-    def load_parts(device: object, program: object, source: bandwidth._Source, progress: object) -> object:
+    def load_weights(device: object, program: object, source: bandwidth._Source, progress: object) -> object:
         sizes.append(source._weights.nbytes)
         assert np.all(source._weights == 0.5)
-        return Parts(clock)
+        return LoadedWeights(clock)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bandwidth, "load_parts", load_parts)
+        patch.setattr(bandwidth, "load_weights", load_weights)
         patch.setattr(bandwidth, "cache_bytes", lambda: 40 * MIB)
         patch.setattr(bandwidth, "available_bytes", lambda: available)
         patch.setattr(bandwidth, "time", clock)
@@ -78,7 +78,7 @@ def test_the_rate_is_the_median_of_the_reads_that_the_budget_allows(monkeypatch:
 
 
 def test_two_thirds_of_the_budget_go_into_filling_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A piece has 16 MiB; each look at the clock, one before each piece but the first, takes a second.
+    # A piece has 16 MiB; each reading of the clock, one before each piece except the first, takes a second.
     assert sizes_and_rate(monkeypatch, Clock(1.0), 0.0)[0] == 16 * MIB
     assert sizes_and_rate(monkeypatch, Clock(1.0), 3.0)[0] == 32 * MIB
     assert sizes_and_rate(monkeypatch, Clock(1.0), 6.0)[0] == 64 * MIB

@@ -62,7 +62,7 @@ def nmse(mine: np.ndarray, expected: np.ndarray) -> float:
 
 
 def integer_linear(x: np.ndarray, weight: WeightData) -> Array:
-    """The formula of integer weights in float64: activations quantised in float32 for each row and group."""
+    """Compute the formula of integer weights in float64, with activations quantised in float32."""
     form = INTEGER_FORMATS[weight.format]
     q, scales = quantized_rows(x, form.activation_group(x.shape[1]), form.activation_limit)
     product: Array = (q * scales) @ dequantized(weight).T
@@ -74,13 +74,13 @@ def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.Mon
         raise RuntimeError("Resource temporarily unavailable")
 
     monkeypatch.setattr(_ext, "Device", refuse)
-    with pytest.raises(DeviceError, match="does not start 5 threads: Resource"):
+    with pytest.raises(DeviceError, match="refused to start 5 threads: Resource"):
         CpuDevice(threads=5)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_conforms_with_every_other_instruction_set(case: str) -> None:
-    """The best that the machine has is what tests/conformance opens."""
+    """The best instruction set of the machine is tested by tests/conformance."""
     expected = reference_outcome(CASES[case])
     for isa in _ext.available_isas()[1:]:
         with closing(CpuDevice(isa, threads=2)) as device:
@@ -91,11 +91,11 @@ def test_conforms_with_every_other_instruction_set(case: str) -> None:
 
 @pytest.mark.parametrize("fmt", INTEGER_FORMATS)
 def test_integer_sums_are_exact(device: CpuDevice, fmt: str) -> None:
-    """Short rows, short last groups, panels with rows to spare; one row, a tile and more of them."""
+    """Short rows, short last groups, partly filled panels; one row, one tile and several."""
     for width in (36, 328):
         weight = random_integers(fmt, width, width, plain_scales=True)
         x = np.random.default_rng(width).integers(-127, 128, (19, width)).astype(np.float32)
-        x[:, ::32] = 127  # the scale of each group of activations is 1
+        x[:, ::32] = 127  # makes the scale of each activation group 1
         expected = x @ dequantized(weight).T
         assert np.abs(expected).max() < 1 << 24
         stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
@@ -134,7 +134,7 @@ def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: C
 
 @pytest.mark.parametrize("fmt", ["f32", "f16", "bf16"])
 def test_plain_linear_is_exact_to_float32(device: CpuDevice, fmt: str) -> None:
-    """Of any width, and with more rows than are multiplied at a time; activations of very different sizes."""
+    """Any width, more rows than are multiplied at a time, and activations of very different magnitude."""
     for width, rows in ((1, 2), (33, 17), (203, 3), (203, 40), (800, 1), (130, 1100)):
         weight = in_format(random_rows(width, width, 1), fmt)
         exact = weight.data.astype(np.float64)
@@ -176,7 +176,7 @@ def test_half_precision_weights_are_widened_exactly_down_to_subnormals(device: C
 
 @pytest.mark.parametrize("fmt", INTEGER_FORMATS)
 def test_rows_of_a_packed_table_are_to_the_last_bit_what_codes_stand_for(device: CpuDevice, fmt: str) -> None:
-    """Short rows, short last groups, several of them; and a last panel with rows to spare."""
+    """Short rows, several short last groups, and a partly filled last panel."""
     vocab = 37
     for width in (36, 328, 512):
         op = Embed(HIDDEN, TensorRef("w", (vocab, width)), scale=3.0)
@@ -212,7 +212,7 @@ def attend_in_float64(
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "window"), [(3, 3, None), (8, 2, 40), (9, 1, None), (4, 2, 600)]
 )
-def test_attention_over_several_chunks_equals_the_formula(
+def test_attention_over_several_partitions_equals_the_formula(
     device: CpuDevice, heads: int, kv_heads: int, window: int | None
 ) -> None:
     dim, rows = 20, 1100
@@ -238,7 +238,7 @@ def test_attention_over_several_chunks_equals_the_formula(
 @pytest.mark.parametrize("kv_dtype", KV_DTYPES)
 def test_keys_and_values_are_kept_as_the_reference_keeps_them(device: CpuDevice, kv_dtype: KVDtype) -> None:
     dim = 72
-    # A window of one position gives the row's own value back, once the scores have come to nothing.
+    # With a window of one position, the result is the row's own value, whatever its score.
     program = middle_program(attention(1, 1, dim), dim, {}, KVGroup(0, 1, 1, dim, (0,)))
     weights = {"k": plain(np.eye(dim)), "v": plain(np.eye(dim))}
     x = random_rows(20, dim, 1)
@@ -253,7 +253,7 @@ def test_keys_and_values_are_kept_as_the_reference_keeps_them(device: CpuDevice,
     positions = np.arange(len(x))
     expected = kept.decode(kept.encode(x[:, None], positions), dim, positions)[:, 0].astype(np.float32)
     mine = run_rows(stage, x, one_sequence(20, 0, [1, 0]))
-    # Rotating back sums up whole heads.
+    # Rotating back sums over whole heads.
     most = 1e-6 * np.abs(expected).max(axis=1, keepdims=True) if kv_dtype == "int4" else 0.0
     assert (np.abs(mine - expected) <= most).all()
 
@@ -344,7 +344,7 @@ def test_describes_processor_instruction_set_and_threads() -> None:
 def test_a_long_row_is_described_as_in_double_precision(
     device: CpuDevice, temperature: float, offset: float
 ) -> None:
-    """Vocabularies are summed up in pieces; logits far from zero must not cost digits."""
+    """Vocabularies are summed in pieces; logits far from zero must not lose precision."""
     vocab = 10_007
     program = head_program(Head(HIDDEN, TensorRef("w", (vocab, 2))), 2, vocab)
     logits = 3.0 * np.random.default_rng(4).standard_normal(vocab) + offset
@@ -369,7 +369,7 @@ def test_a_long_row_is_described_as_in_double_precision(
 
 @pytest.mark.skipif(ALWAYS_HUGE, reason="the system gives huge pages to whoever asks for none")
 def test_a_block_takes_no_more_memory_than_it_has(device: CpuDevice) -> None:
-    """The first token touches a block of each layer: a huge page for each would be cleared while somebody waits."""
+    """The first token touches a block of each layer: clearing a huge page for each would delay it."""
     program = middle_program(attention(2, 2, 64), 128, {}, KVGroup(0, None, 2, 64, (0,)))
     weights = {name: plain(random_rows(128, 128, seed)) for seed, name in enumerate(("k", "v"))}
     with closing(open_stage(device, program, weights, blocks=4096)) as stage:

@@ -1,4 +1,4 @@
-"""Packed weights on disk: what was packed once is read at the next load, and whatever is wrong with it is packed anew."""
+"""Packed weights on disk are read at the next load, and packed again if anything is wrong with the file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import load_model
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packed_weights import PackedWeightFiles
-from llmd_backend_cpu import _ext, packed_writer, parts
+from llmd_backend_cpu import _ext, packed_writer
+from llmd_backend_cpu import weights as weights_module
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.packed_writer import PackedWriter
-from llmd_backend_cpu.parts import CpuParts
 from llmd_backend_cpu.topology import Processor
+from llmd_backend_cpu.weights import CpuWeights
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cpu.workbench import (
@@ -35,7 +36,7 @@ from tests.plugins.backend_cpu.workbench import (
 
 WIDTH = 512
 LARGE_WIDTH = 2048
-"""Of a matrix that takes more than a huge page."""
+"""The width of a matrix that takes more than a huge page."""
 HEADER_BYTES = 4096
 
 
@@ -45,13 +46,13 @@ def program(fmt: str, width: int = WIDTH) -> Program:
 
 def load(
     device: CpuDevice, fmt: str, weight: WeightData | None, packed: Path, width: int = WIDTH
-) -> CpuParts:
+) -> CpuWeights:
     weights = {} if weight is None else {"w": weight}
     return device.load(program(fmt, width), Weights(weights, packed), lambda _done, _total: None)
 
 
 def keep(device: CpuDevice, fmt: str, packed: Path, width: int = WIDTH) -> WeightData:
-    """Loads a weight, and waits until it is on disk."""
+    """Load a weight, and wait until it is on disk."""
     weight = random_integers(fmt, width, width)
     loaded = load(device, fmt, weight, packed, width)
     assert loaded.writer is not None
@@ -60,7 +61,7 @@ def keep(device: CpuDevice, fmt: str, packed: Path, width: int = WIDTH) -> Weigh
     return weight
 
 
-def product(device: CpuDevice, loaded: CpuParts, width: int = WIDTH) -> np.ndarray:
+def product(device: CpuDevice, loaded: CpuWeights, width: int = WIDTH) -> np.ndarray:
     stage = loaded.stage({}, StageLimits(4, 1, 1))
     try:
         return run_rows(stage, random_rows(2, width))
@@ -69,7 +70,7 @@ def product(device: CpuDevice, loaded: CpuParts, width: int = WIDTH) -> np.ndarr
 
 
 def overwrite(path: Path) -> None:
-    """Changes what a file holds where it lies."""
+    """Change the contents of a file in place."""
     with path.open("r+b") as file:
         file.write(bytes(path.stat().st_size))
 
@@ -78,7 +79,7 @@ def overwrite(path: Path) -> None:
 def test_what_was_packed_is_read_back_bit_for_bit(device: CpuDevice, tmp_path: Path, fmt: str) -> None:
     weight = keep(device, fmt, tmp_path / "packed")
     expected = product(device, load(device, fmt, weight, tmp_path / "elsewhere"))
-    again = load(device, fmt, None, tmp_path / "packed")  # there is no weight to read
+    again = load(device, fmt, None, tmp_path / "packed")  # without a weight to read
     np.testing.assert_array_equal(product(device, again), expected)
 
 
@@ -146,7 +147,7 @@ def test_a_file_that_was_cut_is_never_trusted(device: CpuDevice, tmp_path: Path,
     keep(device, "q4", packed)
     contents = packed.read_bytes()
     packed.write_bytes(contents[: int(kept * (len(contents) - HEADER_BYTES))])
-    with pytest.raises(KeyError):  # it asks for the weight, which is not there
+    with pytest.raises(KeyError):  # it reads the weight, which is missing
         load(device, "q4", None, packed)
 
 
@@ -199,10 +200,10 @@ def test_the_writing_leaves_the_processors_to_the_steps(
 ) -> None:
     priorities: list[int] = []
 
-    def note(_parts: _ext.Parts, _path: str) -> None:
+    def note(_weights: _ext.Weights, _path: str) -> None:
         priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
-    monkeypatch.setattr(_ext.Parts, "write_packed", note)
+    monkeypatch.setattr(_ext.Weights, "write_packed", note)
     keep(device, "q4", tmp_path / "packed")
     assert priorities == [19]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 19
@@ -235,7 +236,7 @@ def test_closing_ends_a_writing_that_takes_too_long(
 ) -> None:
     monkeypatch.setattr(packed_writer, "_LEAST_END_S", 0.0)
     load(device, "q8", random_integers("q8", WIDTH, WIDTH), tmp_path / "packed").close()
-    assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # whole, or not at all
+    assert {path.name for path in tmp_path.iterdir()} <= {"packed"}  # a whole file or none
 
 
 def test_where_memory_is_short_the_file_itself_is_used(
@@ -243,10 +244,10 @@ def test_where_memory_is_short_the_file_itself_is_used(
 ) -> None:
     weight = keep(device, "q4", tmp_path / "packed")
     expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere"))
-    monkeypatch.setattr(parts, "available_bytes", lambda: 4000)
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 4000)
     mapped = load(device, "q4", None, tmp_path / "packed")
-    monkeypatch.setattr(parts, "available_bytes", lambda: 0)
-    assert mapped.free_bytes() == 4000  # its pages give way
+    monkeypatch.setattr(weights_module, "available_bytes", lambda: 0)
+    assert mapped.free_bytes() == 4000  # the system can drop the file's pages
     monkeypatch.undo()
     np.testing.assert_array_equal(product(device, mapped), expected)
 
@@ -276,7 +277,7 @@ def test_on_several_nodes_each_reads_from_memory_of_its_own(
     weight = keep(device, "q4", tmp_path / "packed", LARGE_WIDTH)
     expected = product(device, load(device, "q4", weight, tmp_path / "elsewhere", LARGE_WIDTH), LARGE_WIDTH)
     nodes = (Processor(0, False, 0, 0), Processor(0, False, 1, 1))
-    monkeypatch.setattr(parts, "usable_processors", lambda: nodes)
+    monkeypatch.setattr(weights_module, "usable_processors", lambda: nodes)
     copied = load(device, "q4", None, tmp_path / "packed", LARGE_WIDTH)
     overwrite(tmp_path / "packed")
     np.testing.assert_array_equal(product(device, copied, LARGE_WIDTH), expected)

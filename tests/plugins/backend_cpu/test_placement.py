@@ -1,4 +1,4 @@
-"""How many threads compute on which machine, and what is measured to know."""
+"""How many threads compute on which machine, and when that is measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BOUND = Machine(range(16), siblings=8, allowed={5})
 
 
 def both(*processors: int) -> tuple[Placement, Placement]:
-    """Threads that are free, and threads that stay."""
+    """Return an unpinned and a pinned placement."""
     return Placement(len(processors)), Placement(len(processors), processors)
 
 
@@ -81,7 +81,7 @@ def test_more_threads_and_bound_ones_must_be_clearly_better(
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What was measured; the last placement wins."""
+    """Record what is measured; the last placement wins."""
     calls: list[Any] = []
 
     def compare(_isa: str, placements: list[Any], *_: float) -> list[tuple[float, float]]:
@@ -134,7 +134,7 @@ def test_the_native_comparison_measures_each_placement() -> None:
 
 
 def tasks() -> set[int]:
-    """The threads of this process."""
+    """Return the threads of this process."""
     return {int(folder.name) for folder in Path("/proc/self/task").iterdir()}
 
 
@@ -151,7 +151,7 @@ def test_threads_of_the_pool_stay_on_their_processors_and_the_caller_is_free() -
 
 def test_threads_sleep_in_the_kernel_when_nothing_is_asked_for() -> None:
     def spent(task: int) -> str:
-        """Nanoseconds of processor time, and how often the thread was given a processor."""
+        """Return nanoseconds of processor time, and how often the thread was scheduled."""
         return Path(f"/proc/self/task/{task}/schedstat").read_text()
 
     def asleep(task: int) -> bool:
@@ -163,7 +163,7 @@ def test_threads_sleep_in_the_kernel_when_nothing_is_asked_for() -> None:
     device.measure(0.01)
     for _ in range(100):
         before = [spent(task) for task in own]
-        np.linalg.inv(np.eye(400) + 1)  # something that takes far longer than the threads spin
+        np.linalg.inv(np.eye(400) + 1)  # takes far longer than threads spin
         if [spent(task) for task in own] == before and all(asleep(task) for task in own):
             return
     pytest.fail("the threads never came to rest")

@@ -1,4 +1,4 @@
-"""What native code quantises is what NumPy does, to the last bit."""
+"""Native quantisation gives the same bits as NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.golden.models.catalog import tiny_model
 
 
 class Willing(NativeQuantizer):
-    """Fails where NumPy would have to step in."""
+    """Fails if NumPy has to take over."""
 
     def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
         assert super().quantize(weights, source, into)
@@ -31,7 +31,7 @@ class Willing(NativeQuantizer):
 
 
 def hard_rows(row_len: int) -> Float32:
-    """Rows of heavy tails, and those whose search ends early or meets zeros and the ends of float16."""
+    """Return rows with heavy tails, zeros, the limits of float16, or an early end of the search."""
     rows = np.random.default_rng(5).standard_t(3, (43, row_len)).astype(np.float32)
     rows[0] = 0
     rows[1] = -0.0
@@ -130,7 +130,7 @@ def outcome(rows: Float32, name: Format, quantizer: NativeQuantizer | None) -> l
 @pytest.mark.parametrize("name", ["q4", "q2", "q4_g32", "q4_g32_sym", "q8", "q8_wide"])
 def test_arrays_of_another_shape_are_refused(name: Format) -> None:
     rows = hard_rows(256)
-    with pytest.raises(ValueError, match="there is a code for each weight"):
+    with pytest.raises(ValueError, match="one code per weight"):
         NativeQuantizer().quantize(rows, "f32", quantize(rows[1:], name))
     with pytest.raises(ValueError, match="f32, f16 or bf16"):
         NativeQuantizer().quantize(rows, "f64", quantize(rows, name))

@@ -1,4 +1,4 @@
-"""Steps of a CPU stage: tickets, candidates, copies, feeding, and arrays that contradict the contract."""
+"""Steps of a CPU stage: tickets, candidates, copies, feeding, and arrays that violate the contract."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_candidates_are_sorted_by_edited_logit_then_id(head: CpuStage) -> None:
 
 @pytest.mark.parametrize("fmt", ["f32", "bf16", "q8"])
 def test_a_step_may_need_no_output(device: CpuDevice, fmt: str) -> None:
-    """As a part of a prompt that more follows."""
+    """As in a prefill chunk that is not the last."""
     program = head_program(Head(HIDDEN, TensorRef("w", (VOCAB, WIDTH))), WIDTH, VOCAB, fmt)
     stage = open_stage(device, program, {"w": in_format(np.eye(VOCAB, WIDTH), fmt)})
     assert len(stage.wait(submit(stage, random_rows(20, WIDTH), select(0)), 1.0).ids) == 0

@@ -1,4 +1,4 @@
-"""The arrays of a ticket have room for a stage's largest step."""
+"""The arrays of a ticket fit the largest step of a stage."""
 
 from __future__ import annotations
 

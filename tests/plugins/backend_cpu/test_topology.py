@@ -1,4 +1,4 @@
-"""Cores, siblings, efficiency cores and nodes as sysfs states them."""
+"""Cores, siblings, efficiency cores and nodes are read from sysfs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ CONTEXT = 4096
 
 
 class Weights:
-    """A `TensorSource` of given weights, and of blocks, uint8 ``[out, bytes of a row]``, where a file would have them."""
+    """A `TensorSource` of given weights and GGUF blocks, uint8 ``[out, bytes of a row]``."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ def plain(values: NDArray[np.generic]) -> WeightData:
 
 
 def in_format(values: NDArray[np.floating[Any]], fmt: str) -> WeightData:
-    """The values in a plain format, cut off in bf16; or any integers of that shape."""
+    """The values in a plain format (truncated in bf16), or random integers of that shape."""
     if fmt in INTEGER_FORMATS:
         return random_integers(fmt, *values.shape)
     if fmt == "f16":
@@ -86,7 +86,7 @@ def in_format(values: NDArray[np.floating[Any]], fmt: str) -> WeightData:
 
 
 def random_integers(fmt: str, num_rows: int, row_len: int, *, plain_scales: bool = False) -> WeightData:
-    """Any codes of an integer format with any scales, or with scales and minimums of 1."""
+    """Random codes of an integer format with random scales, or with scales and minimums of 1."""
     form = INTEGER_FORMATS[fmt]
     draw = np.random.default_rng([num_rows, row_len])
     if form.in_int8 and not plain_scales:
@@ -123,7 +123,7 @@ def _group_scales(
 
 
 def quantized_rows(x: Float32, group: int, most: int = 127) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Activations as devices round them for integer weights: q and, for each input, its scale."""
+    """Activations rounded for integer weights, as devices do: q, and the scale of each input."""
     padded = np.pad(x, ((0, 0), (0, -x.shape[1] % group))).reshape(len(x), -1, group)
     top = np.abs(padded).max(axis=2, keepdims=True)
     inverse = np.where(top > 0, np.float32(most) / np.where(top > 0, top, 1), 0).astype(np.float32)
@@ -133,13 +133,13 @@ def quantized_rows(x: Float32, group: int, most: int = 127) -> tuple[NDArray[np.
 
 
 def dequantized(weight: WeightData) -> NDArray[np.float64]:
-    """The weights that codes stand for, before any rounding."""
+    """The values of the weights, before any rounding."""
     form = INTEGER_FORMATS[weight.format]
 
     row_len = weight.data.shape[1]
 
     def spread(scales: GroupScales | None) -> NDArray[np.float64]:
-        """For each weight."""
+        """Expand to one value per weight."""
         if scales is None:
             return np.zeros((1, 1))
         coarse = scales.coarse.astype(np.float64)
@@ -155,7 +155,7 @@ def dequantized(weight: WeightData) -> NDArray[np.float64]:
 def middle_program(
     ops: Sequence[Op], width: int, formats: Mapping[str, str], group: KVGroup | None
 ) -> Program:
-    """A program that takes and leaves hidden states of ``width``."""
+    """A program whose input and output are hidden states of ``width``."""
     parts = (
         Part("before", "ffn", 0, ()),
         Part("tested", "mixer", 0, tuple(ops)),
@@ -182,13 +182,13 @@ def open_stage(
     tickets: int = 2,
     kv_dtype: KVDtype = "f32",
 ) -> CpuStage:
-    parts = device.load(program, Weights(weights), lambda _done, _total: None)
+    loaded = device.load(program, Weights(weights), lambda _done, _total: None)
     limits = StageLimits(rows, 16, rows, kv_dtype, tickets)
-    return parts.stage({group.id: blocks for group in program.groups}, limits)
+    return loaded.stage({group.id: blocks for group in program.groups}, limits)
 
 
 def one_sequence(rows: int, start: int = 0, blocks: Sequence[int] | None = None) -> Step:
-    """A step of one sequence; ``blocks`` are those of its only KV group, if it has one."""
+    """A step of one sequence; ``blocks`` belong to its only KV group, if there is one."""
     return Step(
         token_ids=np.zeros(rows, np.int32),
         positions=np.arange(start, start + rows, dtype=np.int32),
@@ -199,7 +199,7 @@ def one_sequence(rows: int, start: int = 0, blocks: Sequence[int] | None = None)
 
 
 def run_rows(stage: CpuStage, x: Float32, step: Step | None = None) -> Float32:
-    """Hidden states after a stage of a middle program."""
+    """Run a stage of a middle program, and return the hidden states."""
     ticket = stage.submit(step or one_sequence(len(x)), HostHidden(x), None)
     out = stage.hidden(ticket).host().copy()
     stage.release(ticket)
@@ -207,7 +207,7 @@ def run_rows(stage: CpuStage, x: Float32, step: Step | None = None) -> Float32:
 
 
 def linear(width: int, *, bias: bool = False) -> Linear:
-    """One square weight called ``w``, with a bias ``b`` if wanted."""
+    """A linear op with a square weight ``w``, and optionally a bias ``b``."""
     return Linear(
         HIDDEN,
         (HIDDEN,),
@@ -217,7 +217,7 @@ def linear(width: int, *, bias: bool = False) -> Linear:
 
 
 def attention(heads: int, kv_heads: int, head_dim: int, softcap: float | None = None) -> tuple[Op, ...]:
-    """Attention whose queries are the hidden states; keys and values are weights ``k`` and ``v`` of them."""
+    """Attention whose queries are the hidden states; weights ``k`` and ``v`` make keys and values."""
     width, kv_width = heads * head_dim, kv_heads * head_dim
     refs = tuple(TensorRef(name, (kv_width, width)) for name in ("k", "v"))
     return (
@@ -235,7 +235,7 @@ def select(
     targets: Sequence[int] | None = None,
     raw_top: int = 0,
 ) -> Selection:
-    """Every row of a step; ``edits[n]`` are (id, factor, bias) of row ``n``."""
+    """Select every row of a step; ``edits[n]`` are (id, factor, bias) of row ``n``."""
     per_row = [list((edits or {}).get(n, ())) for n in range(rows)]
     flat = [edit for row in per_row for edit in row]
     return Selection(

@@ -18,4 +18,4 @@ def command(*, model: str, name: str) -> None:
     A model that was pulled takes no more room on the disk for it; a directory or GGUF file of yours is copied.
     """
     store = build_store(read_settings(None).directories)
-    store.library.copy(store.find(model, allow_path=True).directory, name)
+    store.pulled_models.copy(store.find(model, allow_path=True).directory, name)

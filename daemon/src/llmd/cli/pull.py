@@ -86,7 +86,7 @@ def by_this_process(model: str, settings: Settings) -> Generator[Step, None, Non
     from llmd.registry.pull import pull
 
     name = parse_hub_name(model)
-    library = build_store(settings.directories).library
+    library = build_store(settings.directories).pulled_models
     for step in paced(pull(name, Hub(settings.config.registry.hub), library)):
         yield msgspec.to_builtins(step)
 

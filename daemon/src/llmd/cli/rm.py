@@ -48,4 +48,4 @@ def remove(store: Store, name: str) -> int:
     if name in store.derived.names():
         store.derived.remove(name)
         return 0
-    return store.library.remove(name)
+    return store.pulled_models.remove(name)

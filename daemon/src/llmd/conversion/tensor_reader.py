@@ -23,7 +23,7 @@ class TensorReader:
         self, checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], formats: Mapping[str, Format]
     ) -> None:
         self._checkpoint = checkpoint
-        self._moves = tensor_map
+        self._tensor_map = tensor_map
         self._formats = formats
 
     def __call__(self, name: str) -> NDArray[np.generic]:
@@ -32,7 +32,7 @@ class TensorReader:
         Raises:
             CheckpointError: a value does not fit the format, or the file has shrunk.
         """
-        move, target = self._moves[name], self._formats[name]
+        move, target = self._tensor_map[name], self._formats[name]
         try:
             content = self._read(move, target)
         except ArithmeticError as error:
@@ -46,7 +46,7 @@ class TensorReader:
 
     def fits(self, name: str, target: Format) -> bool:
         """Whether a tensor loses nothing in this plain format."""
-        move = self._moves[name]
+        move = self._tensor_map[name]
         values = to_float32(self._read(move, "f32"), "f32")
         return bool(np.array_equal(to_float32(from_float32(values, target), target), values))
 

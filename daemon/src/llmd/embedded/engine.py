@@ -32,8 +32,7 @@ from llmd.embedded.text_queue import TextQueue
 from llmd.embedded.token_queue import TokenQueue
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel
-from llmd.server.answering.purpose import check_generates, embedding_of
-from llmd.server.answering.vectors import (
+from llmd.requests.embedding import (
     MAX_DIMENSIONS,
     EmbeddingRequest,
     Reader,
@@ -42,7 +41,8 @@ from llmd.server.answering.vectors import (
     to_tokens,
     to_vectors,
 )
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import RequestFields
+from llmd.requests.model_kind import check_generates, embedding_of
 
 
 class Engine:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Literal
 
 from msgspec import Struct
 
-from llmd.api.messages import Grammar
+from llmd.requests.beams import SearchOptions
+from llmd.requests.ending import EndOptions
+from llmd.requests.grammars import GrammarOptions
+from llmd.requests.sampling import SamplingOptions
 
 Finish = Literal["stop", "length", "cancelled"]
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
@@ -17,59 +20,16 @@ Callback = Callable[[str, int, float], object]
 """Gets text, id and logprob of each token; returning False ends the answer."""
 
 
-class GenerationOptions(TypedDict, total=False):
-    """How an answer is made; what is left out or None is as the model's makers chose.
+class GenerationOptions(SamplingOptions, EndOptions, GrammarOptions, SearchOptions, total=False):
+    """How an answer is made. An option that is left out or None has the value that the model's makers chose.
 
-    Options have the names, ranges and meaning of the fields of a request (docs/sampling.md, docs/structured-output.md).
-    Where they differ: ``max_tokens`` is at least 1, and without it the answer may fill the context window. ``system``
-    has instructions that stand before a question; a conversation has its own. ``grammar`` may be a `Grammar`, too.
-    ``logit_bias`` has token ids as integers, and whatever holds numbers may be NumPy's.
-
-    ``beam_width`` searches for the likeliest answer with so many beams, and draws nothing; it comes whole, at the end.
+    Options have the names, ranges and meaning of request fields (docs/sampling.md, docs/structured-output.md), with these
+    differences: ``max_tokens`` is at least 1, and without it the answer may fill the context window; token ids in
+    ``logit_bias`` are integers; numbers and arrays may be NumPy's.
     """
 
-    max_tokens: int | None
-    min_tokens: int | None
-    stop: str | Sequence[str] | None
-    stop_token_ids: Sequence[int] | None
-    ignore_eos: bool | None
-    include_stop_str_in_output: bool | None
     system: str | None
-    seed: int | None
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    typical_p: float | None
-    top_n_sigma: float | None
-    dynatemp_range: float | None
-    dynatemp_exponent: float | None
-    xtc_probability: float | None
-    xtc_threshold: float | None
-    mirostat: Literal[0, 1, 2] | None
-    mirostat_tau: float | None
-    mirostat_eta: float | None
-    samplers: str | Sequence[str] | None
-    repetition_penalty: float | None
-    repeat_penalty: float | None
-    frequency_penalty: float | None
-    presence_penalty: float | None
-    repeat_last_n: int | None
-    dry_multiplier: float | None
-    dry_base: float | None
-    dry_allowed_length: int | None
-    dry_penalty_last_n: int | None
-    dry_sequence_breakers: Sequence[str] | None
-    logit_bias: Mapping[int, float] | None
-    bad_words: str | Sequence[str] | None
-    allowed_token_ids: Sequence[int] | None
-    grammar: Grammar | str | None
-    json_schema: Mapping[str, Any] | str | None
-    response_format: Mapping[str, Any] | None
-    structured_outputs: Mapping[str, Any] | None
-    beam_width: int | None
-    length_penalty: float | None
-    early_stopping: bool | Literal["never"] | None
+    """Instructions before a question. A conversation has its own."""
 
 
 class GeneratedToken(Struct, frozen=True):

@@ -10,10 +10,11 @@ from llmd.api.errors import ContextLengthError, RequestError
 from llmd.api.messages import SamplingParams, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText
-from llmd.chat.sampling_choice import NO_TOKENS, SamplingChoice
 from llmd.embedded.generated import GeneratedToken, GenerationOptions, Prompt
 from llmd.embedded.options import read_options
 from llmd.embedded.token_queue import TokenQueue
+from llmd.requests.named_tokens import NO_TOKENS
+from llmd.requests.sampling import SamplingChoice
 
 
 def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[int, ...]:

@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from llmd.api.errors import RequestError
 from llmd.api.messages import BeamParams, Grammar
-from llmd.chat.sampling_choice import SamplingChoice
 from llmd.embedded.generated import GenerationOptions
-from llmd.server.answering.beam_fields import MAX_CHOICES, read_search
-from llmd.server.answering.ending import EndChoice, read_end
-from llmd.server.answering.grammar_fields import read_grammar
-from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.beams import MAX_CHOICES, read_search
+from llmd.requests.ending import EndChoice, read_end
+from llmd.requests.fields import RequestFields
+from llmd.requests.grammars import read_grammar
+from llmd.requests.sampling import MAX_TOKENS, SamplingChoice, read_sampling
 
 
 class RequestOptions(Struct, frozen=True):

@@ -25,7 +25,7 @@ from llmd.api.messages import (
 )
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.engine.core import EngineCore
-from llmd.server.errors import from_engine
+from llmd.engine.failures import error_of
 
 
 class TokenQueue:
@@ -155,4 +155,4 @@ class TokenQueue:
             self._waiting[ended.request_id] += found_tokens(ended.request_id, ended.hypotheses[0])
         for one in output.failed:
             if one.request_id in self._waiting:
-                self._failed[one.request_id] = from_engine(one)
+                self._failed[one.request_id] = error_of(one)

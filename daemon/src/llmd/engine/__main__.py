@@ -28,12 +28,11 @@ def main() -> int:
     keep_blas_single_threaded()
     gc.disable()  # until a model is loaded: imports leave no garbage
 
-    from llmd.engine.channel import engine_end
     from llmd.engine.composition import loader_for
     from llmd.engine.process import serve
 
     with socket.socket(fileno=arguments.fd) as sock:
-        return serve(engine_end(sock), loader_for(arguments.cache))
+        return serve(sock, loader_for(arguments.cache))
 
 
 if __name__ == "__main__":

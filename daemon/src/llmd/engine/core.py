@@ -24,6 +24,7 @@ from llmd.engine.admission import Admission, EngineLimits
 from llmd.engine.batch import build_step
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
+from llmd.engine.failures import failure
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
@@ -297,8 +298,3 @@ class EngineCore:
     def close(self) -> None:
         self._grammars.shut_down()
         self._pipeline.close()
-
-
-def failure(request_id: int | None, error: LlmdError) -> Failed:
-    """Return an error as the message that tells the front of it."""
-    return Failed(request_id, type(error).__name__, error.message, error.hint)

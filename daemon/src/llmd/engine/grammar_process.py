@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import weakref
 from collections.abc import Sequence
-from pathlib import Path
 from typing import cast
 
 import msgspec
 
-import llmd
 from llmd.api.errors import EngineCrashedError
 from llmd.api.messages import PackedVocabulary, Vocabulary
-from llmd.engine.channel import Channel
-from llmd.engine.grammar_frames import BoundRow, Compiled, Fill, Filled, FromGrammars, Ready
+from llmd.engine.grammar_messages import BoundRow, Compiled, Fill, Filled, FromGrammars, Ready
 from llmd.engine.mask_memory import MaskMemory, new_mask_memory
 from llmd.grammar.masks import Masks
+from llmd.process.channel import Channel
+from llmd.process.worker import start_python
 
 WORKER = "llmd.engine.grammar_worker"
 
@@ -135,13 +133,7 @@ def _start(
         with theirs:
             descriptors = [theirs.fileno(), file.fileno(), masks]
             arguments = [*map(str, descriptors), str(vocab_size)]
-            # -P: nothing in the working directory is imported.
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", WORKER, *arguments],
-                stdin=subprocess.DEVNULL,
-                pass_fds=descriptors,
-                env={"PYTHONPATH": os.pathsep.join(str(Path(place).parent) for place in llmd.__path__)},
-            )
+            process = start_python(WORKER, arguments, descriptors=descriptors)
     return ours, process
 
 

@@ -19,13 +19,13 @@ import msgspec
 
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Vocabulary
-from llmd.engine.channel import Channel
-from llmd.engine.grammar_frames import Compile, Compiled, Fill, Filled, Forget, Fork, Ready, ToGrammars
+from llmd.engine.grammar_messages import Compile, Compiled, Fill, Filled, Forget, Fork, Ready, ToGrammars
 from llmd.engine.log_lines import log_to_stderr
 from llmd.engine.mask_memory import MaskMemory
 from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.masks import MaskFiller, MaskRow
 from llmd.grammar.matcher import Matcher
+from llmd.process.channel import Channel
 
 MASK_THREADS = 4
 # A mask is waited for by every running stream: it gets the interpreter's lock back at once from a grammar that is being

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import GrammarError, LlmdError
 from llmd.api.messages import PackedVocabulary, Submit, Vocabulary
-from llmd.engine.grammar_frames import BoundRow, Compile, Forget, Fork
+from llmd.engine.grammar_messages import BoundRow, Compile, Forget, Fork
 from llmd.engine.grammar_process import GrammarProcess
 from llmd.engine.mask_memory import mask_words
 from llmd.grammar.masks import Masks

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import logging
+import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
+from typing import cast
 
 import msgspec
 
@@ -23,10 +25,11 @@ from llmd.api.messages import (
     Submit,
 )
 from llmd.api.out_of_memory import memory_errors
-from llmd.engine.channel import Channel
-from llmd.engine.core import EngineCore, failure
+from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
+from llmd.engine.failures import failure
 from llmd.engine.loading import LoadedModel
+from llmd.process.channel import Channel
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +40,14 @@ Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 
-def serve(channel: Channel[FromFront], loader: Loader) -> int:
-    """Load what the first message names, then run until the front goes or says so; returns the exit status."""
+def serve(sock: socket.socket, loader: Loader) -> int:
+    """Load the model that the first message names, then run until the daemon closes ``sock`` or sends `Shutdown`.
+
+    Returns:
+        The exit status of the process.
+    """
     try:
-        return _serve(channel, loader)
+        return _serve(Channel(sock, cast("type[FromFront]", FromFront)), loader)
     except ConnectionError:
         log.info("front_gone")
         return 0

@@ -14,7 +14,7 @@ from llmd.host.devices import DeviceState
 from llmd.host.fingerprint import benchmark_fingerprint, machine_fingerprint
 from llmd.host.isolation import run_isolated
 from llmd.host.jobs import Measure, Measured
-from llmd.host.time_limits import benchmark_limit
+from llmd.process.limits import TimeLimit
 
 BENCHMARK = "benchmark"
 CHECK_BUDGET_S = 0.3
@@ -66,6 +66,11 @@ class Benchmarks:
     @functools.cached_property
     def _machine(self) -> str:
         return machine_fingerprint()
+
+
+def benchmark_limit(budget_s: float) -> TimeLimit:
+    """Return the limit of a benchmark of ``budget_s`` seconds, which opens the device first."""
+    return TimeLimit(processor_s=budget_s + 30.0, wall_s=budget_s + 60.0)
 
 
 def measure_now(device: DeviceState, budget_s: float) -> DeviceProfile:

@@ -1,6 +1,6 @@
 """The child process that describes, probes and benchmarks plugins: ``python -m llmd.host.child``.
 
-Reads one `Job` from standard input. Answers go to what was standard output, one JSON object a line; whatever the
+Reads one `Job` from standard input. Answers go to what was standard output, each as a frame; whatever the
 plugin and its toolkit print goes to standard error instead.
 """
 
@@ -36,6 +36,7 @@ from llmd.host.jobs import (
     Measured,
     Probe,
 )
+from llmd.process.frames import encode_frame
 
 PR_SET_PDEATHSIG = 1
 Trial = Callable[[Device], list[str]]
@@ -45,12 +46,12 @@ def main() -> None:
     """Do the job of standard input. Never returns: a driver's clean-up at exit must not undo the result."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
     signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # its default action ends a hanging driver too
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
         for answer in answers_to(job.task):
-            output.write(msgspec.json.encode(answer) + b"\n")
+            output.write(encode_frame(answer))
             output.flush()
     os._exit(0)
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.host.jobs import IMPORTED, Answer, Began, Failed, Finished, Job, Measure, Probe
-from llmd.host.time_limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
+from llmd.process.frames import FrameDecoder, FrameError
+from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
 # How long after its time limit a child ends by itself, where this process was killed and the system does not end it.
@@ -33,7 +34,7 @@ def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
         PluginError: the child crashed, hung, raised, or answered what is no answer; the message says which.
         BusyMachineError: other processes left it too little time.
     """
-    job = msgspec.json.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
+    job = msgspec.msgpack.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],
@@ -62,7 +63,7 @@ def _communicate(
             except subprocess.TimeoutExpired as expired:
                 unsent = None  # communicate() goes on with what it has not sent yet
                 spent = TimeSpent(
-                    processor_seconds(child.pid), time.monotonic() - began, delayed_seconds(child.pid)
+                    processor_seconds(child.pid) or 0.0, time.monotonic() - began, delayed_seconds(child.pid)
                 )
                 if limit.is_reached(spent):
                     return expired.stdout or b"", spent
@@ -76,16 +77,14 @@ def _communicate(
 
 
 def _decoded(output: bytes) -> list[Answer]:
-    """The answers, up to a line that was cut off by the child's end.
+    """Return the answers, up to a frame that the child's end cut off.
 
     Raises:
-        PluginError: a whole line is no answer.
+        PluginError: a complete frame is not an answer.
     """
-    decoder = msgspec.json.Decoder(Answer)
-    lines = [line for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
     try:
-        return [decoder.decode(line) for line in lines]
-    except msgspec.MsgspecError as error:
+        return FrameDecoder(cast("type[Answer]", Answer)).feed(output)
+    except FrameError as error:
         raise PluginError(f"it answered something that is no answer: {error}", hint=_advice("")) from error
 
 

@@ -1,4 +1,4 @@
-"""What the host asks of a child process, and what the child answers, line by line."""
+"""What the host asks of a child process, and what the child answers, in frames."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.names import PluginName
-from llmd.host.probing import Prober, Probes, Trust
+from llmd.host.probing import PROBE_LIMIT, Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
-from llmd.host.time_limits import PROBE_LIMIT, TimeLimit
+from llmd.process.limits import TimeLimit
 
 if TYPE_CHECKING:
     import click

@@ -18,7 +18,7 @@ from llmd.host.isolation import BusyMachineError, run_isolated
 from llmd.host.jobs import Described, Found, Probe
 from llmd.host.names import PluginName
 from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary
-from llmd.host.time_limits import TimeLimit
+from llmd.process.limits import TimeLimit
 
 MAX_PARALLEL_PROBES = 4
 # How long a probe is believed that found nothing to use. Retrying a plugin that hangs costs every start its whole time
@@ -27,6 +27,10 @@ BELIEVED_S = 3600.0
 
 Trust = Literal["all", "passes", "nothing"]
 """Which stored reports are taken: also those that found nothing to use, for `BELIEVED_S`; only passes; none."""
+
+
+PROBE_LIMIT = TimeLimit(processor_s=10.0, wall_s=60.0)
+"""One limit for all backends."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True):

@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        library = PulledModels(options.models, options.reserved)
-        for step in paced(pull(parse_hub_name(options.name), Hub(options.hub), library)):
+        models = PulledModels(options.models, options.reserved)
+        for step in paced(pull(parse_hub_name(options.name), Hub(options.hub), models)):
             _say(step)
     except LlmdError as error:
         _say(PullFailed(_kind(error), error.message, error.hint, error.exit_code))

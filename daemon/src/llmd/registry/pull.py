@@ -1,4 +1,4 @@
-"""``llmd pull``: a model from a hub into the library, step by step."""
+"""``llmd pull``: a model from a hub into the models, step by step."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Source(Protocol):
 def pull(
     name: HubName,
     hub: Source,
-    library: PulledModels,
+    models: PulledModels,
     *,
     make_downloader: Callable[[Blobs, Open], Downloader] = Downloader,
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
@@ -62,26 +62,26 @@ def pull(
         UnsupportedModelError: the repository has no weights that llmd loads.
         ConflictError: the name is taken by something that llmd did not fetch.
     """
-    library.check_free(name.local)
+    models.check_free(name.local)
     yield PullStep("pulling manifest")
     listing = hub.list(name)
-    known = library.manifest_of(library.root / name.local)
+    known = models.manifest_of(models.root / name.local)
     if known is not None and (known.source, known.commit) == (name.repo, listing.commit):
         yield PullStep("success", model=name.local)
         return
-    with library.pulling():
-        downloader = make_downloader(library.blobs, hub.opener(name, listing.commit))
-        files = yield from _fetch_all(listing, name.quant, library, downloader, free_bytes)
+    with models.pulling():
+        downloader = make_downloader(models.blobs, hub.opener(name, listing.commit))
+        files = yield from _fetch_all(listing, name.quant, models, downloader, free_bytes)
         yield PullStep("writing manifest")
-        library.install(name.local, Manifest(tuple(files), source=name.repo, commit=listing.commit))
-    library.collect()
+        models.install(name.local, Manifest(tuple(files), source=name.repo, commit=listing.commit))
+    models.collect()
     yield PullStep("success", model=name.local)
 
 
 def _fetch_all(
     listing: Listing,
     quant: str | None,
-    library: PulledModels,
+    models: PulledModels,
     downloader: Downloader,
     free_bytes: Callable[[Path], int],
 ) -> Generator[PullStep, None, list[ManifestFile]]:
@@ -92,9 +92,9 @@ def _fetch_all(
     if gguf:
         paths = [*licences(by_path), *gguf]
     else:
-        paths = yield from _paths(by_path, library, downloader, fetched)
+        paths = yield from _paths(by_path, models, downloader, fetched)
     files = [by_path[path] for path in paths]
-    _check_space(files, library, downloader, free_bytes)
+    _check_space(files, models, downloader, free_bytes)
     for file in files:
         fetched[file.path] = yield from _fetch(file, downloader)
     for path in gguf:  # parts often lie in a folder; a model's own lie beside each other
@@ -104,7 +104,7 @@ def _fetch_all(
 
 def _paths(
     by_path: Mapping[str, HubFile],
-    library: PulledModels,
+    models: PulledModels,
     downloader: Downloader,
     fetched: dict[str, ManifestFile],
 ) -> Generator[PullStep, None, list[str]]:
@@ -115,7 +115,7 @@ def _paths(
     content = None
     if index is not None:
         fetched[index] = yield from _fetch(by_path[index], downloader)
-        content = library.blobs.path(fetched[index].sha256).read_bytes()
+        content = models.blobs.path(fetched[index].sha256).read_bytes()
     paths = [*small_files(by_path), *weight_files(by_path, content)]
     if missing := [path for path in paths if path not in by_path]:
         raise UnsupportedModelError(
@@ -146,16 +146,16 @@ def _fetch(file: HubFile, downloader: Downloader) -> Generator[PullStep, None, M
 
 
 def _check_space(
-    files: Sequence[HubFile], library: PulledModels, downloader: Downloader, free_bytes: Callable[[Path], int]
+    files: Sequence[HubFile], models: PulledModels, downloader: Downloader, free_bytes: Callable[[Path], int]
 ) -> None:
     """Refuse what cannot fit before a weight is fetched."""
-    library.blobs.partial.mkdir(parents=True, exist_ok=True)
+    models.blobs.partial.mkdir(parents=True, exist_ok=True)
     total = sum(file.size_bytes for file in files)
     here = sum(downloader.have(file) for file in files)
-    free = free_bytes(library.blobs.partial)
+    free = free_bytes(models.blobs.partial)
     if total - here + SPARE_BYTES > free:
         raise DiskSpaceError(
-            f"the model has {format_bytes(total)}, {format_bytes(here)} of them are here already, and {library.root} has "
+            f"the model has {format_bytes(total)}, {format_bytes(here)} of them are here already, and {models.root} has "
             f"{format_bytes(free)} free, of which {format_bytes(SPARE_BYTES)} are to stay free: "
             f"{format_bytes(total - here + SPARE_BYTES - free)} are missing",
             hint="make room (`llmd rm MODEL` removes one), or put the models directory on a larger disk",

@@ -38,7 +38,7 @@ class Store:
         self._models_directory = models_directory
         self._builtin = builtin
         self.derived = DerivedModels(models_directory / DERIVED)
-        self.library = PulledModels(models_directory, builtin)
+        self.pulled_models = PulledModels(models_directory, builtin)
 
     def list(self) -> list[StoredModel]:
         """Every model by name, broken ones with their reason. Reads headers only."""
@@ -76,7 +76,7 @@ class Store:
     def is_pulled(self, name: str) -> bool:
         """Whether the model lies in the library, by its whole name."""
         directory = self.directories().get(name)
-        return directory is not None and self.library.version_of(directory) is not None
+        return directory is not None and self.pulled_models.version_of(directory) is not None
 
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
         """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
@@ -100,7 +100,7 @@ class Store:
 
     def _describe(self, name: str, directory: Path) -> StoredModel:
         known = describe(name, directory, builtin=self.is_builtin(name))
-        manifest = None if known.builtin else self.library.manifest_of(directory)
+        manifest = None if known.builtin else self.pulled_models.manifest_of(directory)
         if manifest is None:
             return known
         return msgspec.structs.replace(known, source=manifest.source, commit=manifest.commit)

@@ -1,1 +1,1 @@
-"""The front: HTTP on TCP and Unix sockets, dialects, and supervisors that keep engines and requests alive."""
+"""The daemon: HTTP on TCP and Unix sockets, API dialects, and supervisors of engine processes."""

@@ -1,4 +1,4 @@
-"""Which requests run, so that a shutdown can wait for them."""
+"""Counts requests in flight, so that a shutdown can wait for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DRAIN_RETRY_S = 2
 
 
 class Activity:
-    """Counts running requests; once it drains, new ones are refused."""
+    """Counts requests in flight; while it drains, new ones are refused."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -41,7 +41,7 @@ class Activity:
                 self._idle.set()
 
     async def quiet(self, seconds: float) -> None:
-        """Wait until no request has run for so long."""
+        """Wait until no request has run for ``seconds``."""
         begun = -1
         while begun != self._begun:
             await self._idle.wait()
@@ -49,7 +49,7 @@ class Activity:
             await asyncio.sleep(seconds)
 
     async def drain(self, limit_s: float) -> bool:
-        """Refuse new requests and wait for the running ones; whether they all ended within the limit."""
+        """Refuse new requests and wait for those in flight; return whether all ended within the limit."""
         self.draining = True
         try:
             await asyncio.wait_for(self._idle.wait(), limit_s)
@@ -59,10 +59,10 @@ class Activity:
 
 
 def shutting_down() -> UnavailableError:
-    """The refusal of a daemon that ends."""
+    """Return the error for requests that arrive during the shutdown."""
     return UnavailableError(
         "the daemon is shutting down",
         code="shutting_down",
-        hint="send the request again",
+        hint="retry the request",
         retry_after_s=DRAIN_RETRY_S,
     )

@@ -1,4 +1,4 @@
-"""Questions to the plugin host, which answers one thread at a time."""
+"""Asynchronous access to the plugin host, which serves one thread at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ T = TypeVar("T")
 
 
 class AsyncPluginHost:
-    """The plugin host as the event loop sees it."""
-
     def __init__(self, host: PluginHost, threads: ThreadPoolExecutor) -> None:
         self._host = host
         self._threads = threads
         self._turn = asyncio.Lock()
 
     async def ask(self, question: Callable[[PluginHost], T]) -> T:
-        """Ask in a thread: probes take their time."""
+        """Call ``question`` in a thread, because probes take time."""
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(self._threads, question, self._host)

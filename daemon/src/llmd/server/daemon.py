@@ -1,4 +1,4 @@
-"""The daemon: builds the parts of the front, runs until it is told to end, and drains."""
+"""The daemon: builds its parts, runs until it is shut down, and drains."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ logger = logging.getLogger(__name__)
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
 QUIET_S = 3.0
-"""What is not urgent after a start is done once no request has run for so long."""
+"""Work that is not urgent after a start waits until no request has run for this long."""
 HttpFront = Callable[..., AbstractAsyncContextManager[None]]
 KEEP_ALIVE_FLAG = "--keep-alive"
-"""Models that are named on the command line stay for ever, unless this flag stands beside them or their own table has it."""
+"""Models named on the command line stay loaded, unless this flag or their own table sets a keep-alive."""
 
 
 class Serving(Struct, frozen=True):
-    """What the daemon tells when it is ready."""
+    """What the daemon announces when it is ready."""
 
     version: str
     addresses: tuple[Address, ...]
@@ -76,7 +76,7 @@ class Serving(Struct, frozen=True):
         return f"llmd {self.version} listens on {where}; models: {', '.join(self.models) or 'none loaded'}"
 
     def as_event(self) -> dict[str, Any]:
-        """What the log says of the start."""
+        """Return the fields of the log event."""
         return {
             "version": self.version,
             "pid": os.getpid(),
@@ -91,7 +91,7 @@ class Serving(Struct, frozen=True):
 
 
 class Daemon:
-    """One front. ``models`` are loaded before it says that it is ready; others when they are first asked for."""
+    """One daemon. ``models`` are loaded before it is ready, others at their first request."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Daemon:
         benchmarks: Benchmarks | None = None,
         engines: EngineStarter | None = None,
     ) -> None:
-        """``engines`` is made here unless one is given, which may have started one ahead, or starts another program."""
+        """``engines`` may be given, e.g. with an engine already started; by default it is created here."""
         self._settings = settings
         self._host = host
         self._store = store
@@ -124,16 +124,16 @@ class Daemon:
         self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
 
     def shut_down(self) -> None:
-        """Refuse new requests and let the running ones finish; said a second time, end now."""
+        """Refuse new requests and wait for those in flight; called a second time, end at once."""
         if self._draining.is_set():
             self._ending.set()
         self._draining.set()
 
     def reload(self) -> None:
-        """Read API keys and certificate anew.
+        """Read the API keys and the certificate again.
 
         Raises:
-            ConfigError: one of them cannot be read; what it was stays.
+            ConfigError: one of them cannot be read; it stays as it was.
         """
         self._access.reload()
         if self._certificate is not None:
@@ -141,10 +141,11 @@ class Daemon:
         logger.info("reloaded")
 
     async def run(self, announce: Callable[[Serving], None]) -> None:
-        """Serve until `shut_down`. ``announce`` is called once, when it is ready.
+        """Serve until `shut_down`. ``announce`` is called once, when the daemon is ready.
 
         Raises:
-            ConfigError: an address is in use, or would be open to the network; a setting names no parser.
+            ConfigError: an address is in use or would be open to the network, or a setting names no known
+                parser.
             LlmdError: one of ``models`` cannot be loaded.
         """
         server = self._settings.config.server
@@ -216,7 +217,7 @@ class Daemon:
         check = await self._check_devices(service)
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
-        await service.pulls.close(shutting_down())  # they go on where they were when they are asked for again
+        await service.pulls.close(shutting_down())  # requested again, they resume
         limit_s = self._settings.config.server.drain_s
         await unless(self._ending, service.activity.drain(limit_s), "draining")
         if check is not None:
@@ -232,14 +233,14 @@ class Daemon:
             await model.ready()
 
     def _says_how_long(self, model: AnsweringModel) -> bool:
-        """Whether the user has said of a model that is named at the start how long it stays."""
+        """Whether the user has set how long a model named at the start stays loaded."""
         key = "server.keep_alive"
         name = model.base.name if isinstance(model, DerivedServedModel) else model.name
         by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
         return by_flag or key in self._settings.models.get(name, {})
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
-        """Measure devices once no request runs: at the same time, both would be slower."""
+        """Measure devices once no request runs: measurements and requests would slow each other down."""
         if self._benchmarks is None:
             return None
         await unless(self._draining, service.activity.quiet(QUIET_S), "the first quiet moment")
@@ -253,8 +254,8 @@ class Daemon:
 
         def load(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
             config = self._settings.of_model(name)
-            # The version that the name means now: an engine that is started again must find the same files.
-            lease = self._store.library.lease(directory)
+            # The current version of the model: an engine that is restarted must find the same files.
+            lease = self._store.pulled_models.lease(directory)
             files = directory if lease is None else directory.resolve()
             message = load_message(files, config.engine)
             server = config.server
@@ -271,7 +272,8 @@ class Daemon:
             choice = parser_choice(parsers, config)
 
             async def read_text() -> ModelText:
-                # A large vocabulary keeps the interpreter for tenths of a second, in which no engine is told anything.
+                # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
+                # message first.
                 await supervisor.load_sent.wait()
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
@@ -300,7 +302,7 @@ class Daemon:
 
 
 def _import_front() -> HttpFront:
-    """The HTTP stack is half of what the daemon imports, and a model that is asked for at the start loads meanwhile."""
+    """Import the HTTP stack. It is half of the daemon's imports; models named at the start load meanwhile."""
     from llmd.server.http.front import http_front
 
     return http_front
@@ -312,8 +314,9 @@ async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) 
 
     def begin(serving: Serving) -> None:
         announce(serving)
-        # Full collections look at what stays for ever, too, and come when a quarter of all is new: the garbage of requests
-        # waited for them, and then everybody did (0.19 s; without it 3 ms).
+        # A full collection also scans the objects that stay for ever, and runs only when a quarter of all
+        # objects is new. Until then the garbage of requests accumulated, and every request waited for the
+        # collection (0.19 s; with the objects frozen 3 ms).
         gc.freeze()
         loop.call_later(QUIET_S, _collect_the_start)
 
@@ -326,7 +329,7 @@ async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) 
 
 
 def _collect_the_start() -> None:
-    """Find the garbage that the start has left, once: it takes as long as a first answer may not wait."""
+    """Collect the garbage of the start, once: it takes too long to do it before a first answer."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -341,5 +344,5 @@ def _reload(daemon: Daemon) -> None:
 
 
 def version() -> str:
-    """The version of this installation."""
+    """Return the version of this installation."""
     return importlib.metadata.version(DISTRIBUTION)

@@ -1,4 +1,4 @@
-"""Measures the devices once the daemon is ready. Nothing waits for it."""
+"""Measures the devices in the background once the daemon is ready."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 class DeviceCheck:
     """A thread that measures one device after the other.
 
-    It is a daemon thread because it waits for child processes: a shutdown must not wait with it. The child ends with this
-    process.
+    It is a daemon thread because it waits for child processes, and a shutdown must not wait for them. The
+    child ends with this process.
     """
 
     def __init__(self, benchmarks: Benchmarks, devices: Sequence[DeviceState]) -> None:
@@ -28,12 +28,12 @@ class DeviceCheck:
         self._thread.start()
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; whether it has come."""
+        """Wait for the thread to end; return whether it has ended."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Begin with no other device."""
+        """Stop after the current device."""
         self._stopped.set()
 
     def _run(self, benchmarks: Benchmarks, devices: Sequence[DeviceState]) -> None:

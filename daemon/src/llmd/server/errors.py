@@ -1,14 +1,12 @@
-"""Errors that only the front raises, and engine errors made anew from their names."""
+"""Errors that only the server raises."""
 
 from __future__ import annotations
 
-from llmd.api import errors
-from llmd.api.errors import CheckpointError, ContextLengthError, LlmdError, NotFoundError, RequestError
-from llmd.api.messages import Failed
+from llmd.api.errors import LlmdError, NotFoundError
 
 
 class UnavailableError(LlmdError):
-    """The daemon cannot answer now. ``code`` says why; ``retry_after_s`` None means that waiting does not help."""
+    """The daemon cannot answer now. ``code`` says why. ``retry_after_s``: None if a retry does not help."""
 
     def __init__(self, message: str, *, code: str, hint: str = "", retry_after_s: int | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -17,7 +15,7 @@ class UnavailableError(LlmdError):
 
 
 class BusyError(LlmdError):
-    """The server has as much to do as it takes. ``code`` says which limit refused; ``retry_after_s`` is when there will be room."""
+    """The server is at capacity. ``code`` names the limit; ``retry_after_s`` estimates when there is room."""
 
     def __init__(self, message: str, *, code: str, hint: str, retry_after_s: int) -> None:
         super().__init__(message, hint=hint)
@@ -26,17 +24,17 @@ class BusyError(LlmdError):
 
 
 class RateLimitError(BusyError):
-    """The sender has its share already; others are still served."""
+    """The client has reached its limit; others are still served."""
 
 
 class DeadlineError(LlmdError):
-    """The request was not done in the time that it, or the server, allows."""
+    """The request did not finish within the time limit of the client or the server."""
 
     exit_code = 7
 
 
 class ForbiddenError(LlmdError):
-    """The sender may not ask this; ``code`` says which check refused."""
+    """The client may not do this; ``code`` names the check that refused it."""
 
     exit_code = 4
 
@@ -46,7 +44,7 @@ class ForbiddenError(LlmdError):
 
 
 class UnauthorizedError(LlmdError):
-    """The sender did not say who it is, or nobody of that key is known; ``code`` says which."""
+    """The API key is missing or unknown; ``code`` says which."""
 
     exit_code = 4
 
@@ -56,29 +54,8 @@ class UnauthorizedError(LlmdError):
 
 
 class UnknownModelError(NotFoundError):
-    """No model has the name ``asked``; a dialect may say it in its clients' words."""
+    """No model has the name ``asked``, which a dialect may put into its own message."""
 
     def __init__(self, message: str, *, asked: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.asked = asked
-
-
-def from_engine(failed: Failed) -> LlmdError:
-    """The error that an engine reported, as an object of its class."""
-    known = getattr(errors, failed.error, LlmdError)
-    if not (isinstance(known, type) and issubclass(known, LlmdError)):
-        known = LlmdError
-    if issubclass(known, CheckpointError):
-        file, _, rest = failed.message.partition(": ")
-        return CheckpointError(rest, file=file, hint=failed.hint)
-    if issubclass(known, ContextLengthError):
-        return RequestError(failed.message, param="messages", hint=failed.hint)
-    return known(failed.message, hint=failed.hint)
-
-
-class BadRequestError(RequestError):
-    """A request that is refused, with the API's ``code`` for it."""
-
-    def __init__(self, message: str, *, code: str, param: str | None = None, hint: str = "") -> None:
-        super().__init__(message, param=param, hint=hint)
-        self.code = code

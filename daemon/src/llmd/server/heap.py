@@ -1,4 +1,4 @@
-"""The C library's heap in a process that runs for months."""
+"""Settings of the C library's heap for a process that runs for months."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ LARGE_BYTES = 64 << 10
 
 
 def map_large_blocks() -> None:
-    """Give every block of 64 KiB and more pages of its own, which go back to the system when it is freed.
+    """Map every block of 64 KiB or more separately, so that its memory is returned when it is freed.
 
-    glibc begins so at 128 KiB, but raises that limit to the size of each such block that is freed (``mallopt(3)``). asyncio
-    receives into 256 KiB at a time: from the first such block on, all come out of the heap, and what they leave between
-    what stays is never whole again. C libraries without ``mallopt`` are left as they are.
+    glibc starts with a limit of 128 KiB, but raises it to the size of each larger block that is freed
+    (``mallopt(3)``). asyncio receives into 256 KiB buffers: after the first one is freed, all later ones
+    come from the heap and fragment it. Has no effect with C libraries without ``mallopt``.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

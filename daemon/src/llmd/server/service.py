@@ -1,4 +1,4 @@
-"""What handlers work with."""
+"""What request handlers work with."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 class Service:
     """The daemon as its dialects see it.
 
-    ``shut_down`` begins a graceful end, ``reload`` reads keys and certificate anew. ``is_serving`` turns true once the
-    models that were asked for are loaded.
+    ``shut_down`` begins a graceful shutdown; ``reload`` reads the keys and the certificate again.
+    ``is_serving`` becomes true once the models named at the start are loaded.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Service:
         self._threads = threads
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what blocks away from the event loop: templates, tokenizing, the disk."""
+        """Run blocking work off the event loop: templates, tokenizing, disk access."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
     async def ask_host(self, question: Callable[[PluginHost], T]) -> T:
-        """Ask the plugin host, which answers one thread at a time."""
+        """Call ``question`` with the plugin host, which serves one thread at a time."""
         return await self._plugins.ask(question)

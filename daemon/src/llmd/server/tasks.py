@@ -1,4 +1,4 @@
-"""Tasks with a name and an owner."""
+"""Background tasks with a name and an owner."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ logger = logging.getLogger(__name__)
 
 
 class OwnedTask:
-    """A background task. Whoever makes it awaits `close`; what it raises is logged."""
+    """A background task. Its owner awaits `close`; its exceptions are logged."""
 
     def __init__(self, work: Coroutine[None, None, None], name: str) -> None:
         self._task = asyncio.Task(work, name=name)
         self._task.add_done_callback(_log_failure)
 
     async def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until the work has ended by itself; whether it has."""
+        """Wait for the work to end by itself; return whether it has ended."""
         await asyncio.wait({self._task}, timeout=timeout_s)
         return self._task.done()
 
     async def close(self) -> None:
-        """End the work and wait for its end."""
+        """Cancel the work and wait for it to end."""
         self._task.cancel()
         await self.join()
 
@@ -35,7 +35,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 async def unless(event: asyncio.Event, work: Coroutine[None, None, T], name: str) -> T | None:
-    """What the work returns, or None where the event comes first; the work is then cancelled."""
+    """Return the result of the work, or cancel it and return None if the event is set first."""
     working = asyncio.Task(work, name=name)
     waiting = asyncio.Task(event.wait(), name=f"end of {name}")
     try:

@@ -1,4 +1,5 @@
-// The unit for x86-64 with AVX-512 F, BW, VL, DQ and VNNI; and that with AMX, which multiplies tiles besides.
+// The units for x86-64 with AVX-512 F, BW, VL, DQ and VNNI, and for the same with AMX, which also
+// multiplies tiles.
 
 #define LLMD_ISA avx512
 #include "simd/avx512.hpp"
@@ -6,7 +7,7 @@
 #include "simd/avx512_pairs.hpp"
 // The vector type comes first: the ops are written against it.
 #include "ops/table.hpp"
-// Behind the ops that all units have.
+// Needs the ops above.
 #include "ops/linear_amx.hpp"
 
 namespace llmd {
@@ -19,8 +20,8 @@ const Kernels& avx512_kernels() {
 const Kernels& amx_kernels() {
     static constexpr Kernels kernels = [] {
         Kernels with_tiles = avx512::table("amx");
-        with_tiles.bf16_terms = kBf16Terms;
-        with_tiles.quantize = avx512::quantize_amx;
+        with_tiles.splits_for_bf16 = true;
+        with_tiles.convert = avx512::convert_amx;
         with_tiles.linear = avx512::linear_amx;
         return with_tiles;
     }();

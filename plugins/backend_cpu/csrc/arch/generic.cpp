@@ -1,4 +1,4 @@
-// The unit for any machine: no flag beyond the baseline of the architecture.
+// The unit for any machine, with no flags beyond the baseline of the architecture.
 
 #define LLMD_ISA generic
 #include "simd/generic.hpp"

@@ -4,8 +4,8 @@
 #include "simd/neon.hpp"
 
 #include "simd/neon_pairs.hpp"
-// The vector type comes first: the ops are written against it. What the unit has of its own comes before the
-// ops.
+// The vector type comes first: the ops are written against it. Specialisations for this unit come before
+// the ops.
 #include "ops/integer_row_neon.hpp"
 #include "ops/integer_tile_neon.hpp"
 #include "ops/table.hpp"

@@ -1,10 +1,10 @@
-// The activations that `glu` and `activate` share, and the choice of one at run time.
+// The activations that `glu` and `activate` share, and the selection of one at run time.
 //
 //   silu       x / (1 + e^-x)
 //   gelu       x / 2 * (1 + erf(x / sqrt 2))
 //   gelu_tanh  x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 //   relu2      max(x, 0)^2
-//   relu       x, 0 where that is less than a threshold of 0 or more (`glu`: FATReLU)
+//   relu       x, or 0 if x is below a threshold that is at least 0 (`glu`: FATReLU)
 //   tanh       tanh(x)
 //
 //   check  absolute error < 1e-6 * max(1, |x|)   (tests/plugins/backend_cpu/test_device.py)
@@ -25,7 +25,7 @@ LLMD_INLINE Vec activated(Vec x, [[maybe_unused]] Vec least = set1(0.0F)) {
         return half * (one + tanh(set1(0.797884561F) * cubic));
     }
     if constexpr (kActivation == kRelu2) {
-        const Vec positive = max(set1(0.0F), x);  // in this order NaN stays NaN
+        const Vec positive = max(set1(0.0F), x);  // this operand order keeps NaN
         return positive * positive;
     }
     if constexpr (kActivation == kRelu) return if_less(x, least, set1(0.0F), x);

@@ -1,6 +1,6 @@
 // add: out = a + b * scale
 //
-//   a, b, out  [count]  f32, the rows of a value one after the other
+//   a, b, out  [count]  f32, row after row
 //   work       1024 elements at a time
 //   check      one or two roundings   (tests/plugins/backend_cpu/test_device.py)
 

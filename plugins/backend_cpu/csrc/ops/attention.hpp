@@ -1,14 +1,14 @@
-// attention: out = softmax(softcap(q . k * scale)) v over the positions that a row sees
+// attention: out = softmax(softcap(q . k * scale)) v over the positions that a row attends to
 //
 //   q, out  [rows, heads, head_dim]  f32
 //   pool    f32, f16, bf16, int8, int4, see kv_layout.hpp
 //   work    ops/attention_plan.hpp
-//   order   chunks of 512 positions counted from 0, each with its own largest score, merged in their order.
-//           Floats: widened in registers, scores summed over head_dim, values over positions, both ascending,
-//           in f32. Codes: integer products, ops/attention_codes.hpp. A row's result depends on its own
-//           position alone.
-//   encoder_attention   the same with `causal` false: a row sees every row of its sequence in the step, and
-//           its result depends on how many these are
+//   order   partitions of 512 positions counted from 0, each with its own largest score, merged in order.
+//           Floats: widened in registers; scores are summed over head_dim and values over positions, both
+//           ascending, in f32. Codes: integer products, ops/attention_codes.hpp. The result of a row
+//           depends only on its own position.
+//   encoder_attention   the same with `causal` false: a row attends to every row of its sequence in the
+//           step, and its result depends on how many there are
 //   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8, 5e-2 int4
 //           (tests/plugins/backend_cpu/test_device.py)
 //   from    Milakov & Gimelshein 2018, "Online normalizer calculation for softmax"; Kwon et al. 2023,
@@ -25,11 +25,13 @@ namespace llmd::LLMD_ISA {
 int64_t attention_scratch(int64_t head_dim) { return TileScratch::size(widest_dim(head_dim)); }
 
 int64_t attention_partials(int64_t head_dim, int64_t positions, int threads) {
-    const int64_t chunks = (positions + kChunk - 1) / kChunk;
-    return chunks < 2 ? 0 : 2 * threads * chunks * partial_floats(kSplitQueries, widest_dim(head_dim));
+    const int64_t partitions = (positions + kPartition - 1) / kPartition;
+    return partitions < 2 ? 0
+                          : 2 * threads * partitions * partial_floats(kSplitQueries, widest_dim(head_dim));
 }
 
-// Calls f(item) for the items that this thread takes of those that f's sequence has: `count(cut)` of them.
+// Calls f(sequence, cut, item, partials before it) for the items that this thread takes. `count(cut)` is
+// the number of items of a sequence.
 template <class Count, class F>
 void take_items(const AttentionArgs& args, Worker& worker, const AttentionPlan& plan, Count&& count, F&& f) {
     int64_t items = 0;
@@ -71,14 +73,14 @@ void attend(const AttentionArgs& args, Worker& worker) {
     const auto items = [&](const Cut& cut) { return cut.items(args.kv_heads); };
     take_items(
         args, worker, plan, items, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
-            const Tile tile = tile_of(args, sequence, cut, cut.split ? item / cut.chunks : item);
+            const Tile tile = tile_of(args, sequence, cut, cut.split ? item / cut.partitions : item);
             TileRun<Element> run(args, tile, scratch);
             run.load_queries();
             if (!cut.split) return run.run();
             const Partial kept = partial_at(before + item, tile.queries);
             run.clear(kept, tile.queries);
-            run.attend_chunk(cut.first_chunk + item % cut.chunks,
-                             [&](int, int count, Partial partial) { run.merge(kept, partial, count); });
+            run.attend_partition(cut.first_partition + item % cut.partitions,
+                                 [&](int, int count, Partial partial) { run.merge(kept, partial, count); });
         });
     if (!split) return;
 
@@ -88,9 +90,9 @@ void attend(const AttentionArgs& args, Worker& worker) {
         args, worker, plan, tiles, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
             const Tile tile = tile_of(args, sequence, cut, item);
             const TileRun<Element> run(args, tile, scratch);
-            const Partial first = partial_at(before + item * cut.chunks, tile.queries);
-            for (int64_t c = 1; c < cut.chunks; ++c)
-                run.merge(first, partial_at(before + item * cut.chunks + c, tile.queries), tile.queries);
+            const Partial first = partial_at(before + item * cut.partitions, tile.queries);
+            for (int64_t c = 1; c < cut.partitions; ++c)
+                run.merge(first, partial_at(before + item * cut.partitions + c, tile.queries), tile.queries);
             run.write(0, tile.queries, first);
         });
 }

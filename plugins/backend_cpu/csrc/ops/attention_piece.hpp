@@ -1,4 +1,4 @@
-// A piece of an attention: a few queries of one sequence and kv head, and one chunk of positions.
+// A piece of an attention op: some queries of one sequence and KV head, and one partition of positions.
 
 #pragma once
 
@@ -10,9 +10,9 @@ namespace llmd::LLMD_ISA {
 constexpr int64_t kLine = 64;  // bytes
 constexpr int kVecsPerBlock = static_cast<int>(kBlockLen) / Vec::kLanes;
 constexpr float kMinusInfinity = -__builtin_inff();
-constexpr int64_t kAhead = 8;  // blocks that are fetched before they are read
+constexpr int64_t kAhead = 8;  // blocks are prefetched this long before they are read
 
-// One query: its place in the step, and the positions that it sees.
+// A query: its place in the step, and the positions that it attends to.
 struct Query {
     int64_t row;
     int64_t head;
@@ -20,8 +20,8 @@ struct Query {
     int64_t last;
 };
 
-// What queries know after some positions: the largest score, the sum of exponentials under it, and values
-// weighted by these. Tops and totals [queries], outputs [queries][padded_dim].
+// The state of queries after some positions: the largest score, the sum of exponentials relative to it,
+// and the sum of values weighted by these. Tops and totals are [queries], outputs [queries][padded_dim].
 struct Partial {
     float* tops;
     float* totals;
@@ -31,18 +31,18 @@ struct Partial {
         : tops(memory), totals(memory + queries), outputs(memory + 2 * queries) {}
 };
 
-// Blocks of a chunk, `count` from position `start` on: one head's keys, its values `half_bytes` behind. The
-// kAhead blocks behind the chunk may be read, and are repeated ones where the sequence has no more: scores
-// are computed for several blocks at a time.
-struct KvChunk {
+// The blocks of a partition, `count` of them, beginning at position `start`: the keys of one head, with
+// its values `half_bytes` after them. Scores are computed for several blocks at a time, so the kAhead
+// blocks after the partition may be read; if the sequence has no more blocks, they repeat the last one.
+struct KvPartition {
     int64_t start;
     int64_t count;
     int64_t half_bytes;
-    const uint8_t* at[kChunk / kBlockLen + kAhead];
+    const uint8_t* at[kPartition / kBlockLen + kAhead];
 
     LLMD_INLINE_MEMBER const uint8_t* keys(int64_t b) const { return at[b]; }
     LLMD_INLINE_MEMBER const uint8_t* values(int64_t b) const { return at[b] + half_bytes; }
-    // What is read `kAhead` blocks after block b: all keys of a chunk come before its values.
+    // What is read `kAhead` blocks after block b: all keys of a partition come before its values.
     LLMD_INLINE_MEMBER const uint8_t* after_keys(int64_t b) const {
         const int64_t next = b + kAhead;
         return next < count ? keys(next) : values(next - count < count ? next - count : b);
@@ -70,7 +70,7 @@ LLMD_INLINE void each_run(int queries, F&& f) {
     run(Index<1>{});
 }
 
-// How many of something can run together where one takes `each` registers for its sums, a power of two.
+// The largest power of two of things that fit into `registers` if one needs `each` registers for its sums.
 constexpr int together(int registers, int each, int most) {
     int count = 1;
     while (2 * count <= most && 2 * count * each <= registers) count *= 2;

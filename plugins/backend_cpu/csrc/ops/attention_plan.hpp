@@ -1,10 +1,10 @@
-// How the work of an attention is cut into items that threads take.
+// How the work of an attention op is cut into items for threads.
 //
-// A sequence's queries of one kv head (its rows times the query heads that share the kv head) are cut into
-// tiles. Where one sequence holds a large part of a step's work, as a long context does that is decoded
-// alone, each chunk of its positions becomes an item of its own, and what the chunks leave is merged in their
-// order. Chunks are counted from position 0, whole tiles run through the same ones: how work is cut decides
-// no bit of a result.
+// The queries of a sequence for one KV head (its rows times the query heads that share the KV head) are
+// cut into tiles. If one sequence makes up a large part of a step's work, as a long context that is
+// decoded alone does, each partition of its positions becomes a separate item, and the results are merged
+// in order. Partitions are counted from position 0, and whole tiles go through the same partitions: how
+// the work is cut does not change a bit of the result.
 
 #pragma once
 
@@ -12,23 +12,23 @@
 
 namespace llmd::LLMD_ISA {
 
-constexpr int64_t kChunk = 512;        // positions
-constexpr int kPieceQueries = 24;      // queries of a tile that share one pass over a chunk
+constexpr int64_t kPartition = 512;    // positions
+constexpr int kPieceQueries = 24;      // queries of a tile that share one pass over a partition
 constexpr int kMostPieces = 4;         // of a tile
-constexpr int kSplitQueries = 8;       // of a tile whose chunks are items
-constexpr int64_t kItemsOfThread = 4;  // tiles that each thread should find, so that none waits long
+constexpr int kSplitQueries = 8;       // queries of a tile whose partitions are items
+constexpr int64_t kItemsOfThread = 4;  // tiles per thread to aim for, so that no thread waits long
 
-// The share of one sequence.
+// How the work of one sequence is cut.
 struct Cut {
     int64_t first_row;
     int64_t last_row;
-    int64_t first_chunk;
-    int64_t chunks;
+    int64_t first_partition;
+    int64_t partitions;
     int64_t tile_queries;
-    int64_t tiles;  // of a kv head
-    bool split;     // each chunk is an item
+    int64_t tiles;  // per KV head
+    bool split;     // each partition is an item
 
-    int64_t items(int64_t kv_heads) const { return kv_heads * tiles * (split ? chunks : 1); }
+    int64_t items(int64_t kv_heads) const { return kv_heads * tiles * (split ? partitions : 1); }
 };
 
 class AttentionPlan {
@@ -36,15 +36,15 @@ class AttentionPlan {
     AttentionPlan(const AttentionArgs& args, int threads) : args_(args), threads_(threads) {
         for (int64_t s = 0; s < args.sequences; ++s) {
             const Cut whole = rows_of(s);
-            total_ += split_tiles(whole) * args.kv_heads * whole.chunks;
+            total_ += split_tiles(whole) * args.kv_heads * whole.partitions;
             queries_ += queries(whole) * args.kv_heads;
         }
     }
 
     Cut cut(int64_t sequence) const {
         Cut cut = rows_of(sequence);
-        // Fewer than 2 tiles for each thread can be split: `attention_partials` counts on it.
-        cut.split = args_.partials != nullptr && cut.chunks > 1 && cut.chunks * 2 * threads_ > total_;
+        // Fewer than 2 tiles per thread can be split; `attention_partials` relies on it.
+        cut.split = args_.partials != nullptr && cut.partitions > 1 && cut.partitions * 2 * threads_ > total_;
         cut.tile_queries = cut.split ? kSplitQueries : tile_queries();
         cut.tiles = (queries(cut) + cut.tile_queries - 1) / cut.tile_queries;
         return cut;
@@ -65,18 +65,18 @@ class AttentionPlan {
         cut.first_row = args_.row_offsets[sequence];
         cut.last_row = args_.row_offsets[sequence + 1] - 1;
         const int64_t oldest = args_.positions[cut.first_row] - args_.window + 1;
-        cut.first_chunk = args_.window > 0 && oldest > 0 ? oldest / kChunk : 0;
-        cut.chunks = args_.positions[cut.last_row] / kChunk + 1 - cut.first_chunk;
+        cut.first_partition = args_.window > 0 && oldest > 0 ? oldest / kPartition : 0;
+        cut.partitions = args_.positions[cut.last_row] / kPartition + 1 - cut.first_partition;
         return cut;
     }
 
     const AttentionArgs& args_;
     int64_t threads_;
-    int64_t total_ = 0;    // chunks of all tiles, were every tile one that is split
+    int64_t total_ = 0;    // partitions of all tiles, if every tile were split
     int64_t queries_ = 0;  // of all kv heads
 };
 
-// Floats of what a tile knows after some chunk, see `Partial`.
+// Floats in a `Partial`.
 LLMD_INLINE int64_t partial_floats(int64_t queries, int64_t padded_dim) { return queries * (padded_dim + 2); }
 
 }  // namespace llmd::LLMD_ISA

@@ -1,4 +1,5 @@
-// A tile of attention: queries of one sequence and kv head that go through the same chunks of positions.
+// A tile of attention: queries of one sequence and KV head that go through the same partitions of
+// positions.
 
 #pragma once
 
@@ -11,20 +12,21 @@ struct Tile {
     const int32_t* blocks;  // of the sequence
     Cut cut;
     int64_t kv_head;
-    int64_t first;  // query i of the sequence and kv head is row i / repeats, head i % repeats of the group
+    // Query i of the sequence and KV head is row i / repeats, head i % repeats of the group.
+    int64_t first;
     int queries;
 };
 
-// Scratch of a thread. Queries are kept for each piece: floats [head_dim][queries of the piece], or words
-// [padded_dim] in the room of as many floats, and their factors.
+// Scratch of a thread. Queries are stored per piece: as floats [head_dim][queries of the piece], or as
+// words [padded_dim] in the space of as many floats, with their factors.
 struct TileScratch {
     float* queries;
     float* factors;
-    float* running;  // a partial of the whole tile
-    float* chunk;    // a partial of one piece and chunk
-    float* scores;   // [kPieceQueries][kChunk], later exponentials
-    float* words;    // int16 [kPieceQueries][kChunk]
-    float* weights;  // [kChunk], or a head while queries are loaded
+    float* running;    // a partial of the whole tile
+    float* partition;  // a partial of one piece and partition
+    float* scores;     // [kPieceQueries][kPartition], then exponentials
+    float* words;      // int16 [kPieceQueries][kPartition]
+    float* weights;    // [kPartition], or a head while queries are loaded
 
     static constexpr int64_t kTileQueries = kPieceQueries * kMostPieces;
 
@@ -32,20 +34,20 @@ struct TileScratch {
         : queries(memory),
           factors(queries + kTileQueries * dim),
           running(factors + kTileQueries),
-          chunk(running + partial_floats(kTileQueries, dim)),
-          scores(chunk + partial_floats(kPieceQueries, dim)),
-          words(scores + kPieceQueries * kChunk),
-          weights(words + kPieceQueries * kChunk / 2) {}
+          partition(running + partial_floats(kTileQueries, dim)),
+          scores(partition + partial_floats(kPieceQueries, dim)),
+          words(scores + kPieceQueries * kPartition),
+          weights(words + kPieceQueries * kPartition / 2) {}
 
-    // Floats of all of them.
+    // Floats in total.
     static int64_t size(int64_t dim) {
         return kTileQueries * (dim + 1) + partial_floats(kTileQueries, dim) +
-               partial_floats(kPieceQueries, dim) + kPieceQueries * kChunk * 3 / 2 +
-               (dim > kChunk ? dim : kChunk);
+               partial_floats(kPieceQueries, dim) + kPieceQueries * kPartition * 3 / 2 +
+               (dim > kPartition ? dim : kPartition);
     }
 };
 
-// The dimension that buffers are made for, whatever the KV dtype.
+// The dimension that buffers are sized for, regardless of the KV dtype.
 LLMD_INLINE int64_t widest_dim(int64_t head_dim) {
     return KvLayout{KvDtype::kInt4, 1, head_dim}.padded_dim();
 }
@@ -78,7 +80,7 @@ class TileRun {
                 float* head = scratch_.weights;
                 for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
                 if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
-                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeUnit<Element>;
+                scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeScale<Element>;
             } else {
                 float* to = floats_of(piece) + (m - piece);
                 for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];
@@ -86,33 +88,35 @@ class TileRun {
         }
     }
 
-    // Attends to the positions of one chunk; the partials of the tile's pieces follow each other.
+    // Attends to the positions of one partition: calls keep(piece, count, partial) for the pieces of the
+    // tile, one after the other.
     template <class Keep>
-    void attend_chunk(int64_t number, Keep&& keep) {
+    void attend_partition(int64_t number, Keep&& keep) {
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
             const int count = piece_queries(piece);
-            KvChunk chunk;
-            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, chunk)) continue;
-            Partial partial(scratch_.chunk, count);
+            KvPartition partition;
+            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, partition)) continue;
+            Partial partial(scratch_.partition, count);
             if constexpr (kCoded<Element>)
-                score_codes<Element>(args_, pool_.layout, chunk, words_of(piece), scratch_.factors + piece,
-                                     count, scratch_.scores);
+                score_codes<Element>(args_, pool_.layout, partition, words_of(piece),
+                                     scratch_.factors + piece, count, scratch_.scores);
             else
-                score_floats<Element>(args_, chunk, floats_of(piece), count, scratch_.scores);
-            for (int m = 0; m < count; ++m) exponentiate(chunk, queries_[piece + m], m, partial);
+                score_floats<Element>(args_, partition, floats_of(piece), count, scratch_.scores);
+            for (int m = 0; m < count; ++m) exponentiate(partition, queries_[piece + m], m, partial);
             if constexpr (kCoded<Element>) {
-                add_codes<Element>(pool_.layout, chunk, scratch_.scores, count, partial.outputs,
+                add_codes<Element>(pool_.layout, partition, scratch_.scores, count, partial.outputs,
                                    reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
             } else {
                 for (int64_t i = 0; i < count * dim_; i += Vec::kLanes)
                     store(partial.outputs + i, set1(0.0F));
-                add_floats<Element>(chunk, queries_ + piece, count, scratch_.scores, partial.outputs, dim_);
+                add_floats<Element>(partition, queries_ + piece, count, scratch_.scores, partial.outputs,
+                                    dim_);
             }
             keep(piece, count, partial);
         }
     }
 
-    // What queries know before they saw anything.
+    // The state of queries before any position.
     void clear(Partial partial, int count) const {
         for (int m = 0; m < count; ++m) {
             partial.tops[m] = kMinusInfinity;
@@ -121,7 +125,7 @@ class TileRun {
         for (int64_t i = 0; i < count * dim_; i += Vec::kLanes) store(partial.outputs + i, set1(0.0F));
     }
 
-    // Adds what `from` knows of later positions.
+    // Adds the partial state of later positions.
     void merge(Partial into, Partial from, int count) const {
         for (int m = 0; m < count; ++m) {
             if (from.tops[m] == kMinusInfinity) continue;
@@ -151,7 +155,7 @@ class TileRun {
         }
     }
 
-    // The whole tile, in one go.
+    // Runs the whole tile.
     void run() {
         const Cut& cut = tile_.cut;
         const auto running = [&](int piece) {
@@ -159,8 +163,8 @@ class TileRun {
         };
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
             clear(running(piece), piece_queries(piece));
-        for (int64_t c = cut.first_chunk; c < cut.first_chunk + cut.chunks; ++c) {
-            attend_chunk(
+        for (int64_t c = cut.first_partition; c < cut.first_partition + cut.partitions; ++c) {
+            attend_partition(
                 c, [&](int piece, int count, Partial partial) { merge(running(piece), partial, count); });
         }
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries)
@@ -174,34 +178,35 @@ class TileRun {
     float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
     int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
-    // The blocks of a chunk between the first and the last position that is seen; none: false.
-    bool find(int64_t number, int64_t first, int64_t last, KvChunk& chunk) const {
-        const int64_t start = number * kChunk;
-        if (last < start || first >= start + kChunk) return false;
-        chunk.start = first > start ? first / kBlockLen * kBlockLen : start;
-        const int64_t end = last + 1 < start + kChunk ? last + 1 : start + kChunk;
-        chunk.count = (end - chunk.start + kBlockLen - 1) / kBlockLen;
-        chunk.half_bytes = pool_.layout.half_bytes();
-        const int32_t* blocks = tile_.blocks + chunk.start / kBlockLen;
-        const int64_t left = (last - chunk.start) / kBlockLen;
-        for (int64_t b = 0; b < chunk.count + kAhead; ++b)
-            chunk.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
+    // Finds the blocks of a partition between the first and the last position that is attended to; returns
+    // false if there are none.
+    bool find(int64_t number, int64_t first, int64_t last, KvPartition& partition) const {
+        const int64_t start = number * kPartition;
+        if (last < start || first >= start + kPartition) return false;
+        partition.start = first > start ? first / kBlockLen * kBlockLen : start;
+        const int64_t end = last + 1 < start + kPartition ? last + 1 : start + kPartition;
+        partition.count = (end - partition.start + kBlockLen - 1) / kBlockLen;
+        partition.half_bytes = pool_.layout.half_bytes();
+        const int32_t* blocks = tile_.blocks + partition.start / kBlockLen;
+        const int64_t left = (last - partition.start) / kBlockLen;
+        for (int64_t b = 0; b < partition.count + kAhead; ++b)
+            partition.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
         return true;
     }
 
-    // Turns the scores of a query into exponentials; those of positions that it does not see become 0.
-    void exponentiate(const KvChunk& chunk, const Query& query, int m, Partial partial) const {
-        float* scores = scratch_.scores + m * kChunk;
-        const int64_t columns = chunk.count * kBlockLen;
-        const int64_t first = query.first - chunk.start;
-        const int64_t behind = query.last + 1 - chunk.start;
+    // Turns the scores of a query into exponentials; 0 for positions that it does not attend to.
+    void exponentiate(const KvPartition& partition, const Query& query, int m, Partial partial) const {
+        float* scores = scratch_.scores + m * kPartition;
+        const int64_t columns = partition.count * kBlockLen;
+        const int64_t first = query.first - partition.start;
+        const int64_t behind = query.last + 1 - partition.start;
         for (int64_t i = 0; i < columns && i < first; ++i) scores[i] = kMinusInfinity;
         for (int64_t i = behind > 0 ? behind : 0; i < columns; ++i) scores[i] = kMinusInfinity;
         Vec most = set1(kMinusInfinity);
         for (int64_t i = 0; i < columns; i += Vec::kLanes) most = max(most, load(scores + i));
         const float top = largest(most);
         Vec total = set1(0.0F);
-        // Below the least float everything is hidden, and the difference of infinities would be NaN.
+        // If every score is minus infinity, subtracting it would give NaN.
         const Vec shift = set1(top == kMinusInfinity ? 0.0F : top);
         for (int64_t i = 0; i < columns; i += Vec::kLanes) {
             const Vec e = exp(load(scores + i) - shift);

@@ -1,28 +1,28 @@
-// From packed codes to records of 64 bytes: 4 inputs of 16 output rows, as products of integers want them.
+// Unpacks codes into records of 64 bytes, 4 inputs of 16 output rows, as integer products take them.
 //
-//   a record holds codes, values of a code book, or codes times steps less minimums; and an offset besides
-//   layout of the codes  ops/pack.hpp
+//   record  codes, values of a code book, or codes times fine scales minus fine minimums; plus an offset
+//   layout  of packed codes: ops/pack.hpp
 
 #pragma once
 
 namespace llmd::LLMD_ISA {
 
-constexpr int kChunkQuads = static_cast<int>(kChunkInputs) / 4;
+constexpr int kSlabQuads = static_cast<int>(kSlabInputs) / 4;
 
-// kStepUnits: of how many times 16 inputs the codes are multiplied by one step, 0 where they are not.
-template <int kBits_, bool kBook_ = false, int kStepUnits_ = 0, bool kHasOutliers_ = false>
+// kScaleSegments: the segments that share a fine scale, if codes are multiplied by it; else 0.
+template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
     static constexpr bool kBook = kBook_;
-    static constexpr int kStepUnits = kStepUnits_;
+    static constexpr int kScaleSegments = kScaleSegments_;
     static constexpr bool kHasOutliers = kHasOutliers_;
     static constexpr int kTerms = kHasOutliers ? 2 : 1;  // see IntegerFormat::input_terms
-    static constexpr bool kShortSteps = kBits == 4;      // see IntegerFormat::short_steps
-    static constexpr Operand kOperand = operand_of(kStepUnits > 0 ? 8 : kBits, kBook);
+    static constexpr bool kNibbleScales = kBits == 4;    // see IntegerFormat::nibble_scales
+    static constexpr Operand kOperand = operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
 
-    // What a record's byte has more than the integer that the weight's scale multiplies.
+    // How much larger a byte of a record is than the integer that the weight's scale multiplies.
     LLMD_INLINE_MEMBER static int32_t offset(const IntegerFormat& format) {
-        if constexpr (kBook || kStepUnits > 0) return kBiasOfSigned;
+        if constexpr (kBook || kScaleSegments > 0) return kBiasOfSigned;
         return kBits == 8 ? format.zero - 128 + kBiasOfSigned : format.zero;
     }
 };
@@ -51,69 +51,69 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     }
 }
 
-// What codes are looked up in or multiplied with: a book for all, steps for the chunk at hand.
+// What codes are looked up in or multiplied by: the code book, and the fine scales of the current slab.
 template <class C>
 struct Decoding {
     Book book;
-    Steps steps[2];
+    RowScales scales[2];
 
     LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
 
-    // Of a chunk of an activation group, whose fine scales are followed by its fine minimums.
-    LLMD_INLINE_MEMBER void load_steps_of(int64_t chunk, const uint8_t* scales, const uint8_t* minimums) {
-        if constexpr (C::kStepUnits > 0) {
-            constexpr int kSteps = 2 / C::kStepUnits;
-            constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kShortSteps ? 2 : 1);
-            unroll<kSteps>([&](auto i) LLMD_LAMBDA {
-                const int64_t group = chunk * kSteps + i;
-                steps[i] =
-                    load_steps<C::kShortSteps>(scales + group * kScaleBytes, minimums + group * kPanelRows);
+    // Loads the scales of slab number `slab` of an activation group.
+    LLMD_INLINE_MEMBER void load_scales_of(int64_t slab, const uint8_t* fine_scales,
+                                           const uint8_t* fine_minimums) {
+        if constexpr (C::kScaleSegments > 0) {
+            constexpr int kGroups = 2 / C::kScaleSegments;
+            constexpr int kScaleBytes = static_cast<int>(kPanelRows) / (C::kNibbleScales ? 2 : 1);
+            unroll<kGroups>([&](auto i) LLMD_LAMBDA {
+                const int64_t group = slab * kGroups + i;
+                scales[i] = load_row_scales<C::kNibbleScales>(fine_scales + group * kScaleBytes,
+                                                              fine_minimums + group * kPanelRows);
             });
         }
     }
 };
 
 template <int kBits>
-struct Chunk {
+struct Slab {
     Bytes planes[kBits];
 };
 
-// Loads a chunk, and asks for what lies kAhead bytes further on.
+// Loads a slab, and prefetches what is kAhead bytes further on.
 template <int kBits, int kAhead>
-LLMD_INLINE Chunk<kBits> load_chunk(const uint8_t* p) {
-    Chunk<kBits> chunk;
+LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p) {
+    Slab<kBits> slab;
     unroll<kBits>([&](auto i) LLMD_LAMBDA {
-        chunk.planes[i] = load_bytes(p + 64 * i);
+        slab.planes[i] = load_bytes(p + 64 * i);
         if constexpr (kAhead > 0) __builtin_prefetch(p + 64 * i + kAhead);
     });
-    return chunk;
+    return slab;
 }
 
-// Record kQuad of a chunk.
+// Record kQuad of a slab.
 template <class C, int kQuad>
-LLMD_INLINE Bytes codes_of(const Chunk<C::kBits>& chunk) {
+LLMD_INLINE Bytes codes_of(const Slab<C::kBits>& slab) {
     constexpr int kBits = C::kBits;
     if constexpr (kBits == 8) {
-        return from_byte_codes(chunk.planes[kQuad]);
+        return from_byte_codes(slab.planes[kQuad]);
     } else if constexpr (kBits == 2 || kBits == 3) {
-        const Bytes low = field<2 * (kQuad % 4), 3>(chunk.planes[kQuad / 4]);
+        const Bytes low = field<2 * (kQuad % 4), 3>(slab.planes[kQuad / 4]);
         if constexpr (kBits == 2) return low;
-        return with_field<kQuad - 2, 4>(low, chunk.planes[kBits - 1]);
+        return with_field<kQuad - 2, 4>(low, slab.planes[kBits - 1]);
     } else {
-        const Bytes low = field<4 * (kQuad % 2), 15>(chunk.planes[kQuad / 2]);
-        if constexpr (kBits == 5) return with_field<kQuad - 4, 16>(low, chunk.planes[4]);
-        if constexpr (kBits == 6)
-            return with_field<2 * (kQuad % 4) - 4, 48>(low, chunk.planes[4 + kQuad / 4]);
+        const Bytes low = field<4 * (kQuad % 2), 15>(slab.planes[kQuad / 2]);
+        if constexpr (kBits == 5) return with_field<kQuad - 4, 16>(low, slab.planes[4]);
+        if constexpr (kBits == 6) return with_field<2 * (kQuad % 4) - 4, 48>(low, slab.planes[4 + kQuad / 4]);
         return low;
     }
 }
 template <class C, int kQuad>
-LLMD_INLINE Bytes record_of(const Chunk<C::kBits>& chunk, [[maybe_unused]] const Decoding<C>& decoding) {
-    const Bytes codes = codes_of<C, kQuad>(chunk);
+LLMD_INLINE Bytes record_of(const Slab<C::kBits>& slab, [[maybe_unused]] const Decoding<C>& decoding) {
+    const Bytes codes = codes_of<C, kQuad>(slab);
     if constexpr (C::kBook) {
         return look_up(decoding.book, codes);
-    } else if constexpr (C::kStepUnits > 0) {
-        return apply(decoding.steps[kQuad / 4 / C::kStepUnits], codes);
+    } else if constexpr (C::kScaleSegments > 0) {
+        return apply(decoding.scales[kQuad / 4 / C::kScaleSegments], codes);
     } else {
         return codes;
     }

@@ -3,7 +3,7 @@
 //   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped; or packed integers
 //   out    [rows, width]  f32
 //   work   one row of the step at a time
-//   check  exact but for one rounding   (tests/plugins/backend_cpu/test_device.py)
+//   check  exact except for one rounding   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
 

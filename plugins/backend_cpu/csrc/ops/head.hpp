@@ -1,10 +1,12 @@
 // head: raw = softcap(x w^T * scale + bias) for the selected rows, then their candidates
 //
-//   x       [rows of the step, cols] f32; w  [vocab, cols] of any format; raw, edited  [selected, vocab] f32
-//   edits   z becomes z / factor where z > 0, else z * factor, then + bias; masked-out ids become -inf
-//   result  the top K of edited by (value descending, id ascending), their raw values, log-sum-exp of raw,
-//           what edited / temperature is like (row_shape.hpp), the raw value of a target, the top of raw
-//   work    one selected row at a time, after an ops/linear.hpp over all of them
+//   x       [rows of the step, cols] f32; w  [vocab, cols] of any format; raw, edited  [selected, vocab]
+//           f32
+//   edits   z becomes z / factor if z > 0, else z * factor, then + bias; masked-out ids become -inf
+//   result  the top K of edited by (value descending, id ascending) with their raw values, the log-sum-exp
+//           of raw, the shape of edited / temperature (row_shape.hpp), the raw value of a target, the top
+//           of raw
+//   work    one selected row at a time, after ops/linear.hpp has run over all of them
 //   check   tests/plugins/backend_cpu/test_device.py
 
 #pragma once
@@ -15,7 +17,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// The selected rows, one after the other.
+// Copies the selected rows.
 void gather(const GatherArgs& args, Worker& worker) {
     const auto bytes = sizeof(float) * static_cast<size_t>(args.cols);
     for (int64_t n; (n = worker.take(1)) < args.rows;) {

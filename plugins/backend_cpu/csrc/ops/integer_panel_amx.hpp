@@ -1,8 +1,8 @@
-// linear, integers, up to 16 rows, in tiles of AMX: two panels, each read as a stream of its own.
+// linear, integers, up to 16 rows, in AMX tiles: two panels, each read as a stream of its own.
 //
-//   line     64 inputs, decoded while tiles multiply those before: tiles and vectors work at once, and
-//            what is asked of memory is spread; activations are loaded once for both panels
-//   group    its sums take turns between two registers, so that it ends while the next is multiplied
+//   line     64 inputs, decoded while tiles multiply the previous line: tile and vector units work at the
+//            same time, and memory reads are spread out; activations are loaded once for both panels
+//   group    sums alternate between two registers: one group is finished while the next is multiplied
 //   streams  as with one row, ops/integer_row.hpp
 //   where    groups of 64 inputs or more
 
@@ -20,7 +20,7 @@ class AmxPanels {
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { streams_[p].at = panels.at[p]; });
     }
 
-    // Adds to totals: of each panel 16 for each row.
+    // Adds to totals: for each panel, 16 for each row.
     LLMD_INLINE_MEMBER void multiply(float (&totals)[kRowPanels][kTileRows * kPanelRows]) {
         const int64_t groups = layout_.activation_groups();
         for (int64_t a = 0; a < groups; a += 2) {
@@ -35,7 +35,7 @@ class AmxPanels {
 
   private:
     static_assert(kRowPanels == 2);
-    static constexpr int64_t kLineChunks = kLineInputs / kChunkInputs;
+    static constexpr int64_t kLineSlabs = kLineInputs / kSlabInputs;
     static constexpr int64_t kLines = 4;
 
     struct Group {
@@ -48,20 +48,20 @@ class AmxPanels {
     struct Stream {
         alignas(64) uint8_t records[kLines][kTileBytes];
         Group groups[2];
-        const uint8_t* at;  // what comes next
+        const uint8_t* at;  // the next byte
     };
 
     template <int kTurn>
     LLMD_INLINE_MEMBER void multiply_group(int64_t a) {
-        const int64_t chunks = layout_.chunks(a);
+        const int64_t slabs = layout_.slabs(a);
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             begin_group(a, streams_[p], streams_[p].groups[kTurn]);
             asm volatile("tilezero %%tmm%c0" : : "i"(2 * p + kTurn));
         });
-        for (int64_t c = 0; c < chunks; c += kLineChunks) {
+        for (int64_t c = 0; c < slabs; c += kLineSlabs) {
             turn_ = (turn_ + 1) % kLines;
             unroll<kRowPanels>(
-                [&](auto p) LLMD_LAMBDA { decode_line(c, chunks, streams_[p], streams_[p].groups[kTurn]); });
+                [&](auto p) LLMD_LAMBDA { decode_line(c, slabs, streams_[p], streams_[p].groups[kTurn]); });
             multiply_line<kTurn>(streams_[0].records[turn_], streams_[1].records[turn_]);
         }
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
@@ -79,13 +79,12 @@ class AmxPanels {
         group.outliers = group.fine_scales + layout_.fine_bytes(a);
         stream.at = group.outliers + layout_.outlier_bytes();
     }
-    // Chunks from c on.
-    LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t chunks, Stream& stream, const Group& group) {
+    // Decodes a line of slabs, beginning with slab c.
+    LLMD_INLINE_MEMBER void decode_line(int64_t c, int64_t slabs, Stream& stream, const Group& group) {
         uint8_t* records = stream.records[turn_];
-        for (int64_t i = 0; i < kLineChunks && c + i < chunks; ++i, stream.at += 64 * C::kBits) {
-            decoding_.load_steps_of(c + i, group.fine_scales, group.fine_minimums);
-            decode_chunk<C, true>(stream.at, decoding_, layout_.format,
-                                  records + i * kTileBytes / kLineChunks);
+        for (int64_t i = 0; i < kLineSlabs && c + i < slabs; ++i, stream.at += 64 * C::kBits) {
+            decoding_.load_scales_of(c + i, group.fine_scales, group.fine_minimums);
+            decode_slab<C, true>(stream.at, decoding_, layout_.format, records + i * kTileBytes / kLineSlabs);
         }
     }
 
@@ -115,14 +114,14 @@ class AmxPanels {
     template <int kTurn>
     LLMD_INLINE_MEMBER void end_group(int64_t a, float (&totals)[kRowPanels][kTileRows * kPanelRows]) {
         const float* x_scales = x_.scales + a * x_.rows;
-        const int64_t unit = a * layout_.format.activation_group() / kUnitInputs;
+        const int64_t segment = a * layout_.format.activation_group() / kSegmentInputs;
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA {
             const Group& group = streams_[p].groups[kTurn];
             const Vec scale = load_coarse(group.scales, 0, layout_.format.bf16_scales);
             const ByteOutliers outliers(C::kHasOutliers ? group.outliers : streams_[p].records[0]);
             for (int64_t m = 0; m < x_.rows; ++m) {
                 Sums sums = load_sums(group.sums + m * kPanelRows);
-                if constexpr (C::kHasOutliers) sums = add(sums, outliers.sums(x_, unit, m));
+                if constexpr (C::kHasOutliers) sums = add(sums, outliers.sums(x_, segment, m));
                 float* total = totals[p] + m * kPanelRows;
                 store(total, fma(to_float<0>(sums), scale * set1(x_scales[m]), load(total)));
             }
@@ -132,7 +131,7 @@ class AmxPanels {
     const PanelLayout& layout_;
     const InputTile& x_;
     Decoding<C> decoding_;
-    const int8_t* inputs_;  // what comes next
+    const int8_t* inputs_;  // the next line
     int64_t turn_ = 0;
     Stream streams_[kRowPanels];
 };

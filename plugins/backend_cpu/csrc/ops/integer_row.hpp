@@ -1,9 +1,9 @@
-// linear, integers, one row: bound by memory, so codes go from the stream straight into products.
+// linear, integers, one row: limited by memory, so codes go straight from the stream into products.
 //
-//   tile     kRowPanels panels by one row, a chunk of each in turn; in each four chains of products hide the
-//            latency of one
-//   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next:
-//            with two that lie apart a thread has the other meanwhile
+//   tile     kRowPanels panels by one row, a slab of each in turn; four chains of products per panel hide
+//            the latency of one
+//   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next
+//            page: with two streams, a thread can read the other one meanwhile
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Integer sums of a weight group: two chains for each half of a chunk.
+// Integer sums of a weight group: two chains for each half of a slab.
 template <class C>
 struct GroupSums {
     Accumulator<C::kOperand> chains[4];
@@ -24,13 +24,13 @@ struct GroupSums {
     LLMD_INLINE_MEMBER void start() {
         unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
     }
-    // The chunk's inputs begin at a unit.
-    LLMD_INLINE_MEMBER void add_chunk(const Chunk<C::kBits>& chunk, const Decoding<C>& decoding,
-                                      const InputTile& x, int64_t unit) {
+    // `segment` is the first segment of the slab's inputs.
+    LLMD_INLINE_MEMBER void add_slab(const Slab<C::kBits>& slab, const Decoding<C>& decoding,
+                                     const InputTile& x, int64_t segment) {
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
-            const int8_t* inputs = x.unit(unit, term);
-            unroll<kChunkQuads>([&](auto q) LLMD_LAMBDA {
-                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(chunk, decoding), load_quad(inputs, q));
+            const int8_t* inputs = x.segment(segment, term);
+            unroll<kSlabQuads>([&](auto q) LLMD_LAMBDA {
+                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(slab, decoding), load_quad(inputs, q));
             });
             unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
         });
@@ -40,7 +40,7 @@ struct GroupSums {
     }
 };
 
-// Totals of a panel, as its groups come by.
+// Totals of a panel, updated group by group.
 template <class S>
 struct RowTotals {
     Vec total[kPanelVecs];
@@ -53,7 +53,7 @@ struct RowTotals {
     LLMD_INLINE_MEMBER void clear_inner() {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA { inner[v] = inner_minimum[v] = set1(0.0F); });
     }
-    // A weight group with its fine scales and minimums.
+    // Adds a weight group with its fine scales and minimums.
     LLMD_INLINE_MEMBER void add_fine(const Sums& sums, const uint8_t* scales, const uint8_t* minimums,
                                      int32_t q_sum) {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
@@ -85,13 +85,13 @@ struct RowTotals {
     }
 };
 
-// Panels that one kernel multiplies, and where what they give goes. They may be the same.
+// The panels that one kernel multiplies, and where their outputs go. A panel may appear twice.
 struct RowPanels {
     const uint8_t* at[kRowPanels];
     TileOut to[kRowPanels];
 };
 
-// One row against one panel, a chunk at a time.
+// One row against one panel, a slab at a time.
 template <class C, class S>
 class RowPanel {
   public:
@@ -112,49 +112,49 @@ class RowPanel {
             sums_.start();
         }
     }
-    // The next chunk, number c of its group, whose inputs begin at a unit.
-    LLMD_INLINE_MEMBER void add_chunk(int64_t c, int64_t unit) {
+    // Adds the next slab, number c of its group; `segment` is the first segment of its inputs.
+    LLMD_INLINE_MEMBER void add_slab(int64_t c, int64_t segment) {
         if constexpr (S::kTwoLevels) {
             sums_.start();
         } else {
-            decoding_.load_steps_of(c, fine_scales_, fine_minimums_);
+            decoding_.load_scales_of(c, fine_scales_, fine_minimums_);
         }
-        sums_.add_chunk(load_chunk<C::kBits, kRowAhead>(at_), decoding_, x_, unit);
+        sums_.add_slab(load_slab<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
         at_ += 64 * C::kBits;
-        if constexpr (S::kTwoLevels) end_fine_groups(unit);
+        if constexpr (S::kTwoLevels) end_fine_groups(segment);
     }
-    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
         const float x_scale = x_.scales[a * x_.rows];
         if constexpr (S::kTwoLevels) {
             totals_.add_inner(coarse_, layout_.format.bf16_scales, x_scale);
         } else {
-            const int32_t of_inputs = q_sum(unit, units);
+            const int32_t of_inputs = q_sum(segment, segments);
             Sums sums = less_offset(add(sums_.half(0), sums_.half(1)), of_inputs);
-            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, unit, 0));
+            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, segment, 0));
             totals_.add_group(sums, coarse_, layout_.format.bf16_scales, x_scale, of_inputs);
         }
     }
     LLMD_INLINE_MEMBER void finish(const TileOut& to) const { finish_row(to, 0, totals_.total); }
 
   private:
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t unit, int64_t units) const {
-        return x_.running[(unit + units) * x_.rows] - x_.running[unit * x_.rows];
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t segment, int64_t segments) const {
+        return x_.running[(segment + segments) * x_.rows] - x_.running[segment * x_.rows];
     }
-    // Sums of products less the offset of the codes.
+    // Subtracts the offset of the codes from sums of products.
     LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
         return add(sums, set_sums(-offset_ * q_sum));
     }
-    // Those of a chunk: a fine group is as long, or half of it.
-    LLMD_INLINE_MEMBER void end_fine_groups(int64_t unit) {
-        if (layout_.format.group_size < kChunkInputs) {
-            end_fine_group(sums_.half(0), unit, 1);
-            end_fine_group(sums_.half(1), unit + 1, 1);
+    // Ends the fine groups of a slab: there are one or two.
+    LLMD_INLINE_MEMBER void end_fine_groups(int64_t segment) {
+        if (layout_.format.group_size < kSlabInputs) {
+            end_fine_group(sums_.half(0), segment, 1);
+            end_fine_group(sums_.half(1), segment + 1, 1);
         } else {
-            end_fine_group(add(sums_.half(0), sums_.half(1)), unit, 2);
+            end_fine_group(add(sums_.half(0), sums_.half(1)), segment, 2);
         }
     }
-    LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t unit, int64_t units) {
-        const int32_t of_inputs = q_sum(unit, units);
+    LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t segment, int64_t segments) {
+        const int32_t of_inputs = q_sum(segment, segments);
         totals_.add_fine(less_offset(sums, of_inputs), fine_scales_, fine_minimums_, of_inputs);
         fine_scales_ += kPanelRows;
         fine_minimums_ += kPanelRows;
@@ -166,7 +166,7 @@ class RowPanel {
     int32_t offset_;
     RowTotals<S> totals_;
     GroupSums<C> sums_;
-    // What comes next, and what has come of the group.
+    // The next byte, and the parts of the current group's header.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
     const uint8_t* fine_scales_ = nullptr;
@@ -174,35 +174,36 @@ class RowPanel {
     const uint8_t* outliers_ = nullptr;
 };
 
-// Up to kStepRows rows against one panel of 4-bit codes with steps, which multiply the sums of 32 codes.
+// Up to kScaledRows rows against one panel of 4-bit codes with fine scales, which multiply the sums of 32
+// codes.
 template <int kRows>
-class StepPanel {
+class ScaledPanel {
   public:
-    LLMD_INLINE_MEMBER StepPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
+    LLMD_INLINE_MEMBER ScaledPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
         : layout_(layout), x_(x), at_(panel) {
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals_[i] = set1(0.0F); });
     }
 
     LLMD_INLINE_MEMBER void begin_group(int64_t a) {
         coarse_ = at_;
-        steps_ = at_ + layout_.coarse_bytes();
-        minimums_ = steps_ + layout_.fine_scale_bytes(a);
-        at_ = steps_ + layout_.fine_bytes(a);
+        scales_ = at_ + layout_.coarse_bytes();
+        minimums_ = scales_ + layout_.fine_scale_bytes(a);
+        at_ = scales_ + layout_.fine_bytes(a);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
-    LLMD_INLINE_MEMBER void add_chunk(int64_t, int64_t unit) {
-        const Chunk<kBits> chunk = load_chunk<kBits, kRowAhead>(at_);
-        const int8_t* inputs = x_.unit(unit);
+    LLMD_INLINE_MEMBER void add_slab(int64_t, int64_t segment) {
+        const Slab<kBits> slab = load_slab<kBits, kRowAhead>(at_);
+        const int8_t* inputs = x_.segment(segment);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            sums_[m].add(chunk.planes, steps_, minimums_, inputs + m * kLineInputs, q_sum(m, unit, 2));
+            sums_[m].add(slab.planes, scales_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));
         });
         at_ += 64 * kBits;
-        steps_ += kPanelRows / 2;
+        scales_ += kPanelRows / 2;
         minimums_ += kPanelRows;
     }
-    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t unit, int64_t units) {
+    LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            const int32_t offset = kBiasOfSigned * q_sum(m, unit, units);
+            const int32_t offset = kBiasOfSigned * q_sum(m, segment, segments);
             const Sums sum = add(sums_[m].sums(), set_sums(-offset));
             const Vec x_scale = set1(x_.scales[a * x_.rows + m]);
             unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
@@ -218,37 +219,37 @@ class StepPanel {
   private:
     static constexpr int kBits = 4;
 
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t unit, int64_t units) const {
-        return x_.running[(unit + units) * x_.rows + m] - x_.running[unit * x_.rows + m];
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t segment, int64_t segments) const {
+        return x_.running[(segment + segments) * x_.rows + m] - x_.running[segment * x_.rows + m];
     }
 
     const PanelLayout& layout_;
     const InputTile& x_;
-    StepSums sums_[kRows];
+    ScaledSums sums_[kRows];
     Vec totals_[kRows * kPanelVecs];
-    // What comes next, and the scales of the group.
+    // The next byte, and the scales of the current group.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
-    const uint8_t* steps_ = nullptr;
+    const uint8_t* scales_ = nullptr;
     const uint8_t* minimums_ = nullptr;
 };
 
 using RowKernel = void (*)(const RowPanels&, const PanelLayout&, const InputTile&);
 
-// The rows against several panels, a chunk of each in turn.
+// The rows against several panels, a slab of each in turn.
 template <class Panel, size_t... kPlaces>
 LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& layout, const InputTile& x,
                                  std::index_sequence<kPlaces...>) {
     Panel of[] = {Panel(panels.at[kPlaces], layout, x)...};
-    const int64_t units = layout.format.activation_group() / kUnitInputs;
+    const int64_t segments = layout.format.activation_group() / kSegmentInputs;
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
-        const int64_t unit = a * units;
-        const int64_t chunks = layout.chunks(a);
+        const int64_t segment = a * segments;
+        const int64_t slabs = layout.slabs(a);
         unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a); });
-        for (int64_t c = 0; c < chunks; ++c) {
-            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_chunk(c, unit + 2 * c); });
+        for (int64_t c = 0; c < slabs; ++c) {
+            unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_slab(c, segment + 2 * c); });
         }
-        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, unit, 2 * chunks); });
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].end_group(a, segment, 2 * slabs); });
     }
     unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].finish(panels.to[p]); });
 }
@@ -257,24 +258,24 @@ void row_kernel(const RowPanels& panels, const PanelLayout& layout, const InputT
     multiply_panels<Panel>(panels, layout, x, std::make_index_sequence<kRowPanels>());
 }
 
-// What multiplies one row, and several by codes with steps. A unit may have its own.
+// The kernels for one row, and for several rows and codes with fine scales. A unit may specialise them.
 template <class C, class S, Operand = C::kOperand>
 struct OneRow {
     static constexpr RowKernel kernel = row_kernel<RowPanel<C, S>>;
 };
 template <int kRows, Operand = operand_of(8, false)>
-struct StepRows {
-    static constexpr RowKernel kernel = row_kernel<StepPanel<kRows>>;
+struct ScaledRows {
+    static constexpr RowKernel kernel = row_kernel<ScaledPanel<kRows>>;
 };
 
-// The kernel for a number of rows; null where they are too many, or the codes are no such.
-template <int kRows = kStepRows>
-LLMD_INLINE RowKernel step_kernel(const IntegerFormat& format, int64_t rows) {
-    if (!format.short_steps() || rows > kRows) return nullptr;
+// The kernel for a number of rows; null if there are too many, or if the format has other codes.
+template <int kRows = kScaledRows>
+LLMD_INLINE RowKernel scaled_kernel(const IntegerFormat& format, int64_t rows) {
+    if (!format.nibble_scales() || rows > kRows) return nullptr;
     if constexpr (kRows > 1) {
-        if (rows < kRows) return step_kernel<kRows - 1>(format, rows);
+        if (rows < kRows) return scaled_kernel<kRows - 1>(format, rows);
     }
-    return StepRows<kRows>::kernel;
+    return ScaledRows<kRows>::kernel;
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -1,9 +1,9 @@
-// linear, integers, one row with NEON: the sums of a panel take four registers, which are chains enough, and
-// little is left to do where a group ends.
+// linear, integers, one row with NEON: the sums of a panel take four registers, which are enough
+// independent chains, and little work is left at the end of a group.
 //
-//   sums      begin at what the offset of the codes comes to, instead of zero
-//   minimums  fine ones times sums of activations, in integers: as exact as in floats
-//   inputs    of one row lie one after the other, and so do the sums before each unit
+//   sums      start at minus the offset of the codes times the sum of activations, instead of at zero
+//   minimums  fine minimums times sums of activations, in integers: as exact as in floats
+//   inputs    those of one row are contiguous, and so are the running sums
 
 #pragma once
 
@@ -14,15 +14,16 @@
 
 namespace llmd::LLMD_ISA {
 
-// A chunk of which half is wanted: the compiler drops what is not. The first one asks for what comes later.
+// Loads a slab of which one half is needed: the compiler drops the other loads. The first half also
+// prefetches.
 template <int kBits, int kHalf>
-LLMD_INLINE Chunk<kBits> load_half(const uint8_t* p) {
-    Chunk<kBits> chunk;
+LLMD_INLINE Slab<kBits> load_half(const uint8_t* p) {
+    Slab<kBits> slab;
     unroll<kBits>([&](auto i) LLMD_LAMBDA {
-        chunk.planes[i] = kBits == 8 ? load_at_once(p + 64 * i) : load_bytes(p + 64 * i);
+        slab.planes[i] = kBits == 8 ? load_at_once(p + 64 * i) : load_bytes(p + 64 * i);
         if constexpr (kHalf == 0) __builtin_prefetch(p + 64 * i + kRowAhead);
     });
-    return chunk;
+    return slab;
 }
 
 // One row against one panel.
@@ -35,19 +36,19 @@ struct NeonRow {
     Decoding<C> decoding;
     int32_t offset;
     RowTotals<S> totals;
-    // What comes next.
+    // What comes next in each array.
     const uint8_t* at = nullptr;
     const int8_t* inputs = nullptr;
     const int32_t* running = nullptr;
-    int32_t before = 0;  // the sum of the activations before it
+    int32_t before = 0;  // the sum of all earlier activations
 
     LLMD_INLINE_MEMBER void multiply(const uint8_t* panel) {
-        const int64_t most = layout.format.activation_group() / kChunkInputs;
+        const int64_t most = layout.format.activation_group() / kSlabInputs;
         at = panel;
         inputs = x.values;
         running = x.running;
         totals.clear();
-        int64_t left = pieces(layout.cols, kChunkInputs);
+        int64_t left = pieces(layout.cols, kSlabInputs);
         int64_t a = 0;
         if constexpr (S::kTwoLevels) {
             for (; left > 0; left -= most, ++a) add_two_levels(a, left < most ? left : most);
@@ -64,72 +65,72 @@ struct NeonRow {
     using Products = Accumulator<Operand::kSigned>;
     static constexpr int64_t kCoarseBytes = 2 * kPanelRows * (S::kMinimum ? 2 : 1);
 
-    // The sum of the next units' activations.
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t units) {
-        running += units;
+    // The sum of the activations of the next segments.
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t segments) {
+        running += segments;
         const int32_t sum = *running - before;
         before = *running;
         return sum;
     }
     template <int kHalf>
     LLMD_INLINE_MEMBER void add_half(Products& sums) {
-        constexpr int kQuads = kChunkQuads / 2;
-        const Chunk<C::kBits> chunk = load_half<C::kBits, kHalf>(at);
+        constexpr int kQuads = kSlabQuads / 2;
+        const Slab<C::kBits> slab = load_half<C::kBits, kHalf>(at);
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
             const int8_t* of_term = inputs + term * x.term_bytes;
             unroll<kQuads>([&](auto i) LLMD_LAMBDA {
                 constexpr int kQuad = kHalf * kQuads + i;
-                sums.add(record_of<C, kQuad>(chunk, decoding), load_quad(of_term, kQuad));
+                sums.add(record_of<C, kQuad>(slab, decoding), load_quad(of_term, kQuad));
             });
         });
         if constexpr (kHalf == 0) load_after(at, sums.total);
     }
-    LLMD_INLINE_MEMBER void leave_chunk() {
+    LLMD_INLINE_MEMBER void leave_slab() {
         at += 64 * C::kBits;
-        inputs += kChunkInputs;
+        inputs += kSlabInputs;
     }
 
-    // Integer sums of the next chunks, whose activations have this sum.
-    LLMD_INLINE_MEMBER Sums sums_of(int64_t chunks, int32_t of_inputs, const uint8_t* fine_scales = nullptr,
+    // Integer sums of the next slabs; `of_inputs` is the sum of their activations.
+    LLMD_INLINE_MEMBER Sums sums_of(int64_t slabs, int32_t of_inputs, const uint8_t* fine_scales = nullptr,
                                     const uint8_t* fine_minimums = nullptr) {
         Products sums;
         sums.start(-offset * of_inputs);
-        for (int64_t c = 0; c < chunks; ++c) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
+        for (int64_t c = 0; c < slabs; ++c) {
+            decoding.load_scales_of(c, fine_scales, fine_minimums);
             add_half<0>(sums);
             add_half<1>(sums);
-            leave_chunk();
+            leave_slab();
         }
         return sums.sums();
     }
 
-    LLMD_INLINE_MEMBER void add_one_level(int64_t a, int64_t chunks) {
+    LLMD_INLINE_MEMBER void add_one_level(int64_t a, int64_t slabs) {
         const uint8_t* coarse = at;
         const uint8_t* fine_scales = nullptr;
         const uint8_t* fine_minimums = nullptr;
         at += kCoarseBytes;
-        if constexpr (C::kStepUnits > 0) {
+        if constexpr (C::kScaleSegments > 0) {
             fine_scales = at;
             fine_minimums = at + layout.fine_scale_bytes(a);
             at += layout.fine_bytes(a);
         }
         const uint8_t* outliers = at;
         if constexpr (C::kHasOutliers) at += layout.outlier_bytes();
-        const int32_t of_inputs = q_sum(2 * chunks);
-        Sums sums = sums_of(chunks, of_inputs, fine_scales, fine_minimums);
+        const int32_t of_inputs = q_sum(2 * slabs);
+        Sums sums = sums_of(slabs, of_inputs, fine_scales, fine_minimums);
         if constexpr (C::kHasOutliers) {
-            const int64_t unit = a * (layout.format.group_size / kUnitInputs);
-            sums = add(sums, Outliers(outliers).sums(x, unit, 0));
+            const int64_t segment = a * (layout.format.group_size / kSegmentInputs);
+            sums = add(sums, Outliers(outliers).sums(x, segment, 0));
         }
         totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a], of_inputs);
     }
 
-    LLMD_INLINE_MEMBER void add_two_levels(int64_t a, int64_t chunks) {
+    LLMD_INLINE_MEMBER void add_two_levels(int64_t a, int64_t slabs) {
         const uint8_t* coarse = at;
         FineSums fine(at + kCoarseBytes, layout.groups(a));
         at += kCoarseBytes + layout.fine_bytes(a);
-        if (layout.format.group_size < kChunkInputs) {
-            for (; chunks > 0; --chunks) {
+        if (layout.format.group_size < kSlabInputs) {
+            for (; slabs > 0; --slabs) {
                 unroll<2>([&](auto half) LLMD_LAMBDA {
                     const int32_t of_inputs = q_sum(1);
                     Products sums;
@@ -137,10 +138,10 @@ struct NeonRow {
                     add_half<half>(sums);
                     fine.add_group(sums.sums(), of_inputs);
                 });
-                leave_chunk();
+                leave_slab();
             }
         } else {
-            for (; chunks > 0; --chunks) {
+            for (; slabs > 0; --slabs) {
                 const int32_t of_inputs = q_sum(2);
                 fine.add_group(sums_of(1, of_inputs), of_inputs);
             }
@@ -152,7 +153,7 @@ struct NeonRow {
         totals.add_inner(coarse, layout.format.bf16_scales, x.scales[a]);
     }
 
-    // What the weight groups of an activation group come to, with their fine scales and minimums.
+    // Sums over the weight groups of an activation group, with their fine scales and minimums.
     struct FineSums {
         const uint8_t* scales;
         const uint8_t* minimums;
@@ -190,9 +191,9 @@ struct OneRow<C, S, Operand::kSigned> {
     static constexpr RowKernel kernel = neon_row<C, S>;
 };
 
-// Rows against one panel of 4-bit codes with steps, as step_rows has it.
+// Rows against one panel of 4-bit codes with fine scales, like ScaledPanel.
 template <int kRows>
-struct NeonStepRows {
+struct NeonScaledRows {
     static_assert(kBiasOfSigned == 0);
     using C = Codes<4>;
 
@@ -202,41 +203,41 @@ struct NeonStepRows {
 
     LLMD_INLINE_MEMBER void multiply(const uint8_t* at) {
         const Decoding<C> decoding(layout.format);
-        const int64_t most = layout.format.activation_group() / kChunkInputs;
-        const int64_t all = pieces(layout.cols, kChunkInputs);
+        const int64_t most = layout.format.activation_group() / kSlabInputs;
+        const int64_t all = pieces(layout.cols, kSlabInputs);
         const int32_t* running = x.running;
         const float* x_scales = x.scales;
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals[i] = set1(0.0F); });
         for (int64_t c = 0; c < all;) {
             const int64_t end = c + most < all ? c + most : all;
             const uint8_t* coarse = at;
-            const uint8_t* steps = coarse + 2 * kPanelRows;
-            const uint8_t* offsets = steps + (end - c) * (kPanelRows / 2);
+            const uint8_t* scales = coarse + 2 * kPanelRows;
+            const uint8_t* offsets = scales + (end - c) * (kPanelRows / 2);
             at = offsets + (end - c) * kPanelRows;
-            StepSums sums[kRows];
+            ScaledSums sums[kRows];
             unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m].start(); });
             for (; c < end; ++c) {
                 Accumulator<Operand::kSigned> products[kRows];
                 unroll<kRows>([&](auto m) LLMD_LAMBDA { products[m].start(0); });
                 unroll<2>([&](auto half) LLMD_LAMBDA {
-                    constexpr int kQuads = kChunkQuads / 2;
-                    const Chunk<4> chunk = load_half<4, half>(at);
+                    constexpr int kQuads = kSlabQuads / 2;
+                    const Slab<4> slab = load_half<4, half>(at);
                     unroll<kQuads>([&](auto i) LLMD_LAMBDA {
                         constexpr int kQuad = half * kQuads + i;
-                        const Bytes record = record_of<C, kQuad>(chunk, decoding);
+                        const Bytes record = record_of<C, kQuad>(slab, decoding);
                         unroll<kRows>([&](auto m) LLMD_LAMBDA {
                             products[m].add(record, load_quad(inputs(c) + m * kLineInputs, kQuad));
                         });
                     });
                     if constexpr (half == 0) load_after(at, products[0].total);
                 });
-                const Sums step = widen(load_short_steps(steps));
+                const Sums scale = widen(load_nibble_scales(scales));
                 const Words offset = load_offsets(offsets);
                 unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                    sums[m].add(products[m].total, step, offset, running[2 * kRows + m] - running[m]);
+                    sums[m].add(products[m].total, scale, offset, running[2 * kRows + m] - running[m]);
                 });
                 at += 64 * C::kBits;
-                steps += kPanelRows / 2;
+                scales += kPanelRows / 2;
                 offsets += kPanelRows;
                 running += 2 * kRows;
             }
@@ -251,25 +252,25 @@ struct NeonStepRows {
     }
 
   private:
-    // Those of a chunk, in the lines of so many rows.
-    LLMD_INLINE_MEMBER const int8_t* inputs(int64_t chunk) const {
-        if constexpr (kRows == 1) return x.values + chunk * kChunkInputs;
+    // The activations of a slab, in lines of kRows rows.
+    LLMD_INLINE_MEMBER const int8_t* inputs(int64_t slab) const {
+        if constexpr (kRows == 1) return x.values + slab * kSlabInputs;
         InputTile rows = x;
         rows.rows = kRows;
-        return rows.unit(2 * chunk);
+        return rows.segment(2 * slab);
     }
 };
 
 template <int kRows>
-void neon_step_rows(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
+void neon_scaled_rows(const RowPanels& panels, const PanelLayout& layout, const InputTile& x) {
     static_assert(kRowPanels == 1);
-    NeonStepRows<kRows> rows{layout, x, {}};
+    NeonScaledRows<kRows> rows{layout, x, {}};
     rows.multiply(panels.at[0]);
     unroll<kRows>([&](auto m) LLMD_LAMBDA { finish_row(panels.to[0], m, rows.totals + m * kPanelVecs); });
 }
 template <int kRows>
-struct StepRows<kRows, Operand::kSigned> {
-    static constexpr RowKernel kernel = neon_step_rows<kRows>;
+struct ScaledRows<kRows, Operand::kSigned> {
+    static constexpr RowKernel kernel = neon_scaled_rows<kRows>;
 };
 
 }  // namespace llmd::LLMD_ISA

@@ -1,13 +1,13 @@
-// How integer sums become outputs, for one row and for tiles alike.
+// How integer sums become outputs, for one row and for tiles.
 //
 //   one level   total += sum * (scale * x_scale);  total += minimum * (x_scale * q_sum)
-//   in int8     as one level, without minimums: those and fine scales are in the integers
+//   in int8     as one level, without minimums: fine scales and minimums are already in the integers
 //   two levels  inner = sum over weight groups of sum * fine;  total += inner * (coarse * x_scale)
-//               inner = sum over weight groups of fine minimum * q_sum;  total += inner * (coarse minimum *
-//               x_scale)
-//   order       each += is one multiply-add, groups ascend: the same for any number of rows and any tile,
-//   hence the
-//               same bits. Sums of integers are exact, and so is the inner sum of minimums.
+//               inner = sum over weight groups of fine minimum * q_sum;
+//               total += inner * (coarse minimum * x_scale)
+//   order       each += is one multiply-add, and groups ascend: the same for any number of rows and any
+//               tile, and therefore the same bits. Sums of integers are exact, and so is the inner sum of
+//               minimums.
 
 #pragma once
 
@@ -29,7 +29,7 @@ LLMD_INLINE void with_scales(const IntegerFormat& format, F&& f) {
     unroll<4>([&](auto i) LLMD_LAMBDA {
         constexpr bool kTwoLevels = i / 2 == 1;
         constexpr bool kMinimum = i % 2 == 1;
-        if constexpr (scales_suit(C::kStepUnits > 0 ? 8 : C::kBits, C::kBook, kTwoLevels, kMinimum)) {
+        if constexpr (scales_suit(C::kScaleSegments > 0 ? 8 : C::kBits, C::kBook, kTwoLevels, kMinimum)) {
             if (two_levels == kTwoLevels && minimum == kMinimum) f(Scales<kTwoLevels, kMinimum>{});
         }
     });
@@ -44,7 +44,7 @@ LLMD_INLINE Vec load_fine(const uint8_t* p, int part) {
     return load(reinterpret_cast<const int8_t*>(p) + part * Vec::kLanes);
 }
 
-// Where an output tile goes.
+// Where the outputs of a tile go.
 struct TileOut {
     float* out;         // first row and output of the tile
     const float* bias;  // of the first output, or null
@@ -52,7 +52,7 @@ struct TileOut {
     int64_t columns;    // outputs that exist
 };
 
-// Outputs 16 panel … of row m of a tile.
+// Writes outputs 16 panel … of row m of a tile.
 LLMD_INLINE void finish_panel(const TileOut& to, int64_t m, int64_t panel, const float* totals) {
     for (int v = 0; v < kPanelVecs; ++v) {
         const int64_t first = panel * kPanelRows + v * Vec::kLanes;

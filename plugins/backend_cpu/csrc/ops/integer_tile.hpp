@@ -1,7 +1,7 @@
-// linear, integers, several rows: a block of each panel is decoded once, into the cache next to the core, and
+// linear, integers, several rows: a block of each panel is decoded once, into the nearest cache, and
 // multiplied by all rows.
 //
-//   block  decoded records, 64 bytes of 16 outputs by 4 inputs each: rows of a tile of AMX
+//   block  decoded records, 64 bytes of 16 outputs by 4 inputs each: one record is a row of an AMX tile
 //   tile   kPanelTile panels by up to kRowTile rows; integer sums in registers, totals in memory
 
 #pragma once
@@ -14,24 +14,25 @@
 namespace llmd::LLMD_ISA {
 
 constexpr int64_t kBlockInputs = 512;
-constexpr int64_t kBlockGroups = kBlockInputs / kUnitInputs;
+constexpr int64_t kBlockGroups = kBlockInputs / kSegmentInputs;
 
-// A block of one panel. A weight group has 16 scales and 16 minimums, as has a coarse group of two levels.
+// A block of one panel: up to kBlockInputs decoded inputs. There are 16 scales and 16 minimums for each
+// weight group, and for each coarse group if scales have two levels.
 struct alignas(64) PanelBlock {
     uint8_t records[kBlockInputs * kPanelRows];
     float scales[kBlockGroups * kPanelRows];
     float minimums[kBlockGroups * kPanelRows];
     float coarse[kBlockGroups * kPanelRows];
     float coarse_minimums[kBlockGroups * kPanelRows];
-    const uint8_t* outliers[kBlockInputs / kMostGroupInputs];  // of each group, where they are packed
+    const uint8_t* outliers[kBlockInputs / kMostGroupInputs];  // of each group, in the packed panel
 };
 
 struct BlockShape {
-    int64_t first_activation;  // group
-    int64_t first_unit;
-    int64_t units;
-    int64_t group_units;  // of products that are added as integers
-    int64_t activation_units;
+    int64_t first_activation;  // first activation group
+    int64_t first_segment;
+    int64_t segments;
+    int64_t group_segments;  // of products that are summed as integers
+    int64_t activation_segments;
     int32_t offset;  // of records, see ops/codes.hpp
 };
 
@@ -44,27 +45,27 @@ LLMD_INLINE void widen_fine(const uint8_t* from, int64_t groups, float* to) {
     }
 }
 
-// How a tile meets a block: records as they are, by 4 inputs of a row. A unit whose products take more than
-// that has its own.
+// How a tile is multiplied by a block: one record by 4 inputs of a row. A unit whose products take more
+// inputs specialises this.
 template <Operand kOperand>
 struct TileProducts {
-    // Two records that follow each other.
+    // Stores two consecutive records.
     LLMD_INLINE_MEMBER static void store(uint8_t* to, Bytes first, Bytes second) {
         store_bytes(to, first);
         store_bytes(to + 64, second);
     }
-    // Integer sums over units [unit, end) of a block.
+    // Integer sums over segments [segment, end) of a block.
     template <int kRows>
-    LLMD_INLINE_MEMBER static void add_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit,
-                                             int64_t unit, int64_t end,
-                                             Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
-        constexpr int kUnitQuads = static_cast<int>(kUnitInputs) / 4;
-        for (; unit < end; ++unit) {
-            const int8_t* inputs = x.unit(first_unit + unit);
-            unroll<kUnitQuads>([&](auto q) LLMD_LAMBDA {
+    LLMD_INLINE_MEMBER static void add_segments(const PanelBlock* panels, const InputTile& x,
+                                                int64_t first_segment, int64_t segment, int64_t end,
+                                                Accumulator<kOperand> (&sums)[kRows * kPanelTile]) {
+        constexpr int kSegmentQuads = static_cast<int>(kSegmentInputs) / 4;
+        for (; segment < end; ++segment) {
+            const int8_t* inputs = x.segment(first_segment + segment);
+            unroll<kSegmentQuads>([&](auto q) LLMD_LAMBDA {
                 Bytes records[kPanelTile];
                 unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
-                    records[p] = load_bytes(panels[p].records + 64 * (kUnitQuads * unit + q));
+                    records[p] = load_bytes(panels[p].records + 64 * (kSegmentQuads * segment + q));
                 });
                 unroll<kRows>([&](auto m) LLMD_LAMBDA {
                     const Quad quad = load_quad(inputs + m * kLineInputs, q);
@@ -77,24 +78,24 @@ struct TileProducts {
     }
 };
 
-// A chunk whose steps are loaded. Records are without the offset where kPlain, else with it.
+// Decodes a slab whose scales are loaded. Records have the offset of the codes unless kPlain.
 template <class C, bool kPlain>
-LLMD_INLINE void decode_chunk(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
-                              uint8_t* record) {
-    const Chunk<C::kBits> chunk = load_chunk<C::kBits, kTileAhead>(at);
+LLMD_INLINE void decode_slab(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
+                             uint8_t* record) {
+    const Slab<C::kBits> slab = load_slab<C::kBits, kTileAhead>(at);
     const auto decoded = [&](auto q) LLMD_LAMBDA {
-        const Bytes bytes = record_of<C, q>(chunk, decoding);
+        const Bytes bytes = record_of<C, q>(slab, decoding);
         if constexpr (kPlain) return subtract(bytes, C::offset(format));
         return bytes;
     };
-    unroll<kChunkQuads / 2>([&](auto i) LLMD_LAMBDA {
+    unroll<kSlabQuads / 2>([&](auto i) LLMD_LAMBDA {
         const Bytes first = decoded(Index<2 * i>{});
         const Bytes second = decoded(Index<2 * i + 1>{});
         TileProducts<C::kOperand>::store(record + 128 * i, first, second);
     });
 }
 
-// Activation groups [first, last) of a panel, from `at` on. Returns what follows them.
+// Decodes activation groups [first, last) of a panel, beginning at `at`. Returns what follows them.
 template <class C, bool kPlain = false>
 const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_t first, int64_t last,
                             PanelBlock& to) {
@@ -105,7 +106,8 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
     for (int64_t a = first; a < last; ++a) {
         const bool two = format.two_levels() && !format.in_int8;
         const int64_t groups = layout.groups(a);
-        const int64_t chunks = layout.chunks(a);  // not asked for again: records might be the layout's bytes
+        // Read only once: for the compiler, writes to records may alias the layout.
+        const int64_t slabs = layout.slabs(a);
         const int64_t place = kPanelRows * (two ? a - first : group);
         widen_coarse(at, format.bf16_scales, (two ? to.coarse : to.scales) + place);
         if (format.has_minimum && !format.in_int8) {
@@ -123,43 +125,41 @@ const uint8_t* decode_block(const uint8_t* at, const PanelLayout& layout, int64_
         if constexpr (C::kHasOutliers) to.outliers[group] = at;
         at += layout.outlier_bytes();
         group += format.in_int8 ? 1 : groups;
-        for (int64_t c = 0; c < chunks; ++c, at += 64 * C::kBits) {
-            decoding.load_steps_of(c, fine_scales, fine_minimums);
-            decode_chunk<C, kPlain>(at, decoding, format, record);
-            record += 64 * kChunkQuads;
+        for (int64_t c = 0; c < slabs; ++c, at += 64 * C::kBits) {
+            decoding.load_scales_of(c, fine_scales, fine_minimums);
+            decode_slab<C, kPlain>(at, decoding, format, record);
+            record += 64 * kSlabQuads;
         }
     }
     return at;
 }
 
-// What the sum of the activations of each weight group comes to: [groups][kRows].
+// Factors from the sum of the activations of each weight group: [groups][kRows].
 template <int kRows>
 struct GroupTerms {
-    int32_t
-        first[kBlockGroups * kRows];  // where integer sums begin, so that the offset of records is taken off
-    float
-        minimum[kBlockGroups * kRows];  // what minimums are multiplied with: one level holds x_scale already
+    int32_t first[kBlockGroups * kRows];  // start of the sums: minus the offset of records
+    float minimum[kBlockGroups * kRows];  // factor of the minimums, with one level including x_scale
 };
 
-// Calls f(group, unit, end of the group) for the weight groups of an activation group.
+// Calls f(group, segment, end of the group) for the weight groups of an activation group.
 template <class F>
-LLMD_INLINE void each_group(const BlockShape& shape, int64_t unit, int64_t end, F&& f) {
-    for (int64_t group = 0; unit < end; ++group) {
-        const int64_t stop = unit + shape.group_units < end ? unit + shape.group_units : end;
-        f(group, unit, stop);
-        unit = stop;
+LLMD_INLINE void each_group(const BlockShape& shape, int64_t segment, int64_t end, F&& f) {
+    for (int64_t group = 0; segment < end; ++group) {
+        const int64_t stop = segment + shape.group_segments < end ? segment + shape.group_segments : end;
+        f(group, segment, stop);
+        segment = stop;
     }
 }
 
-// Calls f(activation group, unit, end) for those of a block, counted from its own beginning.
+// Calls f(activation group, segment, end) for those of a block, counted from its first.
 template <class F>
 LLMD_INLINE void each_activation(const BlockShape& shape, F&& f) {
-    int64_t unit = 0;
-    for (int64_t a = 0; unit < shape.units; ++a) {
-        const int64_t left = shape.units - unit;
-        const int64_t end = unit + (left < shape.activation_units ? left : shape.activation_units);
-        f(a, unit, end);
-        unit = end;
+    int64_t segment = 0;
+    for (int64_t a = 0; segment < shape.segments; ++a) {
+        const int64_t left = shape.segments - segment;
+        const int64_t end = segment + (left < shape.activation_segments ? left : shape.activation_segments);
+        f(a, segment, end);
+        segment = end;
     }
 }
 
@@ -167,11 +167,11 @@ template <class S, int kRows>
 LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupTerms<kRows>& terms) {
     int32_t* first = terms.first;
     float* minimum = terms.minimum;
-    each_activation(shape, [&](int64_t a, int64_t unit, int64_t end) LLMD_LAMBDA {
+    each_activation(shape, [&](int64_t a, int64_t segment, int64_t end) LLMD_LAMBDA {
         const float* scales = x.scales + (shape.first_activation + a) * x.rows;
-        each_group(shape, unit, end, [&](int64_t, int64_t from, int64_t to) LLMD_LAMBDA {
-            const int32_t* before = x.running + (shape.first_unit + from) * x.rows;
-            const int32_t* after = x.running + (shape.first_unit + to) * x.rows;
+        each_group(shape, segment, end, [&](int64_t, int64_t from, int64_t to) LLMD_LAMBDA {
+            const int32_t* before = x.running + (shape.first_segment + from) * x.rows;
+            const int32_t* after = x.running + (shape.first_segment + to) * x.rows;
             for (int m = 0; m < kRows; ++m) {
                 const int32_t of_inputs = after[m] - before[m];
                 if constexpr (!kPlainRecords) first[m] = -shape.offset * of_inputs;
@@ -186,7 +186,7 @@ LLMD_INLINE void group_terms(const BlockShape& shape, const InputTile& x, GroupT
     });
 }
 
-// Calls f(row, register of the row, panel, register of the panel), all of them constants.
+// Calls f(row, register of the row, panel, register of the panel) with constants.
 template <int kRows, class F>
 LLMD_INLINE void each_output(F&& f) {
     constexpr int kVecs = kPanelTile * kPanelVecs;
@@ -195,15 +195,16 @@ LLMD_INLINE void each_output(F&& f) {
     });
 }
 
-// Adds what outliers of a group come to, one panel after the other, each with its places at hand.
+// Adds the outliers of a group, one panel after the other, so that the places of only one are in
+// registers.
 template <int kRows>
-LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t unit,
+LLMD_INLINE void add_outliers(const PanelBlock* panels, int64_t group, const InputTile& x, int64_t segment,
                               Sums (&sums)[kRows * kPanelTile]) {
     unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
         const Outliers outliers(panels[p].outliers[group]);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
             Sums& sum = sums[m * kPanelTile + p];
-            sum = add(sum, outliers.sums(x, unit, m));
+            sum = add(sum, outliers.sums(x, segment, m));
         });
     });
 }
@@ -218,8 +219,8 @@ LLMD_INLINE void clear(Totals<kRows>& totals) {
     unroll<kRows * kPanelTile * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals.v[i] = set1(0.0F); });
 }
 
-// Adds inner * (coarse * x_scale) to totals in memory; `coarse` is that of an activation group in the first
-// panel.
+// Adds inner * (coarse * x_scale) to totals in memory; `coarse` points to the activation group in the
+// first panel.
 template <int kRows>
 LLMD_INLINE void add_inner(const float* coarse, const float* x_scales, const Totals<kRows>& inner,
                            float* totals) {
@@ -232,7 +233,7 @@ LLMD_INLINE void add_inner(const float* coarse, const float* x_scales, const Tot
     });
 }
 
-// The fine minimums of weight groups [first, end) times the sums of their activations.
+// Sums the fine minimums of weight groups [first, end) times the sums of their activations.
 template <int kRows>
 LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t end, const float* terms,
                               Totals<kRows>& sums) {
@@ -246,8 +247,7 @@ LLMD_INLINE void sum_minimums(const PanelBlock* panels, int64_t first, int64_t e
     }
 }
 
-// Adds what a weight group comes to: with two levels sum * fine, with one sum * (scale * x_scale) and the
-// minimum.
+// Adds a weight group: with two levels sum * fine; with one sum * (scale * x_scale), and the minimum.
 template <class S, int kRows>
 LLMD_INLINE void add_group(const PanelBlock* panels, int64_t group, const float* x_scales, const float* terms,
                            const Sums (&sums)[kRows * kPanelTile], Totals<kRows>& totals) {
@@ -269,7 +269,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
     constexpr int kSums = kRows * kPanelTile;
     GroupTerms<kRows> terms;
     if constexpr (!kPlainRecords || S::kMinimum) group_terms<S>(shape, x, terms);
-    Totals<kRows> sum;  // of one level all of it, of two the inner one
+    Totals<kRows> sum;  // with one level the totals, with two the inner sums
     if constexpr (!S::kTwoLevels) {
         unroll<kSums * kPanelVecs>([&](auto i) LLMD_LAMBDA { sum.v[i] = load(totals + i * Vec::kLanes); });
     }
@@ -278,18 +278,19 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
         const float* x_scales = x.scales + (shape.first_activation + a) * x.rows;
         const int64_t first_group = group;
         if constexpr (S::kTwoLevels) clear(sum);
-        each_group(shape, from, to, [&](int64_t, int64_t unit, int64_t end) LLMD_LAMBDA {
+        each_group(shape, from, to, [&](int64_t, int64_t segment, int64_t end) LLMD_LAMBDA {
             Accumulator<kOperand> products[kSums];
             unroll<kSums>([&](auto i) LLMD_LAMBDA {
                 products[i].start(kPlainRecords ? 0 : terms.first[group * kRows + i / kPanelTile]);
             });
             for (int64_t term = 0; term < (kHasOutliers ? 2 : 1); ++term) {
-                TileProducts<kOperand>::template add_units<kRows>(panels, x.of_term(term), shape.first_unit,
-                                                                  unit, end, products);
+                TileProducts<kOperand>::template add_segments<kRows>(
+                    panels, x.of_term(term), shape.first_segment, segment, end, products);
             }
             Sums sums[kSums];
             unroll<kSums>([&](auto i) LLMD_LAMBDA { sums[i] = products[i].sums(); });
-            if constexpr (kHasOutliers) add_outliers<kRows>(panels, group, x, shape.first_unit + unit, sums);
+            if constexpr (kHasOutliers)
+                add_outliers<kRows>(panels, group, x, shape.first_segment + segment, sums);
             add_group<S, kRows>(panels, group, x_scales, terms.minimum, sums, sum);
             ++group;
         });
@@ -308,7 +309,7 @@ void integer_tile(const PanelBlock* panels, const BlockShape& shape, const Input
 
 using TileKernel = void (*)(const PanelBlock*, const BlockShape&, const InputTile&, float*);
 
-// What multiplies a tile. A unit may have its own.
+// The kernel for a tile. A unit may specialise it.
 template <class S, Operand kOperand, bool kHasOutliers, int kRows>
 struct TileOfRows {
     static constexpr TileKernel kernel = integer_tile<S, kOperand, kHasOutliers, kRows>;

@@ -1,10 +1,10 @@
-// linear, integers, several rows, in tiles of AMX: 16 rows by 16 outputs, of 64 inputs at a time.
+// linear, integers, several rows, in AMX tiles: 16 rows by 16 outputs, 64 inputs at a time.
 //
-//   tile   two panels by one or two of the inputs' tiles: four of sums, two of activations, two of records
-//          or one panel by one tile, and each group of inputs in a register of its own: where there are few
-//          rows, and where groups are short, so that scales are most of the work
-//   where  weights of one scale for each 32 inputs or a multiple, without minimums
-//   order  that of ops/integer_scales.hpp
+//   tile   two panels by one or two tiles of inputs: four registers of sums, two of activations, two of
+//          records; or one panel by one tile, with each group of inputs in a separate register. The latter
+//          is for few rows, and for short groups, where scales are most of the work
+//   where  weights with one scale for each 32 inputs or a multiple, without minimums
+//   order  as in ops/integer_scales.hpp
 
 #pragma once
 
@@ -18,11 +18,11 @@ constexpr int kSumTiles = 4;
 
 LLMD_INLINE bool amx_suits(const IntegerFormat& format) {
     const bool one_level = format.in_int8 || (!format.two_levels() && !format.has_minimum);
-    return one_level && format.sum_group() % kChunkInputs == 0;
+    return one_level && format.sum_group() % kSlabInputs == 0;
 }
 
-// Registers 0 and 1 hold sums of the first tile of rows in two panels, 2 and 3 of the second; 4 and 5 its
-// activations and the second's; 6 and 7 the records of the panels.
+// Registers 0 and 1 hold the sums of the first tile of rows for two panels, 2 and 3 those of the second; 4
+// and 5 hold the activations of the first and second tile; 6 and 7 the records of the panels.
 LLMD_INLINE TileShapes integer_tiles(int64_t first_rows, int64_t second_rows, int64_t inputs) {
     TileShapes shapes;
     for (const int sums : {0, 1}) shapes.set(sums, first_rows, kLineInputs);
@@ -33,7 +33,7 @@ LLMD_INLINE TileShapes integer_tiles(int64_t first_rows, int64_t second_rows, in
     return shapes;
 }
 
-// Adds rows that are in registers 4 and 5 times the records in 6 and 7.
+// Adds the products of the rows in registers 4 and 5 with the records in 6 and 7.
 template <int kTiles>
 LLMD_INLINE void multiply_line(const int8_t* inputs, const int8_t* more) {
     constexpr int64_t kStride = kLineInputs;
@@ -76,15 +76,15 @@ LLMD_INLINE void sum_lines(const uint8_t* first, const uint8_t* second, const In
         more += x[kTiles - 1].rows * kLineInputs;
     }
 }
-// Products of up to four pieces, each of `inputs` inputs, in a register of its own: none waits for another.
-// [piece][16][16], from a unit of the activations on.
-LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t unit, int64_t inputs,
+// Products of up to four pieces of `inputs` inputs, each in a separate register, so that none waits for
+// another: [piece][16][16], beginning with segment `segment` of the activations.
+LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int64_t segment, int64_t inputs,
                                  int64_t count, int32_t* products) {
     constexpr int64_t kStride = kLineInputs;
     const auto multiply = [&](auto i) LLMD_LAMBDA {
         if (i >= count) return;
-        // Operands have names of their own: clang refuses those that name captured variables.
-        const int8_t* of_piece = x.unit(unit + i * inputs / kUnitInputs);
+        // Operands need names: clang rejects operands that name captured variables.
+        const int8_t* of_piece = x.segment(segment + i * inputs / kSegmentInputs);
         const uint8_t* record = records + i * inputs * kPanelRows;
         int32_t* sums = products;
         asm volatile(
@@ -103,17 +103,17 @@ LLMD_INLINE void multiply_pieces(const uint8_t* records, const InputTile& x, int
     unroll<kSumTiles>(multiply);
 }
 
-// Calls f(scales of 16 outputs, scales of the rows, products [rows][16]) for each group of a block of one
-// panel, which is a piece.
+// Calls f(scales of 16 outputs, scales of the rows, products [rows][16]) for each group in a block of one
+// panel.
 template <class F>
 LLMD_INLINE void each_piece(const PanelBlock& panel, const BlockShape& shape, const InputTile& x, F&& f) {
     alignas(64) int32_t products[kSumTiles * kTileRows * kPanelRows];
-    const int64_t units = shape.group_units;
-    const int64_t all = pieces(shape.units, units);
+    const int64_t segments = shape.group_segments;
+    const int64_t all = pieces(shape.segments, segments);
     for (int64_t first = 0; first < all; first += kSumTiles) {
         const int64_t count = all - first < kSumTiles ? all - first : kSumTiles;
-        multiply_pieces(panel.records + first * units * kUnitInputs * kPanelRows, x,
-                        shape.first_unit + first * units, units * kUnitInputs, count, products);
+        multiply_pieces(panel.records + first * segments * kSegmentInputs * kPanelRows, x,
+                        shape.first_segment + first * segments, segments * kSegmentInputs, count, products);
         for (int64_t i = 0; i < count; ++i) {
             f(load(panel.scales + (first + i) * kPanelRows),
               x.scales + (shape.first_activation + first + i) * x.rows,
@@ -153,9 +153,9 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
                           const int64_t (&rows)[kTiles], float* totals) {
     static_assert(kPanelTile == 2 && kPanelVecs == 1);
     alignas(64) int32_t sums[kTiles * kPanelTile * kTileRows * kPanelRows];
-    const int64_t group_lines = shape.group_units / (kLineInputs / kUnitInputs);
-    const int64_t all_lines = pieces(shape.units, kLineInputs / kUnitInputs);
-    const int64_t first_line = shape.first_unit / (kLineInputs / kUnitInputs);
+    const int64_t group_lines = shape.group_segments / (kLineInputs / kSegmentInputs);
+    const int64_t all_lines = pieces(shape.segments, kLineInputs / kSegmentInputs);
+    const int64_t first_line = shape.first_segment / (kLineInputs / kSegmentInputs);
     const int64_t groups = pieces(all_lines, group_lines);
     for (int64_t g = 0; g < groups; ++g) {
         const int64_t line = g * group_lines;
@@ -178,8 +178,8 @@ LLMD_INLINE void amx_tile(const PanelBlock* panels, const BlockShape& shape, con
                 unroll<kPanelTile>([&](auto p) LLMD_LAMBDA {
                     Sums of_tile = load_sums(from + (p * kTileRows + m) * kPanelRows);
                     if constexpr (kHasOutliers) {
-                        of_tile =
-                            add(of_tile, outliers[p].sums(x[t], shape.first_unit + g * shape.group_units, m));
+                        of_tile = add(of_tile, outliers[p].sums(
+                                                   x[t], shape.first_segment + g * shape.group_segments, m));
                     }
                     float* total = to + p * kPanelRows;
                     store(total, fma(to_float<0>(of_tile), scale[p] * x_scale, load(total)));

@@ -1,7 +1,7 @@
-// linear, integers, several rows with i8mm: rows of a tile meet blocks in pairs.
+// linear, integers, several rows with i8mm: rows of a tile are multiplied by blocks in pairs.
 //
 //   block  two records joined: 16 bytes hold 8 inputs of 2 outputs
-//   tile   as in ops/integer_tile.hpp; of an odd number of rows the last makes a pair with itself
+//   tile   as in ops/integer_tile.hpp; if the number of rows is odd, the last row is paired with itself
 
 #pragma once
 
@@ -19,23 +19,23 @@ struct TileProducts<Operand::kSigned> {
     }
 
     template <int kRows>
-    LLMD_INLINE_MEMBER static void add_units(const PanelBlock* panels, const InputTile& x, int64_t first_unit,
-                                             int64_t unit, int64_t end,
-                                             Accumulator<Operand::kSigned> (&sums)[kRows]) {
+    LLMD_INLINE_MEMBER static void add_segments(const PanelBlock* panels, const InputTile& x,
+                                                int64_t first_segment, int64_t segment, int64_t end,
+                                                Accumulator<Operand::kSigned> (&sums)[kRows]) {
         static_assert(kPanelTile == 1);
         constexpr int kPairs = (kRows + 1) / 2;
-        constexpr int kUnitBytes = static_cast<int>(kUnitInputs * kPanelRows);
+        constexpr int kSegmentBytes = static_cast<int>(kSegmentInputs * kPanelRows);
         PairSums pairs[kPairs];
         unroll<kPairs>(
             [&](auto p) LLMD_LAMBDA { pairs[p] = join(sums[2 * p].total, sums[second_of<kRows>(p)].total); });
-        for (; unit < end; ++unit) {
-            const int8_t* inputs = x.unit(first_unit + unit);
+        for (; segment < end; ++segment) {
+            const int8_t* inputs = x.segment(first_segment + segment);
             RowPair rows[kPairs][2];
             unroll<kPairs>([&](auto p) LLMD_LAMBDA {
                 load_row_pairs(inputs + 2 * p * kLineInputs, inputs + second_of<kRows>(p) * kLineInputs,
                                rows[p]);
             });
-            const uint8_t* records = panels[0].records + kUnitBytes * unit;
+            const uint8_t* records = panels[0].records + kSegmentBytes * segment;
             unroll<16>([&](auto i) LLMD_LAMBDA {
                 const int8x16_t outputs = load_outputs(records, i);
                 unroll<kPairs>([&](auto p) LLMD_LAMBDA {

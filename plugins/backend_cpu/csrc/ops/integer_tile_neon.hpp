@@ -1,5 +1,5 @@
-// linear, integers, several rows with NEON, one level of scales: 16 sums leave no registers for totals, which
-// are in memory anyway and are met there once for each group.
+// linear, integers, several rows with NEON, one level of scales: 16 sums leave no registers for the
+// totals, so totals stay in memory and are updated once per group.
 
 #pragma once
 
@@ -17,25 +17,26 @@ struct NeonTile {
     LLMD_INLINE_MEMBER static void multiply(const PanelBlock* panels, const BlockShape& shape,
                                             const InputTile& x, float* totals) {
         const float* x_scales = x.scales + shape.first_activation * x.rows;
-        const int32_t* running = x.running + shape.first_unit * x.rows;
+        const int32_t* running = x.running + shape.first_segment * x.rows;
         int64_t group = 0;
-        for (int64_t unit = 0; unit < shape.units; ++group, x_scales += x.rows) {
-            const int64_t left = shape.units - unit;
-            const int64_t units = left < shape.group_units ? left : shape.group_units;
+        for (int64_t segment = 0; segment < shape.segments; ++group, x_scales += x.rows) {
+            const int64_t left = shape.segments - segment;
+            const int64_t segments = left < shape.group_segments ? left : shape.group_segments;
             Accumulator<Operand::kSigned> products[kRows];
             unroll<kRows>([&](auto m) LLMD_LAMBDA { products[m].start(0); });
             for (int64_t term = 0; term < (kHasOutliers ? 2 : 1); ++term) {
-                TileProducts<Operand::kSigned>::template add_units<kRows>(
-                    panels, x.of_term(term), shape.first_unit, unit, unit + units, products);
+                TileProducts<Operand::kSigned>::template add_segments<kRows>(
+                    panels, x.of_term(term), shape.first_segment, segment, segment + segments, products);
             }
             Sums sums[kRows];
             unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m] = products[m].sums(); });
-            if constexpr (kHasOutliers) add_outliers<kRows>(panels, group, x, shape.first_unit + unit, sums);
-            const int32_t* after = running + units * x.rows;
+            if constexpr (kHasOutliers)
+                add_outliers<kRows>(panels, group, x, shape.first_segment + segment, sums);
+            const int32_t* after = running + segments * x.rows;
             add_group(panels->scales + group * kPanelRows, panels->minimums + group * kPanelRows, x_scales,
                       running, after, sums, totals);
             running = after;
-            unit += units;
+            segment += segments;
         }
     }
 

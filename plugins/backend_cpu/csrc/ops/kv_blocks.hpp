@@ -1,4 +1,4 @@
-// Blocks of keys and values as kernels address them; kv_layout.hpp has the layout.
+// Access to blocks of keys and values; kv_layout.hpp describes the layout.
 
 #pragma once
 
@@ -9,28 +9,28 @@
 
 namespace llmd::LLMD_ISA {
 
-// Kinds of codes, beside the float types.
+// Kinds of codes, in addition to the float types.
 struct Int8 {};
 struct Int4 {};
 
 template <class Element>
-constexpr bool kCoded = false;  // whether codes are numbers only together with their scales
+constexpr bool kCoded = false;  // whether codes need scales to be numbers
 template <>
 constexpr bool kCoded<Int8> = true;
 template <>
 constexpr bool kCoded<Int4> = true;
 
-// Whether heads are kept rotated, see ops/rotate.hpp.
+// Whether heads are stored rotated, see ops/rotate.hpp.
 template <class Element>
 constexpr bool kRotated = false;
 template <>
 constexpr bool kRotated<Int4> = true;
 
-// What codes stand for, in parts of their scale.
+// The value of code 1, as a fraction of the scale.
 template <class Element>
-constexpr float kCodeUnit = 1.0F;
+constexpr float kCodeScale = 1.0F;
 template <>
-constexpr float kCodeUnit<Int4> = 1.0F / kBookUnit;
+constexpr float kCodeScale<Int4> = 1.0F / kBookScale;
 
 struct KvBlocks {
     uint8_t* pool;
@@ -39,7 +39,7 @@ struct KvBlocks {
     explicit KvBlocks(const AttentionArgs& args)
         : pool(static_cast<uint8_t*>(args.pool)), layout{args.dtype, args.kv_heads, args.head_dim} {}
 
-    // One head's keys in a block, and what follows at fixed distances.
+    // The keys of one head in a block; the values follow at a fixed distance.
     LLMD_INLINE_MEMBER uint8_t* keys(int64_t block, int64_t head) const {
         return pool + block * layout.block_bytes() + head * layout.head_bytes();
     }

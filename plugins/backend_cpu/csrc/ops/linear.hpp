@@ -1,7 +1,7 @@
-// linear: outs[i] = x weights[i]^T + biases[i], for weights of any format on one input
+// linear: outs[i] = x weights[i]^T + biases[i], for weights of any format with the same input
 //
-//   work   panels of 16 output rows, all weights of the op in one range; each thread begins with a part of
-//          its own, so that it reads one stream, and ends with what is left of others
+//   work   panels of 16 output rows, numbered through all weights of the op; each thread begins with its
+//          own share, which it reads as one stream, and then takes what is left of other shares
 //   where  ops/linear_plain.hpp, ops/linear_integer.hpp, ops/linear_unpacked.hpp
 
 #pragma once
@@ -15,8 +15,8 @@ namespace llmd::LLMD_ISA {
 
 LLMD_INLINE int64_t panels_of(const Matrix& weight) { return pieces(weight.rows, kPanelRows); }
 
-// Panels [first, last) of one weight, with what multiplies integers; `numbers` has room for a panel where
-// rows are not rounded.
+// Multiplies panels [first, last) of one weight; `integers` is the function for integers. `numbers` is
+// memory for one unpacked panel if activations are not rounded, else null.
 template <class Integers>
 LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& target, int64_t first,
                                int64_t last, float* numbers, Integers&& integers) {
@@ -33,8 +33,8 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// Calls f(target, first panel, last, `numbers`) for all panels. A thread takes up to `most` tiles of them at
-// a time.
+// Calls f(target, first panel, last, `numbers`) for all panels. A thread takes up to `most` tiles of
+// panels at a time.
 template <class F>
 LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, F&& f) {
     int64_t panels = 0;
@@ -57,8 +57,8 @@ LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t mo
     }
 }
 
-// Tiles of panels that a thread takes at a time where rows are few: a stream for each panel of a kernel, so
-// long that they lie far enough apart.
+// Tiles of panels that a thread takes at a time if there are few rows: enough that the streams of a kernel
+// are far apart.
 LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
     constexpr int64_t kStreamBytes = 80 << 10;
     if (kRowPanels == 1 || weight.format != Format::kInteger) return 1;
@@ -69,7 +69,7 @@ LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
 
 void linear(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
-    const int64_t most = args.rows <= kStepRows ? stream_tiles(args.targets[0].weight) : 1;
+    const int64_t most = args.rows <= kScaledRows ? stream_tiles(args.targets[0].weight) : 1;
     share_panels(args, worker, most,
                  [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
                      LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });

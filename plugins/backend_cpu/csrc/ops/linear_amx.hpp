@@ -1,4 +1,4 @@
-// linear with tiles of AMX where they suit the weights, else as ops/linear.hpp; the same bits.
+// linear with AMX tiles if they suit the weights, else as ops/linear.hpp; the same bits.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace llmd::LLMD_ISA {
 
-// Of activations, which stay in the second cache while panels pass by.
+// Activations of this size stay in the L2 cache while panels are read.
 constexpr int64_t kCachedInputBytes = int64_t{1} << 20;
 
-// The tiles of some rows, set anew where they change.
+// Configures tiles for a number of rows, only if it changes.
 class TileRows {
   public:
     explicit TileRows(int64_t inputs) : inputs_(inputs) {}
@@ -28,7 +28,7 @@ class TileRows {
     int64_t second_ = 0;
 };
 
-// Rows [first, last) of a block of two panels, two tiles of rows at a time.
+// Rows [first, last) against a block of two panels, two tiles of rows at a time.
 template <bool kHasOutliers>
 LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                  int64_t first, int64_t last, float* totals) {
@@ -49,10 +49,10 @@ LLMD_INLINE void amx_long_groups(const IntegerPanels& of, const PanelBlock* pane
     }
 }
 
-// The same, a tile of rows and a panel at a time.
+// The same, one tile of rows and one panel at a time.
 LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                                   int64_t first, int64_t last, float* totals) {
-    TileRows tiles(shape.group_units * kUnitInputs);
+    TileRows tiles(shape.group_segments * kSegmentInputs);
     for (int64_t r = first; r < last; r += kTileRows) {
         const InputTile x = of.inputs(r);
         tiles.set(x.rows, x.rows);
@@ -71,12 +71,12 @@ LLMD_INLINE void amx_short_groups(const IntegerPanels& of, const PanelBlock* pan
 template <bool kHasOutliers>
 LLMD_INLINE void amx_block(const IntegerPanels& of, const PanelBlock* panels, const BlockShape& shape,
                            int64_t first, int64_t last, float* totals) {
-    if (shape.group_units * kUnitInputs >= kLineInputs)
+    if (shape.group_segments * kSegmentInputs >= kLineInputs)
         return amx_long_groups<kHasOutliers>(of, panels, shape, first, last, totals);
     amx_short_groups(of, panels, shape, first, last, totals);
 }
 
-// Up to 16 rows against a panel of groups that are shorter than a line.
+// Up to 16 rows against a panel whose groups are shorter than a line.
 template <class C>
 void amx_short_panel(const IntegerPanels& of, int64_t p) {
     const PanelLayout& layout = of.layout;
@@ -84,9 +84,10 @@ void amx_short_panel(const IntegerPanels& of, int64_t p) {
     alignas(64) float totals[kTileRows * kPanelRows] = {};
     PanelBlock panel;
     const uint8_t* at = of.panel(p);
-    const int64_t step = kSumTiles * kLineInputs / layout.format.activation_group();
-    for (int64_t a = 0; a < layout.activation_groups(); a += step) {
-        const int64_t end = a + step < layout.activation_groups() ? a + step : layout.activation_groups();
+    const int64_t block_groups = kSumTiles * kLineInputs / layout.format.activation_group();
+    for (int64_t a = 0; a < layout.activation_groups(); a += block_groups) {
+        const int64_t end =
+            a + block_groups < layout.activation_groups() ? a + block_groups : layout.activation_groups();
         at = decode_block<C, true>(at, layout, a, end, panel);
         amx_panel_block(panel, block_shape(layout, a, end, 0), x, totals, kPanelRows);
     }
@@ -104,17 +105,18 @@ void amx_few_rows(const IntegerPanels& of, int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) amx_short_panel<C>(of, p);
 }
 
-// Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels: so many inputs
-// of all rows at a time as the cache holds, which all panels meet before the next come.
+// Rows [first, last), at most kAmxRowBlock, against panels [p, p + count), at most kAmxPanels. All panels
+// are multiplied by as many inputs of all rows as fit in the cache before the next inputs follow.
 template <class C>
 void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
     constexpr int64_t kWidth = kPanelTile * kPanelRows;
     const PanelLayout& layout = of.layout;
     const int64_t group = layout.format.activation_group();
     const int64_t rows = last - first;
-    const int64_t step = kBlockInputs / group;
-    const int64_t cached = kCachedInputBytes / (rows * layout.format.input_terms()) / kBlockInputs * step;
-    const int64_t together = cached > step ? cached : step;
+    const int64_t block_groups = kBlockInputs / group;
+    const int64_t cached =
+        kCachedInputBytes / (rows * layout.format.input_terms()) / kBlockInputs * block_groups;
+    const int64_t together = cached > block_groups ? cached : block_groups;
     float* const totals = amx_totals();
     std::memset(totals, 0, sizeof(float) * static_cast<size_t>(pieces(count, kPanelTile) * rows * kWidth));
     const uint8_t* at[kAmxPanels];
@@ -124,8 +126,8 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
         const int64_t to =
             from + together < layout.activation_groups() ? from + together : layout.activation_groups();
         for (int64_t i = 0; i < count; i += kPanelTile) {
-            for (int64_t a = from; a < to; a += step) {
-                const int64_t end = a + step < to ? a + step : to;
+            for (int64_t a = from; a < to; a += block_groups) {
+                const int64_t end = a + block_groups < to ? a + block_groups : to;
                 for (int64_t k = 0; k < kPanelTile; ++k) {
                     at[i + k] = decode_block<C, true>(at[i + k], layout, a, end, panels[k]);
                 }
@@ -134,7 +136,7 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
             }
         }
     }
-    // Rows outside: those of a panel alone would each be in another page.
+    // Rows are the outer loop: each row of a panel is in another page.
     const TileOut out = of.out(first, p);
     for (int64_t r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < count; ++i) {
@@ -147,7 +149,7 @@ void amx_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, 
 void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last) {
     const IntegerPanels of(args, target);
     const IntegerFormat& format = of.layout.format;
-    if (args.rows == 1 || !amx_suits(format) || step_kernel(format, args.rows) != nullptr) {
+    if (args.rows == 1 || !amx_suits(format) || scaled_kernel(format, args.rows) != nullptr) {
         return integer_panels(args, target, first, last);
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
@@ -160,8 +162,8 @@ void amx_panels(const LinearArgs& args, const LinearTarget& target, int64_t firs
     release_tiles();
 }
 
-void quantize_amx(const QuantizeArgs& args, Worker& worker) {
-    if (args.form.group_size == 0) return split(args, worker);
+void convert_amx(const ConvertArgs& args, Worker& worker) {
+    if (args.form.kind == InputKind::kBf16Terms) return split(args, worker);
     quantize(args, worker);
 }
 

@@ -1,12 +1,12 @@
-// linear, weights of bf16, in tiles of AMX: out[r][o] = sum_k x[r][k] * w[o][k] + bias[o]
+// linear, bf16 weights, in AMX tiles: out[r][o] = sum_k x[r][k] * w[o][k] + bias[o]
 //
-//   x      three bf16 numbers for each, in the layout of ops/split.hpp
+//   x      three bf16 numbers each, in the layout of ops/split.hpp
 //   w      [outputs, cols], row-major where it is mapped: 32 inputs of 16 outputs are the left tile
-//   order  32 inputs after 32, and of these the products of a, of b and of c, in one sum, whatever the number
-//          of rows: the same bits for any
-//   tile   few rows: a panel by all of them
-//          more: two panels by two tiles of rows; so many inputs of all rows as the second cache holds meet
-//          all panels before the next come, and sums wait in memory meanwhile
+//   order  32 inputs at a time, and of these the products of a, then b, then c, in one sum, for any number
+//          of rows: always the same bits
+//   tile   few rows: one panel by all rows
+//          more rows: two panels by two tiles of rows. All panels are multiplied by as many inputs of all
+//          rows as fit in the L2 cache before the next inputs follow; sums wait in memory meanwhile
 //   check  relative error < 1e-6   (tests/plugins/backend_cpu/test_device.py)
 //   why    docs/decisions/0040-weights-of-bf16-in-tiles.md
 
@@ -47,7 +47,7 @@ class Bf16Panel {
         const int64_t stride = whole ? cols_ * static_cast<int64_t>(sizeof(BF16)) : kTileRowBytes;
         asm volatile("tileloadd (%0, %1, 1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(kRegister) : "memory");
     }
-    // Asks for as much as a line of the panel behind this one: some lines of memory of every other row.
+    // Prefetches as much of the next panel as a line takes: some cache lines of every other row.
     LLMD_INLINE_MEMBER void prefetch_next(int64_t line) const {
         constexpr int64_t kRows = 2;
         const BF16* next = at_ + kPanelRows * cols_ + line * kRows * kBf16Inputs;
@@ -62,10 +62,11 @@ class Bf16Panel {
     int64_t whole_lines_;
     const BF16* at_;
     int64_t height_;
-    alignas(64) BF16 last_line_[kPanelRows * kBf16Inputs];  // inputs behind whole lines, and zeros
+    // The inputs after the last whole line, padded with zeros.
+    alignas(64) BF16 last_line_[kPanelRows * kBf16Inputs];
 };
 
-// The shapes of two panels of a weight by tiles of so many rows, set anew where they change: sums in
+// Configures tiles for two panels of a weight and tiles of rows, only if their heights change: sums in
 // registers 0 to 3, activations in 4 and 5, weights in 6 and 7.
 class Bf16Shapes {
   public:
@@ -89,7 +90,7 @@ class Bf16Shapes {
     int64_t heights_[kBf16Panels] = {};
 };
 
-// Activations of all rows, split.
+// The activations of all rows, split into terms.
 struct SplitRows {
     TermLayout layout;
     const uint16_t* numbers;
@@ -97,7 +98,7 @@ struct SplitRows {
 
     explicit SplitRows(const LinearArgs& args)
         : layout{args.rows, args.cols},
-          numbers(reinterpret_cast<const uint16_t*>(args.quantized.values)),
+          numbers(args.converted.bf16_terms),
           row_bytes(layout.width() * static_cast<int64_t>(sizeof(float))) {}
     const uint16_t* line(int64_t tile, int64_t line) const {
         return numbers + tile * layout.tile() + line * kBf16Terms * layout.term();
@@ -137,7 +138,7 @@ LLMD_INLINE void bf16_few_rows(const LinearArgs& args, const LinearTarget& targe
             panel.prefetch_next(line);
             const uint16_t* terms = x.line(0, line);
             unroll<kBf16Terms>([&](auto t) LLMD_LAMBDA {
-                // Operands have names of their own: clang refuses those that name captured variables.
+                // Operands need names: clang rejects operands that name captured variables.
                 const uint16_t* term = terms + t * x.layout.term();
                 const int64_t stride = x.row_bytes;
                 asm volatile("tileloadd (%0, %1, 1), %%tmm4\n\ttdpbf16ps %%tmm4, %%tmm6, %%tmm0"
@@ -151,7 +152,7 @@ LLMD_INLINE void bf16_few_rows(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// Adds a term of one or two tiles of rows times the panels in registers 6 and 7.
+// Adds the products of a term, for one or two tiles of rows, with the panels in registers 6 and 7.
 template <int kTiles>
 LLMD_INLINE void multiply_term(const uint16_t* first, const uint16_t* second) {
     asm volatile(
@@ -180,7 +181,7 @@ LLMD_INLINE void resume_sums(const float* sums) {
         : "memory");
 }
 
-// Lines [first, last) of two panels times one or two tiles of rows, from `tile` on. Sums:
+// Lines [first, last) of two panels times one or two tiles of rows, beginning with `tile`. Sums:
 // [tiles][panels][16][16].
 template <int kTiles>
 LLMD_INLINE void bf16_tiles(const Bf16Panel (&panels)[kBf16Panels], const SplitRows& x, int64_t tile,
@@ -202,7 +203,7 @@ LLMD_INLINE void bf16_tiles(const Bf16Panel (&panels)[kBf16Panels], const SplitR
     store_sums<2>(sums);
 }
 
-// Tiles of rows [tile, end) against panels [first, last), a block of them.
+// Tiles of rows [tile, end) against panels [first, last), which are one AMX block.
 LLMD_INLINE void bf16_rows(const LinearArgs& args, const LinearTarget& target, int64_t tile, int64_t end,
                            int64_t first, int64_t last) {
     constexpr int64_t kLines = 24;
@@ -214,7 +215,7 @@ LLMD_INLINE void bf16_rows(const LinearArgs& args, const LinearTarget& target, i
         const int64_t stop = line + kLines < x.layout.lines() ? line + kLines : x.layout.lines();
         float* sums = amx_totals();
         for (int64_t p = first; p < last; p += kBf16Panels, sums += of_panels) {
-            // Where there is no second one, the first is multiplied twice.
+            // If there is no second panel, the first is multiplied twice.
             const Bf16Panel panels[kBf16Panels] = {{target.weight, p},
                                                    {target.weight, p + 1 < last ? p + 1 : p}};
             shapes.set(panels[0].height(), panels[1].height());

@@ -1,9 +1,9 @@
 // linear, plain formats: out[r][o] = sum_k x[r][k] * w[o][k] + bias[o]
 //
-//   x  [rows, cols]  f32      w  [outputs, cols]  f32, f16 or bf16, row-major where it is mapped, widened
-//   exactly order  lane l of one register sums k = l, l + lanes, … in ascending order, then the lanes are
-//   added: the same for
-//          every tile, hence the same bits for any number of rows
+//   x      [rows, cols]  f32
+//   w      [outputs, cols]  f32, f16 or bf16, row-major where it is mapped, widened exactly
+//   order  lane l of one register sums k = l, l + lanes, … in ascending order, then the lanes are added:
+//          the same for every tile, and therefore the same bits for any number of rows
 //   tile   4 weight rows by up to kPlainRowTile rows of x
 //   check  relative error < 1e-5   (tests/plugins/backend_cpu/test_device.py)
 //   speed  make bench; see bench/results
@@ -31,7 +31,8 @@ void plain_tile(const float* x, const Element* w, int64_t cols, const float* bia
     };
     int64_t k = 0;
     for (; k + Vec::kLanes <= cols; k += Vec::kLanes) {
-        // The hardware prefetcher stops at pages, which rows of 4 KB meet all the time: fetch the next rows.
+        // The hardware prefetcher stops at page boundaries, which rows of 4 KB reach often: prefetch the
+        // next rows.
         if constexpr (kRows == 1) {
             unroll<kOutputs>([&](auto o) LLMD_LAMBDA { __builtin_prefetch(w + (o + kOutputs) * cols + k); });
         }
@@ -57,7 +58,7 @@ LLMD_INLINE void plain_tile_of(int64_t rows, const float* x, const Element* w, i
     }
 }
 
-// Rows of a weight, and where what they give goes: output o of row r to out[r * stride + o].
+// Rows of a weight, and where their outputs go: output o of row r to out[r * stride + o].
 template <class Element>
 struct PlainRows {
     const Element* weights;
@@ -66,7 +67,7 @@ struct PlainRows {
     int64_t stride;
 };
 
-// Rows of x from `row` on, as many as a tile has, against kOutputs rows of a weight.
+// Rows of x beginning with `row`, as many as a tile has, against kOutputs rows of a weight.
 template <int kOutputs, class Element>
 LLMD_INLINE void plain_outputs(const LinearArgs& args, const PlainRows<Element>& of, int64_t row,
                                int64_t first) {
@@ -76,7 +77,7 @@ LLMD_INLINE void plain_outputs(const LinearArgs& args, const PlainRows<Element>&
                                            of.out + row * of.stride + first, of.stride);
 }
 
-// All rows of x against rows [first, last) of a weight, which stay close while the rows of x pass by.
+// All rows of x against rows [first, last) of a weight, which stay in cache while the rows of x are read.
 template <class Element>
 LLMD_INLINE void plain_block(const LinearArgs& args, const PlainRows<Element>& of, int64_t first,
                              int64_t last) {

@@ -1,8 +1,9 @@
-// linear, integers, rows that are not rounded: a panel is unpacked to float32, which all rows meet.
+// linear, integers, activations not rounded: each panel is unpacked to float32 and multiplied by all rows.
 //
-//   out    as ops/linear_plain.hpp with the numbers that the weights stand for, in its order
+//   out    as ops/linear_plain.hpp with the values of the weights, in its order
 //   check  NMSE < 1e-9 against float64 (the cases "activations-f32" of llmd.testing.format_cases)
-//   speed  ops/unpack.hpp takes 2 to 3 ns a weight once for all rows of a step: made to be exact
+//   speed  ops/unpack.hpp takes 2 to 3 ns per weight, once for all rows of a step: meant to be exact, not
+//          fast
 
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Panels [first, last) of one weight, each in turn unpacked to `numbers`, [16, cols].
+// Panels [first, last) of one weight, each unpacked to `numbers`, [16, cols].
 void unpacked_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last,
                      float* numbers) {
     const Matrix& weight = target.weight;

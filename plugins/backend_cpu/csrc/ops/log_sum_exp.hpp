@@ -1,7 +1,7 @@
 // log_sum_exp: log sum_i e^(z_i * inverse_temperature)
 //
-//   z  [count]  f32, -inf for excluded entries; -inf where all are
-//   order  partial sums of 4096 entries in f32, one for each lane; those in float64, ascending
+//   z  [count]  f32, -inf for excluded entries; the result is -inf if all are
+//   order  partial sums of 4096 entries in f32, one per lane; those in float64, ascending
 //   check  absolute error < 1e-5   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once

@@ -1,11 +1,11 @@
-// norm: y = (x - m) / sqrt(mean((x - m)^2) + eps) * (offset + w) + b      m = mean(x) for `layer`, 0 for
-// `rms`
+// norm: y = (x - m) / sqrt(mean((x - m)^2) + eps) * (offset + w) + b
 //
+//   m      mean(x) for `layer`, 0 for `rms`
 //   x, y   [pieces, width]  f32; a piece is a row, or one head of a row     w, b  [width]  f32 or absent
-//   work   pieces of about 1024 elements at a time; sums keep one partial sum per lane, in order
+//   work   pieces of about 1024 elements at a time; sums have one partial sum per lane, in order
 //   check  relative error < 1e-6   (tests/plugins/backend_cpu/test_device.py)
 //   from   Ba et al. 2016, "Layer Normalization"; Zhang & Sennrich 2019, "Root Mean Square Layer
-//   Normalization"
+//          Normalization"
 
 #pragma once
 

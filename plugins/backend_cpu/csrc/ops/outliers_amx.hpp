@@ -1,5 +1,5 @@
-// Outliers beside tiles of AMX. Every machine that has them has VBMI, whose shuffle of bytes the unit is
-// compiled without: it is written out.
+// Outliers for AMX tiles. Every machine with AMX has VBMI, but the unit is compiled without it: its byte
+// shuffle is written in assembly.
 
 #pragma once
 

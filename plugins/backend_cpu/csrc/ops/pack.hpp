@@ -1,33 +1,37 @@
-// Integer weights as the kernels like them: one linear stream of panels.
+// Packs integer weights into panels, each a linear stream of bytes. README.md draws the layout.
 //
-//   panel p holds output rows 16 p .. 16 p + 15, zero rows beyond the matrix; for each activation group
-//     16 x f16 (bf16) scale; where there are minimums, 16 x f16 minimum     the coarse ones of two levels
-//     two levels: for each weight group 16 x int8 fine scale; likewise 16 x int8 fine minimum
-//     in int8: no coarse minimum; fine scales of 4-bit codes 2 in a byte, the even row in the low half;
-//              128 - fine minimum in the place of the fine minimum
+//   panel p holds output rows 16 p .. 16 p + 15, and zero rows beyond the matrix. For each activation
+//   group:
+//     16 x f16 (bf16) scales; 16 x f16 minimums, if any; with two levels these are the coarse ones
+//     two levels: 16 x int8 fine scales for each weight group; then likewise fine minimums, if any
+//     in int8: no coarse minimums; the fine scales of 4-bit codes are nibbles, that of the even row in the
+//              low half; 128 - fine minimum instead of the fine minimum
 //     outliers: 16 x 4 x uint8 inputs of the group, 16 x 4 x int8 residuals
-//     chunks of 32 inputs, each of 64 bytes for each bit of a code: planes of 4 bits, then of 2, then of 1
-//       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j, flipped with kByteCodeFlip
+//     slabs of 32 inputs, each with 64 bytes per bit of a code: planes of 4 bits, then of 2, then of 1
+//       8 bits: byte 4 r + j of record q is the code of row r, input 4 q + j, XORed with kByteCodeFlip
 //       4 bits: byte 4 r + j of record i holds inputs 8 i + j (low half) and 8 i + 4 + j (high half)
 //       2 bits: byte 4 r + j of record i holds inputs 16 i + 4 n + j, n = 0..3, from its low bits upwards
 //       1 bit:  bit n of byte 4 r + j holds input 4 n + j
-//     3 bits are planes of 2 and 1, the 1 on top; 5 of 4 and 1; 6 of 4 and 2
-//   the last chunk of a row is filled up with codes of 0, which meet activations of 0; scales that have no
-//   input are 0. Packing writes every byte of a panel, but only sets bits of a strip: strips come zeroed
+//     3 bits are planes of 2 and 1 bits, the 1 on top; 5 bits 4 and 1; 6 bits 4 and 2
+//   The last slab of a row is padded with codes of 0, which are multiplied by activations of 0; scales
+//   without inputs are 0. Packing a panel writes every byte of it. Packing a strip only sets bits: zero it
+//   first.
 //
-//   by input, besides: a strip of 32 panels, 8 lanes of 4; first what precedes the codes of each panel, all
-//     of an activation group together, then for each input 64 bytes for each bit of a code, in the same
-//     planes. Lanes take the place of the 8 quads of a chunk: byte 16 l + 4 p + s of a record is the code of
-//     row 4 l + s, panel p of the lane
+//   A strip is the input-major copy of 32 panels, which form 8 bands of 4: first the headers of the
+//     panels, all of an activation group together, then for each input 64 bytes per bit of a code, in the
+//     same planes. Bands take the place of the 8 quads of a slab: byte 16 l + 4 p + s of a record is the
+//     code of row 4 l + s, panel p of the band
 //
-//   from   measured: scales inline keep a thread on one stream, which the hardware prefetcher follows; 16
-//          rows by 4 inputs is one register of VNNI, two of AVX2, four of NEON, and a row of a tile of AMX
+//   from   measured: inline scales keep a thread on one stream, which the hardware prefetcher follows; 16
+//          rows by 4 inputs are one register of AVX-512, two of AVX2, four of NEON, and a row of an AMX
+//          tile
 
 #pragma once
 
 namespace llmd::LLMD_ISA {
 
-// The scale of a row and coarse group in the bits that panels hold: f16 as it is, f32 cut to bf16.
+// The bits of the scale of a row and coarse group as panels store them: f16 unchanged, f32 truncated to
+// bf16.
 LLMD_INLINE uint16_t coarse_bits(const GroupScales& from, int64_t row, int64_t group) {
     const int64_t column = group < from.coarse_columns ? group : from.coarse_columns - 1;
     const int64_t at = row * from.coarse_columns + column;
@@ -44,7 +48,7 @@ LLMD_INLINE uint8_t* pack_coarse(const GroupScales& from, int64_t first_row, int
     return to + 2 * kPanelRows;
 }
 
-// The fine scales, or minimums, of a weight group in rows of a panel.
+// The fine scales, or minimums, of a weight group for the rows of a panel.
 LLMD_INLINE void fine_of_rows(const GroupScales& from, int64_t first_row, int64_t rows, int64_t group,
                               uint8_t* to) {
     for (int64_t r = 0; r < kPanelRows; ++r) {
@@ -58,7 +62,7 @@ LLMD_INLINE uint8_t* pack_fine_scales(const IntegerMatrix& from, int64_t first_r
     for (int64_t g = first_group; g < first_group + groups; ++g) {
         uint8_t fine[kPanelRows];
         fine_of_rows(from.scales, first_row, rows, g, fine);
-        if (from.format.short_steps()) {
+        if (from.format.nibble_scales()) {
             for (int64_t r = 0; r < kPanelRows; r += 2) {
                 *to++ = static_cast<uint8_t>((fine[r] & 15U) | fine[r + 1] << 4);
             }
@@ -80,7 +84,7 @@ LLMD_INLINE uint8_t* pack_fine_minimums(const IntegerMatrix& from, int64_t first
     return to;
 }
 
-// The outliers of a group: inputs, then residuals.
+// Packs the outliers of a group: inputs, then residuals.
 LLMD_INLINE uint8_t* pack_outliers(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
                                    int64_t rows, int64_t group, uint8_t* to) {
     if (from.format.outliers == 0) return to;
@@ -94,39 +98,40 @@ LLMD_INLINE uint8_t* pack_outliers(const IntegerMatrix& from, const PanelLayout&
     return to + layout.outlier_bytes();
 }
 
-// Four codes of each row, one row in a word.
+// Four codes of each row, one word per row.
 struct QuadWords {
     uint32_t rows[kPanelRows];
 };
 
-// The codes of a chunk; where the matrix has no more rows or inputs they are 0.
-struct ChunkWords {
-    QuadWords quads[kChunkInputs / 4];
+// The codes of a slab; 0 beyond the rows and inputs of the matrix.
+struct SlabWords {
+    QuadWords quads[kSlabInputs / 4];
 };
 
-LLMD_INLINE void load_row(const uint8_t* codes, int64_t row, ChunkWords& chunk) {
-    for (int64_t q = 0; q < kChunkInputs / 4; ++q) {
-        std::memcpy(&chunk.quads[q].rows[row], codes + 4 * q, sizeof(uint32_t));
+LLMD_INLINE void load_row(const uint8_t* codes, int64_t row, SlabWords& slab) {
+    for (int64_t q = 0; q < kSlabInputs / 4; ++q) {
+        std::memcpy(&slab.quads[q].rows[row], codes + 4 * q, sizeof(uint32_t));
     }
 }
 
-LLMD_INLINE ChunkWords load_chunk(const uint8_t* codes, int64_t stride, int64_t rows, int64_t inputs) {
-    ChunkWords chunk;
-    if (rows == kPanelRows && inputs >= kChunkInputs) {
-        for (int64_t r = 0; r < kPanelRows; ++r) load_row(codes + r * stride, r, chunk);
-        return chunk;
+LLMD_INLINE SlabWords load_slab(const uint8_t* codes, int64_t stride, int64_t rows, int64_t inputs) {
+    SlabWords slab;
+    if (rows == kPanelRows && inputs >= kSlabInputs) {
+        for (int64_t r = 0; r < kPanelRows; ++r) load_row(codes + r * stride, r, slab);
+        return slab;
     }
-    chunk = {};
-    const int64_t count = inputs < kChunkInputs ? inputs : kChunkInputs;
+    slab = {};
+    const int64_t count = inputs < kSlabInputs ? inputs : kSlabInputs;
     for (int64_t r = 0; r < rows; ++r) {
-        uint8_t row[kChunkInputs] = {};
+        uint8_t row[kSlabInputs] = {};
         std::memcpy(row, codes + r * stride, static_cast<size_t>(count));
-        load_row(row, r, chunk);
+        load_row(row, r, slab);
     }
-    return chunk;
+    return slab;
 }
 
-// Calls f(Index<bits>, first bit) for each plane of codes; records of those before are as many as their bits.
+// Calls f(Index<bits>, first bit) for each plane of codes. The number of records before a plane is its
+// first bit.
 template <class F>
 LLMD_INLINE void each_plane(int bits, F&& f) {
     if (bits == 8) return f(Index<8>{}, 0);
@@ -142,15 +147,15 @@ LLMD_INLINE QuadWords flipped(QuadWords quad) {
     return quad;
 }
 
-// Bits [first, first + kPlane) of all codes of a chunk, as the records of a plane.
+// Packs bits [first, first + kPlane) of all codes of a slab into the records of a plane.
 template <int kPlane>
-LLMD_INLINE void pack_plane(const ChunkWords& chunk, int first, uint8_t* plane) {
+LLMD_INLINE void pack_plane(const SlabWords& slab, int first, uint8_t* plane) {
     constexpr int kQuads = 8 / kPlane;  // in a byte
     constexpr uint32_t kMask = 0x01010101U * ((1U << kPlane) - 1U);
     for (int i = 0; i < kPlane; ++i) {
         QuadWords record = {};
         for (int n = 0; n < kQuads; ++n) {
-            const QuadWords quad = kPlane == 8 ? flipped(chunk.quads[i]) : chunk.quads[kQuads * i + n];
+            const QuadWords quad = kPlane == 8 ? flipped(slab.quads[i]) : slab.quads[kQuads * i + n];
             for (int64_t r = 0; r < kPanelRows; ++r) {
                 record.rows[r] |= ((quad.rows[r] >> first) & kMask) << (n * kPlane);
             }
@@ -159,23 +164,22 @@ LLMD_INLINE void pack_plane(const ChunkWords& chunk, int first, uint8_t* plane) 
     }
 }
 
-LLMD_INLINE void pack_chunk(const ChunkWords& chunk, int bits, uint8_t* to) {
+LLMD_INLINE void pack_slab(const SlabWords& slab, int bits, uint8_t* to) {
     each_plane(bits,
-               [&](auto plane, int first) LLMD_LAMBDA { pack_plane<plane>(chunk, first, to + 64 * first); });
+               [&](auto plane, int first) LLMD_LAMBDA { pack_plane<plane>(slab, first, to + 64 * first); });
 }
 
-// Adds four inputs of a panel to a strip that came zeroed; inputs are so many bytes apart, a byte for each
-// row.
+// Adds four inputs of a panel to a strip that was zeroed. `input_bytes` is the distance between inputs.
 LLMD_INLINE void pack_inputs(const QuadWords& quad, int bits, int64_t panel, int64_t input_bytes,
-                             uint8_t* chunk) {
+                             uint8_t* slab) {
     const QuadWords words = bits == 8 ? flipped(quad) : quad;
-    const int64_t lane = panel / kLanePanels;
+    const int64_t band = panel / kBandPanels;
     each_plane(bits, [&](auto plane, int first) LLMD_LAMBDA {
         constexpr int kPlane = plane;
-        constexpr int kLanes = 8 / kPlane;  // in a byte
+        constexpr int kBands = 8 / kPlane;  // in a byte
         constexpr uint32_t kMask = (1U << kPlane) - 1U;
-        const int shift = static_cast<int>(lane % kLanes) * kPlane;
-        uint8_t* to = chunk + 64 * (first + lane / kLanes) + 4 * (panel % kLanePanels);
+        const int shift = static_cast<int>(band % kBands) * kPlane;
+        uint8_t* to = slab + 64 * (first + band / kBands) + 4 * (panel % kBandPanels);
         for (int64_t j = 0; j < 4; ++j, to += input_bytes) {
             const int from = static_cast<int>(8 * j) + first;
             for (int64_t r = 0; r < kPanelRows; ++r) {
@@ -191,7 +195,7 @@ LLMD_INLINE int64_t rows_of_panel(const IntegerMatrix& from, int64_t first_row) 
     return left < kPanelRows ? left : kPanelRows;
 }
 
-// What precedes the codes of an activation group.
+// Packs what precedes the codes of an activation group.
 LLMD_INLINE uint8_t* pack_header(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
                                  int64_t a, uint8_t* to) {
     const int64_t rows = rows_of_panel(from, first_row);
@@ -206,16 +210,16 @@ LLMD_INLINE uint8_t* pack_header(const IntegerMatrix& from, const PanelLayout& l
     return pack_outliers(from, layout, first_row, rows, a, to);
 }
 
-// Calls f(chunk, number) for the codes of an activation group in some rows.
+// Calls f(slab, number) for the codes of an activation group in the rows of a panel.
 template <class F>
-LLMD_INLINE void each_chunk(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row,
-                            int64_t a, F&& f) {
+LLMD_INLINE void each_slab(const IntegerMatrix& from, const PanelLayout& layout, int64_t first_row, int64_t a,
+                           F&& f) {
     const int64_t rows = rows_of_panel(from, first_row);
     const int64_t first = a * from.format.activation_group();
     const uint8_t* codes = from.codes + first_row * from.cols + first;
-    for (int64_t c = 0; c < layout.chunks(a); ++c) {
-        const int64_t input = c * kChunkInputs;
-        f(load_chunk(codes + input, from.cols, rows, from.cols - first - input), c);
+    for (int64_t c = 0; c < layout.slabs(a); ++c) {
+        const int64_t input = c * kSlabInputs;
+        f(load_slab(codes + input, from.cols, rows, from.cols - first - input), c);
     }
 }
 
@@ -223,10 +227,10 @@ void pack_panel(const IntegerMatrix& from, int64_t first_row, uint8_t* to) {
     const PanelLayout layout{from.cols, from.format};
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
         to = pack_header(from, layout, first_row, a, to);
-        each_chunk(from, layout, first_row, a, [&](const ChunkWords& chunk, int64_t c) LLMD_LAMBDA {
-            pack_chunk(chunk, from.format.bits, to + c * layout.chunk_bytes());
+        each_slab(from, layout, first_row, a, [&](const SlabWords& slab, int64_t c) LLMD_LAMBDA {
+            pack_slab(slab, from.format.bits, to + c * layout.slab_bytes());
         });
-        to += layout.chunks(a) * layout.chunk_bytes();
+        to += layout.slabs(a) * layout.slab_bytes();
     }
 }
 
@@ -236,10 +240,10 @@ void pack_strip_panel(const IntegerMatrix& from, int64_t first_row, int64_t pane
         pack_header(from, layout.panel, first_row, a,
                     strip + layout.headers(a) + panel * layout.panel.header_bytes(a));
         uint8_t* codes = strip + layout.codes(a);
-        each_chunk(from, layout.panel, first_row, a, [&](const ChunkWords& chunk, int64_t c) LLMD_LAMBDA {
-            for (int64_t q = 0; q < kChunkInputs / 4; ++q) {
-                const int64_t input = c * kChunkInputs + 4 * q;
-                pack_inputs(chunk.quads[q], from.format.bits, panel, layout.input_bytes(),
+        each_slab(from, layout.panel, first_row, a, [&](const SlabWords& slab, int64_t c) LLMD_LAMBDA {
+            for (int64_t q = 0; q < kSlabInputs / 4; ++q) {
+                const int64_t input = c * kSlabInputs + 4 * q;
+                pack_inputs(slab.quads[q], from.format.bits, panel, layout.input_bytes(),
                             codes + input * layout.input_bytes());
             }
         });

@@ -1,16 +1,16 @@
-// Dynamic int8 activations: for each row and group, a = max |x|, q = rint(x * (127 / a)) within +-127, scale
-// = a / 127
-// int9 ones: q = rint(x * (254 / a)) within +-254, scale = a / 254, as the sum of two int8: rint(q / 2) and
-// the rest
+// Quantises activations: for each row and group, with a = max |x|
 //
-//   x  [rows, cols]  f32      groups as the weights that they meet have them
-//   out, for each tile of up to kInputRows rows, with M rows in the tile and the tile's rows one after the
-//   other in each piece:
-//     values   int8   [terms][lines of 64 inputs][M][64]   zeros beyond cols; a tile of AMX as it is
+//   int8   q = rint(x * (127 / a)) within +-127, scale = a / 127
+//   int9   q = rint(x * (254 / a)) within +-254, scale = a / 254, as two int8: rint(q / 2) and the rest
+//
+//   x  [rows, cols]  f32      groups are those of the weights
+//   out, for each tile of up to kInputRows rows; M is the number of its rows, which are contiguous in
+//   each piece:
+//     values   int8   [terms][lines of 64 inputs][M][64]  zeros beyond cols; already in the form of AMX
+//              tiles
 //     scales   f32    [groups][M]
-//     running  int32  [units of 16 inputs + 1][M]   sum of q over all inputs before the unit: two of them
-//     give the
-//                                                   sum over any weight group
+//     running  int32  [segments of 16 inputs + 1][M]  sum of q over all inputs before the segment; the
+//                     difference of two is the sum over a weight group
 //   work   one row at a time
 //   check  q equals the formula, halves to even; groups below 1e-30 count as zero
 //          (tests/plugins/backend_cpu/test_device.py)
@@ -21,29 +21,30 @@
 
 namespace llmd::LLMD_ISA {
 
-// Quantised rows of one tile, from some row on.
+// Quantised rows of one tile, beginning with some row.
 struct InputTile {
     int8_t* values;
     float* scales;
     int32_t* running;
-    int64_t rows;  // in the tile: the stride of everything
+    int64_t rows;  // rows of the tile: the stride of all arrays
     int64_t terms;
-    int64_t term_bytes;  // from the values of a term to those of the next
+    int64_t term_bytes;  // distance between the values of two terms
 
     LLMD_INLINE_MEMBER InputTile of_term(int64_t term) const {
         InputTile tile = *this;
         tile.values += term * term_bytes;
         return tile;
     }
-    LLMD_INLINE_MEMBER int8_t* unit(int64_t u, int64_t term = 0) const {
-        constexpr uint64_t kUnits = kLineInputs / kUnitInputs;  // without a sign, division is a shift
-        const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kUnits);
-        const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kUnits);
-        return values + term * term_bytes + line * rows * kLineInputs + inside * kUnitInputs;
+    LLMD_INLINE_MEMBER int8_t* segment(int64_t u, int64_t term = 0) const {
+        // Unsigned, so that division is a shift.
+        constexpr uint64_t kSegments = kLineInputs / kSegmentInputs;
+        const auto line = static_cast<int64_t>(static_cast<uint64_t>(u) / kSegments);
+        const auto inside = static_cast<int64_t>(static_cast<uint64_t>(u) % kSegments);
+        return values + term * term_bytes + line * rows * kLineInputs + inside * kSegmentInputs;
     }
 };
 
-LLMD_INLINE InputTile input_tile(const QuantizedRows& out, const InputLayout& layout, int64_t row,
+LLMD_INLINE InputTile input_tile(const ConvertedRows& out, const InputLayout& layout, int64_t row,
                                  int64_t rows) {
     const int64_t first = row / kInputRows * kInputRows;
     const int64_t inside = row - first;
@@ -68,7 +69,8 @@ LLMD_INLINE Vec scale_and_clamp(Vec x, Vec inverse, Vec most) {
     return max(min(x * inverse, most), set1(0.0F) - most);
 }
 
-// Quantises inputs that lie together: f(place, a number within `most`, how many of the register count).
+// Scales and clamps contiguous inputs: calls f(place, numbers within +-`most`, how many of the register
+// count).
 template <class F>
 LLMD_INLINE void each_scaled(const float* x, int64_t count, Vec inverse, Vec most, F&& f) {
     int64_t i = 0;
@@ -86,7 +88,7 @@ LLMD_INLINE void store_some_int8(int8_t* p, Vec a, int n) {
     store_int8(bytes, a);
     std::memcpy(p, bytes, static_cast<size_t>(n));
 }
-// Numbers within +-127; or within +-254, in two terms.
+// Stores integers within +-127, or within +-254 as two terms.
 LLMD_INLINE void quantize_piece(const float* x, int64_t count, Vec inverse, const InputTile& to,
                                 int8_t* out) {
     if (to.terms == 1) {
@@ -107,12 +109,12 @@ LLMD_INLINE void add_up(const InputTile& to, int64_t lines) {
     int32_t* running = to.running;
     *running = 0;
     for (int64_t line = 0; line < lines; ++line) {
-        constexpr int64_t kUnits = kLineInputs / kUnitInputs;
-        int32_t sums[kUnits];
-        int32_t more[kUnits] = {};
-        unit_sums(to.unit(line * kUnits), sums);
-        if (to.terms > 1) unit_sums(to.unit(line * kUnits, 1), more);
-        for (int64_t i = 0; i < kUnits; ++i) *(running += to.rows) = total += sums[i] + more[i];
+        constexpr int64_t kSegments = kLineInputs / kSegmentInputs;
+        int32_t sums[kSegments];
+        int32_t more[kSegments] = {};
+        segment_sums(to.segment(line * kSegments), sums);
+        if (to.terms > 1) segment_sums(to.segment(line * kSegments, 1), more);
+        for (int64_t i = 0; i < kSegments; ++i) *(running += to.rows) = total += sums[i] + more[i];
     }
 }
 
@@ -143,8 +145,8 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
     add_up(to, layout.lines());
 }
 
-void quantize(const QuantizeArgs& args, Worker& worker) {
-    const InputLayout layout{args.cols, args.form.group_size, args.form.terms};
+void quantize(const ConvertArgs& args, Worker& worker) {
+    const InputLayout layout{args.cols, args.form.group_size, args.form.int8_terms};
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
         quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
     });

@@ -1,6 +1,6 @@
-// read: the fastest way to read memory with this unit, to compare kernels with
+// read: reads memory as fast as this unit can, as a baseline for kernels
 //
-//   data   bytes at any alignment, a multiple of 1024     returns  the exclusive or of all 64-bit words
+//   data   bytes at any alignment, a multiple of 1024     returns  the XOR of all 64-bit words
 
 #pragma once
 

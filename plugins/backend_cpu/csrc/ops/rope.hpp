@@ -1,8 +1,8 @@
-// rope: turns pairs (a, b) of each head: a' = a cos - b sin, b' = b cos + a sin; elements beyond 2 * half are
-// copied
+// rope: rotates pairs (a, b) of each head: a' = a cos - b sin, b' = b cos + a sin; copies elements beyond
+// 2 * half
 //
-//   x, out  [rows, heads, head_dim]  f32     cosines, sines  [rows, half]  f32, made from float64 angles by
-//           rope_angles.cpp     half style pairs (i, i + half), interleaved style (2i, 2i + 1)
+//   x, out  [rows, heads, head_dim]  f32     cosines, sines  [rows, half]  f32, from float64 angles
+//           (rope_angles.cpp)     half style pairs (i, i + half), interleaved style (2i, 2i + 1)
 //   work    one row at a time
 //   check   relative error < 1e-6   (tests/plugins/backend_cpu/test_device.py)
 //   from    Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding"

@@ -1,8 +1,8 @@
-// rotate: an orthonormal Hadamard transform of a head, its own inverse
+// rotate: an orthonormal Hadamard transform of a head, which is its own inverse
 //
 //   x      [count]  f32, in place
-//   blocks of the largest powers of two, largest first (96 is 64 and 32): each becomes H x / sqrt(n), with H
-//          in the order of Sylvester's construction
+//   blocks of the largest powers of two, largest first (96 is 64 and 32): each becomes H x / sqrt(n), with
+//          H in the order of Sylvester's construction
 //   order  butterflies over distances 1, 2, 4, …, each sum rounded to f32; then one product with
 //          f32(1 / sqrt(n))
 //   check  equal to llmd.builtin.reference.rotation   (tests/plugins/backend_cpu/test_device.py)
@@ -14,7 +14,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// The butterflies over distances inside of a vector.
+// The butterflies over distances within a vector.
 template <int kDistance>
 LLMD_INLINE void mix_lanes(float* x, int64_t size) {
     if constexpr (kDistance < Vec::kLanes) {

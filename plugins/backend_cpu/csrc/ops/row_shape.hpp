@@ -1,9 +1,9 @@
-// row_shape: what a row of logits is like: log-sum-exp, entropy, standard deviation, and how many are finite
+// row_shape: statistics of a row of logits: log-sum-exp, entropy, standard deviation, finite entries
 //
 //   z  [count]  f32, -inf for excluded entries; x_i = z_i * inverse_temperature, p = softmax(x)
-//   log_sum_exp  log sum_i e^x_i; -inf where all are excluded     entropy  -sum_i p_i log p_i, in nats
-//   deviation    sqrt(mean((z - mean(z))^2)) over the finite z_i, at no temperature
-//   order  partial sums of 4096 entries in f32, one for each lane; those in float64, ascending
+//   log_sum_exp  log sum_i e^x_i; -inf if all are excluded     entropy  -sum_i p_i log p_i, in nats
+//   deviation    sqrt(mean((z - mean(z))^2)) over the finite z_i, without temperature
+//   order  partial sums of 4096 entries in f32, one per lane; those in float64, ascending
 //   check  log_sum_exp and entropy within 1e-5, deviation within 1e-5 of itself
 //          (tests/plugins/backend_cpu/test_device.py)
 
@@ -15,7 +15,7 @@ namespace llmd::LLMD_ISA {
 
 constexpr int64_t kRowPiece = 4096;
 constexpr float kLeastLogit = -3.4028234663852886e38F;
-// Below -87.3 the exponential is 0, whatever it is multiplied with.
+// Below -87.3 the exponential is 0, whatever it is multiplied by.
 constexpr float kLeastExponent = -88.0F;
 
 // The largest entry, and the mean of the finite ones.
@@ -32,7 +32,7 @@ struct RowShape {
     int32_t finite;
 };
 
-// The last entries of a piece, with -inf in the lanes behind them.
+// The last entries of a piece, with -inf in the unused lanes.
 LLMD_INLINE Vec load_last(const float* z, int64_t left) {
     float rest[Vec::kLanes];
     for (int j = 0; j < Vec::kLanes; ++j) rest[j] = j < left ? z[j] : -__builtin_inff();

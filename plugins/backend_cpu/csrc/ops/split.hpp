@@ -1,11 +1,11 @@
-// Activations as sums of three bf16 numbers: a = the upper 16 bits of x, b = those of x - a, c = x - a - b,
-// each exact: together they have the 24 bits of x's significand
+// Splits activations into sums of three bf16 numbers: a = the upper 16 bits of x, b = those of x - a,
+// c = x - a - b, each exact: together they have the 24 bits of x's significand
 //
 //   x    [rows, cols] f32
-//   out  [tiles of 16 rows][lines of 32 inputs][a, b, c][16 pairs of inputs][rows of the tile][2]: a tile of
-//        AMX for each term; zeros beyond cols, and in the rows that the last of several tiles has to spare
-//   not  infinities and NaN, which are a alone; nor what lies below the least normal number, which is zero to
-//        this backend: c is lost where x is below 2^-103
+//   out  [tiles of 16 rows][lines of 32 inputs][a, b, c][16 pairs of inputs][rows of the tile][2]: an AMX
+//        tile for each term; zeros beyond cols, and in the unused rows of the last of several tiles
+//   not  infinities and NaN, which are a alone; nor numbers below the least normal number, which this
+//        backend treats as zero: c is lost if x is below 2^-103
 //   work   8 lines of a tile at a time
 
 #pragma once
@@ -26,14 +26,14 @@ LLMD_INLINE __m512 without_upper_half(__m512 x) {
     return _mm512_maskz_sub_ps(finite, x, upper);
 }
 
-// Terms of up to 32 inputs of a row, two in each lane.
+// The terms of up to 32 inputs of a row, two in each lane.
 LLMD_INLINE void split_line(const float* x, int64_t count, __m512i (&terms)[kBf16Terms]) {
     constexpr int64_t kLanes = Vec::kLanes;
     const auto first = static_cast<int>(count < kLanes ? count : kLanes);
     const auto second = static_cast<int>(count < kBf16Inputs ? count - first : kLanes);
     __m512 low = load_n(x, first).v;
     __m512 high = load_n(x + first, second).v;
-    // Words 1, 3, … of both.
+    // Words 1, 3, … of both registers.
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i odd = _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
                                          _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), lanes));
@@ -46,10 +46,10 @@ LLMD_INLINE void split_line(const float* x, int64_t count, __m512i (&terms)[kBf1
 
 // A line of the rows of a tile, the first of which is at x.
 LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t line, int64_t width,
-                            uint32_t* out) {
+                            uint16_t* out) {
     const int64_t left = cols - line * kBf16Inputs;
     const int64_t count = left < kBf16Inputs ? left : kBf16Inputs;
-    __m512i pairs[kBf16Terms][kInputRows] = {};  // of rows that are not there, zeros
+    __m512i pairs[kBf16Terms][kInputRows] = {};  // zeros for unused rows
     for (int64_t r = 0; r < rows; ++r) {
         __m512i terms[kBf16Terms];
         split_line(x + r * cols + line * kBf16Inputs, count, terms);
@@ -57,26 +57,25 @@ LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t 
     }
     for (int64_t t = 0; t < kBf16Terms; ++t) {
         if (width == 1) {
-            _mm512_storeu_si512(out + t * kBf16Pairs, pairs[t][0]);
+            _mm512_storeu_si512(out + t * kBf16Inputs, pairs[t][0]);
             continue;
         }
         transpose(pairs[t]);
         for (int64_t i = 0; i < kBf16Pairs; ++i) {
-            _mm512_mask_storeu_epi32(out + (t * kBf16Pairs + i) * width, first_lanes(static_cast<int>(width)),
-                                     pairs[t][i]);
+            _mm512_mask_storeu_epi32(out + 2 * (t * kBf16Pairs + i) * width,
+                                     first_lanes(static_cast<int>(width)), pairs[t][i]);
         }
     }
 }
 
-void split(const QuantizeArgs& args, Worker& worker) {
+void split(const ConvertArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 8;
     const TermLayout layout{args.rows, args.cols};
-    auto* out = reinterpret_cast<uint32_t*>(args.out.values);
     each_near(worker, layout.tiles() * layout.lines(), kGrain, [&](int64_t i) LLMD_LAMBDA {
         const int64_t first = i / layout.lines() * kInputRows;
         const int64_t rows = args.rows - first < layout.width() ? args.rows - first : layout.width();
         split_tile(args.x + first * args.cols, rows, args.cols, i % layout.lines(), layout.width(),
-                   out + i * kBf16Terms * layout.term() / 2);
+                   args.out.bf16_terms + i * kBf16Terms * layout.term());
     });
 }
 

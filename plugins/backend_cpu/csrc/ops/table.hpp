@@ -1,5 +1,4 @@
-// The ops of a unit, gathered. Each csrc/arch/<isa>.cpp defines LLMD_ISA, includes its vector type and then
-// this.
+// The ops of a unit. Each csrc/arch/<isa>.cpp defines LLMD_ISA, includes its vector type and then this.
 
 #pragma once
 

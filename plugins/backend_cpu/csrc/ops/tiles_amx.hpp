@@ -1,7 +1,8 @@
-// The tile registers of AMX: their shapes, sums in four of them, and room for such sums.
+// The tile registers of AMX: their shapes, sums in four of them, and memory for such sums.
 //
-//   from   Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. The instructions are
-//          written out: the unit is compiled without them, and g++ before 13 configures its tiles wrongly.
+//   from   Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter 20. The instructions
+//          are written in assembly: the unit is compiled without AMX flags, and g++ before 13 gets the
+//          tile configuration wrong.
 
 #pragma once
 
@@ -10,11 +11,11 @@ namespace llmd::LLMD_ISA {
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileRowBytes = 64;
 constexpr int64_t kTileBytes = kTileRows * kTileRowBytes;
-// Rows, and panels, whose totals a thread holds at a time.
+// Rows and panels whose totals a thread holds at a time.
 constexpr int64_t kAmxRowBlock = 512;
 constexpr int64_t kAmxPanels = 16;
 
-// Rows of each of the eight registers, none of them 0, and bytes of a row.
+// Rows of each of the eight registers (never 0), and bytes per row.
 struct alignas(64) TileShapes {
     uint8_t palette = 1;
     uint8_t start_row = 0;
@@ -30,7 +31,7 @@ struct alignas(64) TileShapes {
 LLMD_INLINE void set_tiles(const TileShapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }
 LLMD_INLINE void release_tiles() { asm volatile("tilerelease"); }
 
-// Registers 0 and 1 become zero, and 2 and 3 where there are two tiles.
+// Zeroes registers 0 and 1; with two tiles also 2 and 3.
 template <int kTiles>
 LLMD_INLINE void start_sums() {
     if constexpr (kTiles == 2) {
@@ -42,7 +43,7 @@ LLMD_INLINE void start_sums() {
         asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" : : : "memory");
     }
 }
-// Registers 0 and 1 to kTileBytes each, and 2 and 3 behind them.
+// Stores registers 0 and 1, kTileBytes each; with two tiles also 2 and 3 after them.
 template <int kTiles>
 LLMD_INLINE void store_sums(void* sums) {
     asm volatile("tilestored %%tmm0, (%0, %1, 1)\n\ttilestored %%tmm1, 1024(%0, %1, 1)"
@@ -57,7 +58,7 @@ LLMD_INLINE void store_sums(void* sums) {
     }
 }
 
-// Calls f(panels, rows) for so many of panels [first, last) and of the rows as a thread holds totals of.
+// Calls f(panels, rows) for blocks of panels [first, last) and rows whose totals a thread can hold.
 template <class F>
 LLMD_INLINE void each_amx_block(int64_t rows, int64_t first, int64_t last, F&& f) {
     for (int64_t p = first; p < last; p += kAmxPanels) {
@@ -68,7 +69,7 @@ LLMD_INLINE void each_amx_block(int64_t rows, int64_t first, int64_t last, F&& f
     }
 }
 
-// Of a thread.
+// A buffer of the calling thread.
 LLMD_INLINE float* amx_totals() {
     alignas(64) static thread_local float totals[kAmxRowBlock * kAmxPanels * kPanelRows];
     return totals;

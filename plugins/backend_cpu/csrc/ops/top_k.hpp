@@ -1,14 +1,15 @@
 // top_k: the k largest of z with their indices, by (value descending, index ascending)
 //
-//   z  [count]  f32; NaN counts as -inf     ids  int32 [k]     values  f32 [k]     k <= count
-//   how    ascending scan that compares a register at a time with the smallest value kept; insertion where
-//   one is larger check  equals a full sort   (tests/plugins/backend_cpu/test_device.py)
+//   z      [count]  f32; NaN counts as -inf     ids  int32 [k]     values  f32 [k]     k <= count
+//   how    an ascending scan compares a register at a time with the smallest value kept, and inserts what
+//          is larger
+//   check  equals a full sort   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
 
 namespace llmd::LLMD_ISA {
 
-// Inserts behind all values that are at least as large: those have smaller indices.
+// Inserts after all values that are at least as large: those have smaller indices.
 LLMD_INLINE void insert(int32_t* ids, float* values, int64_t place, int32_t id, float value) {
     for (; place > 0 && values[place - 1] < value; --place) {
         values[place] = values[place - 1];

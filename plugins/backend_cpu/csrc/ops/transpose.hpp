@@ -1,11 +1,11 @@
-// A square of 16 by 16 numbers of 32 bits, rows and columns exchanged: for units with registers that wide.
+// Transposes a square of 16 by 16 numbers of 32 bits, for units with registers of that width.
 
 #pragma once
 
 namespace llmd::LLMD_ISA {
 
 LLMD_INLINE void transpose(__m512i (&square)[16]) {
-    __m512i pairs[16];  // of columns, of two rows in turns
+    __m512i pairs[16];  // of columns, from two rows in turn
 #pragma GCC unroll 8
     for (int i = 0; i < 16; i += 2) {
         pairs[i] = _mm512_unpacklo_epi32(square[i], square[i + 1]);

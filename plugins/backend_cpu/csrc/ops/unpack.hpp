@@ -1,9 +1,9 @@
-// A row of packed integers as numbers: out[i] = (scale * integer + minimum) * factor
+// Unpacks a row of packed integers to floats: out[i] = (scale * integer + minimum) * factor
 //
-//   from   panels as ops/pack.hpp has them     out  [cols]  f32
-//   exact  scale * integer is; the sum is rounded once, as llmd.models.formats.dequantization does, and then
-//          the product with the factor   (tests/plugins/backend_cpu/test_device.py)
-//   speed  2 to 3 ns a weight in one thread: a row of 3072, the work of a token, takes 8 us
+//   from   panels, ops/pack.hpp     out  [cols]  f32
+//   exact  scale * integer is exact; the sum is rounded once, as in llmd.models.formats.dequantization,
+//          and then the product with the factor   (tests/plugins/backend_cpu/test_device.py)
+//   speed  2 to 3 ns per weight on one thread: a row of 3072, the work for a token, takes 8 us
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace llmd::LLMD_ISA {
 
-// Four codes of a row in a plane, one in a byte.
+// Four codes of a row in a plane, one per byte.
 template <int kPlane>
 LLMD_INLINE uint32_t get_bits(const uint8_t* plane, int64_t number, int64_t row) {
     constexpr int kQuads = 8 / kPlane;  // in a byte
@@ -21,22 +21,22 @@ LLMD_INLINE uint32_t get_bits(const uint8_t* plane, int64_t number, int64_t row)
     return (word >> (number % kQuads * kPlane)) & kMask;
 }
 
-// What pack_quad put into a chunk, of one row.
-LLMD_INLINE uint32_t unpack_quad(const uint8_t* chunk, int bits, int64_t number, int64_t row) {
-    if (bits == 8) return get_bits<8>(chunk, number, row) ^ kByteCodeFlip * 0x01010101U;
+// Reads a row's codes of one quad from a slab, as pack_slab has written them.
+LLMD_INLINE uint32_t unpack_quad(const uint8_t* slab, int bits, int64_t number, int64_t row) {
+    if (bits == 8) return get_bits<8>(slab, number, row) ^ kByteCodeFlip * 0x01010101U;
     uint32_t quad = 0;
     int first = 0;
     if ((bits & 4) != 0) {
-        quad = get_bits<4>(chunk, number, row);
+        quad = get_bits<4>(slab, number, row);
         first = 4;
-        chunk += 256;
+        slab += 256;
     }
     if ((bits & 2) != 0) {
-        quad |= get_bits<2>(chunk, number, row) << first;
+        quad |= get_bits<2>(slab, number, row) << first;
         first += 2;
-        chunk += 128;
+        slab += 128;
     }
-    if ((bits & 1) != 0) quad |= get_bits<1>(chunk, number, row) << first;
+    if ((bits & 1) != 0) quad |= get_bits<1>(slab, number, row) << first;
     return quad;
 }
 
@@ -46,7 +46,7 @@ LLMD_INLINE float coarse_of_row(const uint8_t* p, int64_t row, bool bf16) {
     return coarse[row];
 }
 
-// A row of a panel, within an activation group whose scales begin at `header`.
+// A row of a panel, within an activation group whose header begins at `header`.
 struct RowGroup {
     const PanelLayout& layout;
     const uint8_t* header;
@@ -64,7 +64,7 @@ struct RowGroup {
     LLMD_INLINE_MEMBER int32_t fine_scale(int64_t group) const {
         const uint8_t* fine = header + layout.coarse_bytes();
         if (!layout.format.two_levels()) return 1;
-        if (!layout.format.short_steps()) return static_cast<int8_t>(fine[group * kPanelRows + row]);
+        if (!layout.format.nibble_scales()) return static_cast<int8_t>(fine[group * kPanelRows + row]);
         return fine[(group * kPanelRows + row) / 2] >> (row % 2 * 4) & 15;
     }
     LLMD_INLINE_MEMBER int32_t fine_minimum(int64_t group) const {
@@ -76,8 +76,8 @@ struct RowGroup {
     LLMD_INLINE_MEMBER const uint8_t* outliers() const {
         return header + layout.coarse_bytes() + layout.fine_bytes(activation_group);
     }
-    LLMD_INLINE_MEMBER const uint8_t* chunk_of(int64_t input) const {
-        return outliers() + layout.outlier_bytes() + input / kChunkInputs * layout.chunk_bytes();
+    LLMD_INLINE_MEMBER const uint8_t* slab_of(int64_t input) const {
+        return outliers() + layout.outlier_bytes() + input / kSlabInputs * layout.slab_bytes();
     }
     // What outliers add to the integer of an input.
     LLMD_INLINE_MEMBER int32_t beyond_code(int64_t input) const {
@@ -99,8 +99,8 @@ LLMD_INLINE void unpack_group(const RowGroup& from, int64_t inputs, float factor
         const float minimum = coarse_minimum * static_cast<float>(from.fine_minimum(group));
         const int64_t last = first + format.group_size < inputs ? first + format.group_size : inputs;
         for (int64_t i = first; i < last; i += 4) {
-            const int64_t number = i % kChunkInputs / 4;
-            uint32_t quad = unpack_quad(from.chunk_of(i), format.bits, number, from.row);
+            const int64_t number = i % kSlabInputs / 4;
+            uint32_t quad = unpack_quad(from.slab_of(i), format.bits, number, from.row);
             for (int64_t j = i; j < i + 4 && j < last; ++j, quad >>= 8) {
                 const auto code = static_cast<int32_t>(quad & 255U);
                 const int32_t of_code = format.has_book ? format.book[code] : code - format.zero;

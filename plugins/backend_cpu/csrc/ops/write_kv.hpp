@@ -1,14 +1,15 @@
-// write_kv: puts the keys and values of the step into their blocks
+// write_kv: stores the keys and values of the step in their blocks
 //
 //   k, v   [rows, kv_heads, head_dim]  f32
 //   pool   f32, f16, bf16, int8, int4, see kv_layout.hpp     rounds to nearest even
-//   int8   for each token and 32 elements of a head: scale = f16(max |x| / 127), codes rint(x / scale) within
-//          +-127, by the reciprocal in f32; zeros where the scale is 0
+//   int8   for each token and 32 elements of a head: scale = f16(max |x| / 127), codes rint(x / scale)
+//          within +-127, using the reciprocal in f32; zeros if the scale is 0
 //   int4   of the rotated head (ops/rotate.hpp), negated at odd positions, for each token and 32 elements:
-//          codes nearest to rint(64 x / scale) with an even sum in each quad (kv_book.hpp); of three scales,
-//          ascending from where the outermost levels reach all elements, that with the least squared error
-//   work   the rows of one block at a time, since bits of its values share bytes: what is kept of a token
-//          depends on that token and its position alone
+//          codes nearest to rint(64 x / scale) with an even sum in each quad (kv_book.hpp). Tries three
+//          scales, ascending from the one whose outermost levels reach all elements; the least squared
+//          error wins
+//   work   the rows of one block at a time, because bits of its values share bytes; what is stored for a
+//          token depends only on that token and its position
 //   check  equal to llmd.builtin.reference.kv_formats   (tests/plugins/backend_cpu/test_device.py)
 
 #pragma once
@@ -21,14 +22,14 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kScalesTried = 3;
 
-// Where one head of one token lies: keys or values of a block.
+// The place of one head of one token: in the keys or the values of a block.
 struct KvPlace {
     uint8_t* half;
     int64_t token;
     bool keys;
 };
 
-// Keeps a head as floats.
+// Stores a head as floats.
 template <class Element>
 void write_floats(const float* x, const KvLayout& layout, const KvPlace& place) {
     auto* out = reinterpret_cast<Element*>(place.half) +
@@ -43,7 +44,7 @@ void write_floats(const float* x, const KvLayout& layout, const KvPlace& place) 
     }
 }
 
-// Rounds through half precision and back.
+// Rounds to float16 and back.
 LLMD_INLINE float to_half(float x, F16* out) {
     F16 rounded[Vec::kLanes];
     store(rounded, set1(x));
@@ -53,11 +54,11 @@ LLMD_INLINE float to_half(float x, F16* out) {
     return wide[0];
 }
 
-// Codes [kKvGroup] of a group: rint(x / step) within a range.
-LLMD_INLINE void divide(const float* x, float step, float lowest, float highest, float* codes) {
-    const Vec inverse = set1(step > 0.0F ? 1.0F / step : 0.0F);
+// Codes [kKvGroup] of a group: rint(x / scale) within a range.
+LLMD_INLINE void divide(const float* x, float scale, float lowest, float highest, float* codes) {
+    const Vec inverse = set1(scale > 0.0F ? 1.0F / scale : 0.0F);
     for (int64_t i = 0; i < kKvGroup; i += Vec::kLanes) {
-        // The first operand: a NaN becomes a code like any other, and spoils its own token alone.
+        // In this operand order, NaN becomes an ordinary code and affects only its own token.
         const Vec code = min(load(x + i) * inverse, set1(highest));
         store(codes + i, round(max(code, set1(lowest))));
     }
@@ -69,13 +70,13 @@ LLMD_INLINE void round_int8(const float* x, float* codes, F16* scale) {
     divide(x, to_half(largest(top) / 127.0F, scale), -127.0F, 127.0F, codes);
 }
 
-// Elements of a group whose codes have lowest bits with an even sum, beside one another.
+// Quads of elements whose codes have lowest bits with an even sum.
 constexpr int64_t kQuads = kKvGroup / 4;
 LLMD_INLINE int64_t quad_element(int64_t quad, int64_t member) {
     return 2 * quad + member % 2 + member / 2 * kBlockLen;
 }
 
-// Codes [kKvGroup] of a group in units of levels, as whole floats; returns the sum of their squared errors.
+// Rounds a group, given in whole levels, to codes [kKvGroup]; returns the sum of their squared errors.
 LLMD_INLINE int32_t round_to_book(const float* x, uint8_t* codes) {
     int32_t squares = 0;
     for (int64_t quad = 0; quad < kQuads; ++quad) {
@@ -108,7 +109,7 @@ LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
     const float above = high / static_cast<float>(kBook[kLevels - 1]);
     const float below = low / static_cast<float>(kBook[0]);
     F16 widest[1];
-    to_half((above > below ? above : below) * kBookUnit, widest);
+    to_half((above > below ? above : below) * kBookScale, widest);
     float best = __builtin_inff();
     uint8_t kept = 0;
     for (int tried = 0; tried < kScalesTried; ++tried) {
@@ -118,7 +119,7 @@ LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
         store(wide, load(scale));
         float rounded[kKvGroup];
         constexpr float kFarthest = kReach;
-        divide(x, wide[0] / kBookUnit, -kFarthest, kFarthest, rounded);
+        divide(x, wide[0] / kBookScale, -kFarthest, kFarthest, rounded);
         uint8_t codes_tried[kKvGroup];
         const auto squares = static_cast<float>(round_to_book(rounded, codes_tried));
         const float off = squares * wide[0] * wide[0];
@@ -130,7 +131,7 @@ LLMD_INLINE uint8_t round_int4(const float* x, uint8_t* codes) {
     return kept;
 }
 
-// Puts the codes of a group where kv_layout.hpp has them.
+// Writes the codes of a group in the layout of kv_layout.hpp.
 LLMD_INLINE void put_int8(const float* codes, int64_t first, int64_t count, int64_t dim,
                           const KvPlace& place) {
     const int64_t t = place.token;
@@ -146,7 +147,7 @@ LLMD_INLINE void put_bit(uint8_t* byte, int64_t number, uint8_t code) {
 LLMD_INLINE void put_int4(const uint8_t* codes, uint8_t scale, int64_t first, const KvLayout& layout,
                           const KvPlace& place) {
     const int64_t t = place.token;
-    const int64_t distance = place.keys ? 2 : 16;  // between the elements that share a byte
+    const int64_t distance = place.keys ? 2 : 16;  // distance of the elements that share a byte
     for (int64_t i = 0; i < kKvGroup / 2; ++i) {
         const int64_t low = i / distance * 2 * distance + i % distance;
         const int64_t e = first / 2 + i;
@@ -172,7 +173,7 @@ LLMD_INLINE void put_int4(const uint8_t* codes, uint8_t scale, int64_t first, co
     bits[kByteScalesAt + t] = scale;
 }
 
-// Keeps a head as codes with scales; `head` is scratch of padded_dim floats and up to kKvGroup more.
+// Stores a head as codes with scales; `head` is scratch of padded_dim floats and up to kKvGroup more.
 template <class Element>
 void write_codes(const float* x, const KvLayout& layout, const KvPlace& place, float* head) {
     const int64_t dim = layout.padded_dim();
@@ -182,7 +183,8 @@ void write_codes(const float* x, const KvLayout& layout, const KvPlace& place, f
         for (int64_t d = 0; d < layout.head_dim; ++d) head[d] = -head[d];
     }
     for (int64_t first = 0; first < layout.head_dim; first += kKvGroup) {
-        // A short group repeats its last element, which changes neither its least nor its largest.
+        // A short group is padded with its last element, which changes neither its smallest nor its
+        // largest element.
         for (int64_t d = layout.head_dim; d < first + kKvGroup; ++d) head[d] = head[layout.head_dim - 1];
         if constexpr (std::is_same_v<Element, Int8>) {
             float codes[kKvGroup];

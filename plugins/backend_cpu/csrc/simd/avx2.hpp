@@ -51,7 +51,7 @@ LLMD_INLINE void store(BF16* p, Vec a) {
     const __m256i bits = _mm256_castps_si256(a.v);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    // Adding to the bits of a NaN could carry into its sign.
+    // Rounding the bits of a NaN could carry into its sign.
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
     const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
@@ -59,7 +59,7 @@ LLMD_INLINE void store(BF16* p, Vec a) {
         _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
 }
-// Rounds to nearest even; the result must lie in -128..127.
+// Rounds to nearest even; the result must be within -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const __m256i words = _mm256_cvtps_epi32(a.v);
     const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));

@@ -1,9 +1,9 @@
-// Products of integers in AVX2, whose instruction adds two products of an unsigned and a signed byte in 16
-// bits, and saturates there.
+// Integer products in AVX2, whose instruction adds two products of an unsigned and a signed byte in 16
+// bits with saturation.
 //
 //   codes of at most 5 bits  31 * 127 * 2 = 7874: four records fit in 16 bits before they are widened
 //   codes of 6 bits          63 * 127 * 2 = 16002: each record is widened
-//   bytes with a sign        |w| * sign(a, w), at most 128 * 127 * 2 = 32512: each record is widened
+//   signed bytes             |w| * sign(a, w), at most 128 * 127 * 2 = 32512: each record is widened
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 1;
+constexpr int kScaledRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 2;
@@ -53,7 +53,7 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// At most four records between `close` and `close`.
+// At most four records may be added between two calls of `close`.
 template <>
 struct Accumulator<Operand::kShort> {
     Sums total;
@@ -75,13 +75,13 @@ struct Accumulator<Operand::kShort> {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// Sums of 32 codes of 4 bits, times a step: it takes the place of the ones that widen them.
-struct StepSums {
+// Sums over 32 codes of 4 bits, times a fine scale: the multiplication also widens the sums.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    // 15 * 127 * 16 = 30480: two of four inputs of all codes fit in 16 bits.
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    // 15 * 127 * 16 = 30480: each 16-bit sum covers two of the four inputs of all records, and fits.
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         __m256i low = _mm256_setzero_si256();
         __m256i high = low;
@@ -96,10 +96,10 @@ struct StepSums {
             high = _mm256_add_epi16(high, _mm256_maddubs_epi16(even.high, first.v));
             high = _mm256_add_epi16(high, _mm256_maddubs_epi16(odd.high, second.v));
         }
-        const Bytes step = load_steps<true>(steps, offsets).step;
+        const Bytes scale = load_row_scales<true>(scales, offsets).scale;
         const __m256i of_inputs = _mm256_set1_epi32(q_sum & 0xffff);
-        add_products(total.low, low, step.low, offset_of(offsets), of_inputs);
-        add_products(total.high, high, step.high, offset_of(offsets + 8), of_inputs);
+        add_products(total.low, low, scale.low, offset_of(offsets), of_inputs);
+        add_products(total.high, high, scale.high, offset_of(offsets + 8), of_inputs);
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 

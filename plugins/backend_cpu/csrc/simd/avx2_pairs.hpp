@@ -24,13 +24,13 @@ LLMD_INLINE __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<
 LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     return {_mm256_cvtepi8_epi16(load_16(p)), _mm256_cvtepi8_epi16(load_16(p + 16))};
 }
-// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
-// these.
+// The lowest bits of the codes of a group, in 32 lanes: first those of the next codes, then those of later
+// codes.
 struct LowBits {
     __m256i bytes;  // from bit 0 on
 };
-// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
-// apart are kept once.
+// Loads the lowest bits for the first or second half of a group. In the second half, elements `kDistance`
+// lanes apart share a stored bit.
 template <int kDistance, bool kSecond>
 LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -46,10 +46,10 @@ LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
         return {_mm256_or_si256(kept, _mm256_slli_epi32(sum, 16))};
     }
 }
-// The lowest 8 - n bits of a byte stay its own after n of these.
+// After n calls, the lowest 8 - n bits of a byte are still its own.
 LLMD_INLINE LowBits next(LowBits bits) { return {_mm256_srli_epi16(bits.bytes, 1)}; }
 
-// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+// Scales of int4 (kv_book.hpp), negative in odd lanes.
 LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
     const __m128i bytes = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
     const __m128i signs = _mm_set1_epi32(static_cast<int32_t>(0x80000000U));
@@ -93,7 +93,7 @@ LLMD_INLINE Vec to_float(Products a) {
     static_assert(kPart == 0 || kPart == 1);
     return {_mm256_cvtepi32_ps(kPart == 0 ? a.low : a.high)};
 }
-// Lanes i and i ^ kDistance of each other.
+// Swaps lanes i and i ^ kDistance.
 template <int kDistance>
 LLMD_INLINE Vec swap_lanes(Vec a) {
     if constexpr (kDistance == 1) return {_mm256_permute_ps(a.v, 0xb1)};

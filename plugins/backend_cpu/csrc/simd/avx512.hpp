@@ -4,17 +4,17 @@
 
 #pragma once
 
-// g++ 12 takes the deliberately undefined operands of its own header for mistakes (GCC bug 105593).
+// g++ 12 warns about deliberately undefined operands in its own header (GCC bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
-#ifndef __clang__  // which does not know the second name
+#ifndef __clang__  // clang does not know this warning
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
 #include "simd/elements.hpp"
-#include "simd/step_places.hpp"
+#include "simd/row_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -56,13 +56,13 @@ LLMD_INLINE void store(BF16* p, Vec a) {
     const __m512i bits = _mm512_castps_si512(a.v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    // Adding to the bits of a NaN could carry into its sign.
+    // Rounding the bits of a NaN could carry into its sign.
     const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
     const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
     const __m512i upper = _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(upper));
 }
-// Rounds to nearest even; the result must lie in -128..127.
+// Rounds to nearest even; the result must be within -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v)));
 }
@@ -93,11 +93,11 @@ LLMD_INLINE float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
 constexpr int kPlainRowTile = 6;
 constexpr int kFloatTile = 24;
 
-// Integers: a record is 16 output rows by 4 inputs, one register. VNNI wants the weight without a sign: bytes
-// that have one are stored with 128 added.
+// Integers: a record is 16 output rows by 4 inputs, one register. VNNI takes unsigned weights: signed
+// bytes are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 3;
+constexpr int kScaledRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
 constexpr int kRowPanels = 2;
@@ -111,7 +111,7 @@ struct Bytes {
     __m512i v;
 };
 struct Book {
-    __m512i table;  // in every 16 bytes
+    __m512i table;  // repeated in every 16 bytes
 };
 struct Quad {
     __m512i v;  // the same 4 inputs in every lane
@@ -123,8 +123,8 @@ struct Sums {
 LLMD_INLINE Bytes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a.v); }
 LLMD_INLINE Bytes from_byte_codes(Bytes a) { return a; }
-// Bits upwards, so many as kShift is below zero, or downwards; what crosses into a neighbour is masked by the
-// caller.
+// Shifts bits down by kShift, or up if kShift is negative. The caller masks bits that cross into a
+// neighbouring byte.
 template <int kShift>
 LLMD_INLINE __m512i shift_bits(__m512i a) {
     if constexpr (kShift > 0) return _mm512_srli_epi16(a, kShift);
@@ -141,7 +141,7 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     return {_mm512_ternarylogic_epi32(base.v, shift_bits<kShift>(a.v), _mm512_set1_epi8(kMask),
                                       kFirstOrBothOthers)};
 }
-// Bits downwards, so many; what comes from a neighbour is masked by the caller.
+// Shifts bits down by `bits`. The caller masks bits that come from a neighbouring byte.
 LLMD_INLINE Bytes shift_down(Bytes a, int bits) { return {_mm512_srl_epi16(a.v, _mm_cvtsi32_si128(bits))}; }
 // Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
 LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
@@ -156,30 +156,31 @@ LLMD_INLINE Book load_book(const int8_t* values) {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
     return {_mm512_xor_si512(_mm512_broadcast_i32x4(table), _mm512_set1_epi8(-128))};
 }
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps.
-struct Steps {
-    __m512i step, offset;
+// The fine scales of 16 rows, and the offsets to add to codes times scales. Scales have 8 bits, or 4 with
+// kNibbles.
+struct RowScales {
+    __m512i scale, offset;
 };
 LLMD_INLINE __m512i spread(__m128i rows, const Places& places) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(rows), _mm512_load_si512(places.bytes));
 }
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
     const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
-    if constexpr (kShort) {
-        const __m512i pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)), kPairInWords);
+    if constexpr (kNibbles) {
+        const __m512i pairs = spread(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)), kPairInWords);
         const __m512i odd_rows = _mm512_set1_epi64(int64_t{4} << 32);
         const __m512i own = _mm512_and_si512(_mm512_srlv_epi32(pairs, odd_rows), _mm512_set1_epi16(15));
         return {own, spread(offset, kRowEverywhere)};
     } else {
-        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(steps));
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(scales));
         return {spread(rows, kRowInWords), spread(offset, kRowEverywhere)};
     }
 }
-// Codes times their steps and the offset: products are below 256, so that none of a pair reaches its
-// neighbour.
-LLMD_INLINE Bytes apply(Steps steps, Bytes a) {
-    return {_mm512_add_epi8(_mm512_mullo_epi16(a.v, steps.step), steps.offset)};
+// Codes times their scales, plus the offset. Products are below 256, so those of 16 bits do not carry into
+// the neighbouring byte.
+LLMD_INLINE Bytes apply(RowScales scales, Bytes a) {
+    return {_mm512_add_epi8(_mm512_mullo_epi16(a.v, scales.scale), scales.offset)};
 }
 LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
     return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(static_cast<char>(x)))};
@@ -194,17 +195,17 @@ LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
 LLMD_INLINE Sums load_sums(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm512_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) { return {_mm512_add_epi32(a.v, b.v)}; }
-// total + a * b, where a and b fit in 16 bits with their sign, and b has none.
+// total + a * b, if a fits in int16, and b is not negative and fits too.
 LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) { return {_mm512_dpwssd_epi32(total.v, a.v, b.v)}; }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
-    if constexpr (kShort) {
-        const __m512i pairs = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(steps)));
+// Widens the fine scales of 16 rows, of 8 bits, or 4 with kNibbles.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
+    if constexpr (kNibbles) {
+        const __m512i pairs = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)));
         return {
             _mm512_and_si512(_mm512_or_si512(pairs, _mm512_slli_epi64(pairs, 28)), _mm512_set1_epi32(15))};
     } else {
-        return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(steps)))};
+        return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scales)))};
     }
 }
 template <int kPart>
@@ -212,22 +213,22 @@ LLMD_INLINE Vec to_float(Sums a) {
     static_assert(kPart == 0);
     return {_mm512_cvtepi32_ps(a.v)};
 }
-// Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+// Sums of the four segments of a line.
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     const __m512i all = _mm512_loadu_si512(values);
     const __m512i quads = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), all);
     const __m512i pairs = _mm512_add_epi32(quads, _mm512_shuffle_epi32(quads, _MM_PERM_CDAB));
-    const __m512i units = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
-    const __m512i together = _mm512_maskz_compress_epi32(0x1111, units);
+    const __m512i segments = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
+    const __m512i together = _mm512_maskz_compress_epi32(0x1111, segments);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm512_castsi512_si128(together));
 }
 
-// 64 places in 4 lines of 64 bytes. The set has no shuffle of bytes across a register: of words it has one,
-// for the words of even bytes of the result and of odd ones.
+// 64 places in 4 lines of 64 bytes. AVX-512 BW cannot shuffle bytes across a register, only 16-bit words:
+// one shuffle finds the words for the even bytes of the result, one for the odd bytes.
 struct Columns {
-    __m512i even, odd;                // words of a line
-    __mmask32 of_even[4], of_odd[4];  // lines that they are in
-    __m512i even_shift, odd_shift;    // to the byte of the word
+    __m512i even, odd;                // indices of words in a line
+    __mmask32 of_even[4], of_odd[4];  // whether the word is in line i
+    __m512i even_shift, odd_shift;    // shifts that select the byte of a word
 
     LLMD_INLINE_MEMBER explicit Columns(const uint8_t* p) {
         const __m512i places = _mm512_loadu_si512(p);
@@ -263,7 +264,7 @@ template <int kShift>
 LLMD_INLINE Sums shift_up(Sums a) {
     return {_mm512_slli_epi32(a.v, kShift)};
 }
-// Bytes with signs that each have an input of their own. 128 is added to inputs: `start` takes it off the
+// Signed bytes, each multiplied by its own input. Inputs have 128 added, which `start` subtracts from the
 // sums.
 struct Residuals {
     __m512i weights, start;
@@ -273,7 +274,7 @@ LLMD_INLINE Residuals load_residuals(const uint8_t* p) {
     const __m512i none = _mm512_setzero_si512();
     return {weights, _mm512_sub_epi32(none, _mm512_dpbusd_epi32(none, _mm512_set1_epi8(-128), weights))};
 }
-// Products, four neighbours added.
+// Sums of four neighbouring products.
 LLMD_INLINE Sums multiply_each(Bytes inputs, const Residuals& residuals) {
     const __m512i above = _mm512_xor_si512(inputs.v, _mm512_set1_epi8(-128));
     return {_mm512_dpbusd_epi32(residuals.start, above, residuals.weights)};
@@ -292,13 +293,14 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return {v}; }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
+struct ScaledSums {
     __m512i total;
 
     LLMD_INLINE_MEMBER void start() { total = _mm512_setzero_si512(); }
-    // 15 * 127 * 16 = 30480: half the codes, in the low halves of bytes, and the others fit in 16 bits each.
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    // 15 * 127 * 16 = 30480: the sums over the codes in low halves, and over those in high halves, fit in
+    // 16 bits.
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         const __m512i low_half = _mm512_set1_epi8(15);
         Accumulator<Operand::kUnsigned> low, high;
@@ -309,11 +311,12 @@ struct StepSums {
             low.add({_mm512_and_si512(planes[i].v, low_half)}, load_quad(inputs, 2 * i));
             high.add({_mm512_andnot_si512(low_half, planes[i].v)}, load_quad(inputs, 2 * i + 1));
         }
-        // The upper half's codes are 16 times too large: shifted by 12 they lie in the upper 16 bits.
+        // The codes in high halves are 16 times too large: shifted by 12, their sums are in the upper 16
+        // bits.
         const __m512i pairs =
             _mm512_ternarylogic_epi32(_mm512_slli_epi32(high.v, 12), low.v, _mm512_set1_epi32(0xffff), 0xf8);
         const __m128i offset = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offsets));
-        total = _mm512_dpwssd_epi32(total, pairs, load_steps<true>(steps, offsets).step);
+        total = _mm512_dpwssd_epi32(total, pairs, load_row_scales<true>(scales, offsets).scale);
         total = _mm512_dpwssd_epi32(total, _mm512_cvtepu8_epi32(offset), _mm512_set1_epi32(q_sum));
     }
     LLMD_INLINE_MEMBER Sums sums() const { return {total}; }

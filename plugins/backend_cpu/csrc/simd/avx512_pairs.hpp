@@ -23,13 +23,13 @@ struct Products {
 LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
-// these.
+// The lowest bits of the codes of a group, in 32 lanes: first those of the next codes, then those of later
+// codes.
 struct LowBits {
     __m512i words;  // from bit 4 on
 };
-// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
-// apart are kept once.
+// Loads the lowest bits for the first or second half of a group. In the second half, elements `kDistance`
+// lanes apart share a stored bit.
 template <int kDistance, bool kSecond>
 LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
     __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -49,7 +49,7 @@ LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
 }
 LLMD_INLINE LowBits next(LowBits bits) { return {_mm512_srli_epi16(bits.words, 1)}; }
 
-// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+// Scales of int4 (kv_book.hpp), negative in odd lanes.
 LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
     const __m256i bytes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     const __m256i signs = _mm256_set1_epi32(static_cast<int32_t>(0x80000000U));
@@ -63,7 +63,7 @@ LLMD_INLINE KvBook load_kv_book() {
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(kBookBytes.at)))};
 }
 LLMD_INLINE CodePairs look_up(const KvBook& book, __m512i halves, LowBits bits) {
-    // Halves from their lowest 4 bits, all else from `bits`; the look-up reads 5 bits.
+    // The upper bits of codes go to the low 4 bits, the others come from `bits`; the lookup reads 5 bits.
     const __m512i index = _mm512_ternarylogic_epi32(halves, _mm512_set1_epi16(15), bits.words, 0xe2);
     return {_mm512_permutexvar_epi16(index, book.words)};
 }
@@ -90,7 +90,7 @@ LLMD_INLINE Vec to_float(Products a) {
     static_assert(kPart == 0);
     return {_mm512_cvtepi32_ps(a.v)};
 }
-// Lanes i and i ^ kDistance of each other.
+// Swaps lanes i and i ^ kDistance.
 template <int kDistance>
 LLMD_INLINE Vec swap_lanes(Vec a) {
     if constexpr (kDistance == 1) return {_mm512_permute_ps(a.v, 0xb1)};

@@ -1,5 +1,5 @@
-// Products of integers in AVX-VNNI: those of four unsigned bytes and four with a sign are added in 32 bits at
-// once, in the registers of AVX2.
+// Integer products with AVX-VNNI: adds four products of an unsigned and a signed byte in 32 bits at once,
+// in AVX2 registers.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace llmd::LLMD_ISA {
 
-// The weight is the operand without a sign: bytes that have one are stored with 128 added.
+// Weights are the unsigned operand: signed bytes are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 2;
+constexpr int kScaledRows = 2;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 2;
@@ -39,17 +39,17 @@ struct Accumulator {
 
   private:
     LLMD_INLINE_MEMBER static void add_products(__m256i& sum, __m256i weights, __m256i inputs) {
-        // As an intrinsic, g++ 12 copies accumulators around it, as it does those of AVX-512.
+        // As an intrinsic, g++ 12 copies accumulators around it, as with AVX-512.
         asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(inputs));
     }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         Accumulator<Operand::kUnsigned> low, high;
         low.start(0);
@@ -59,26 +59,26 @@ struct StepSums {
             low.add(field<0, 15>(planes[i]), load_quad(inputs, 2 * i));
             high.add(upper_codes(planes[i]), load_quad(inputs, 2 * i + 1));
         }
-        const Bytes step = load_steps<true>(steps, offsets).step;
+        const Bytes scale = load_row_scales<true>(scales, offsets).scale;
         const __m256i of_inputs = _mm256_set1_epi32(q_sum);
-        add_steps(total.low, low.total.low, high.total.low, step.low);
-        add_steps(total.high, low.total.high, high.total.high, step.high);
+        add_scaled(total.low, low.total.low, high.total.low, scale.low);
+        add_scaled(total.high, low.total.high, high.total.high, scale.high);
         total.low = _mm256_dpwssd_avx_epi32(total.low, widened(offsets), of_inputs);
         total.high = _mm256_dpwssd_avx_epi32(total.high, widened(offsets + 8), of_inputs);
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 
   private:
-    // 16 times the codes in the upper halves of bytes.
+    // The codes in high halves, times 16.
     LLMD_INLINE_MEMBER static Bytes upper_codes(Bytes plane) {
         const __m256i low_half = _mm256_set1_epi8(15);
         return {_mm256_andnot_si256(low_half, plane.low), _mm256_andnot_si256(low_half, plane.high)};
     }
-    // 15 * 127 * 16 = 30480: sums of half the codes fit in 16 bits. Those that are 16 times too large,
-    // shifted by 12, lie in the upper 16.
-    LLMD_INLINE_MEMBER static void add_steps(__m256i& sum, __m256i low, __m256i high, __m256i step) {
+    // 15 * 127 * 16 = 30480: sums over half the codes fit in 16 bits. Those over high halves are 16 times
+    // too large: shifted by 12, they are in the upper 16 bits.
+    LLMD_INLINE_MEMBER static void add_scaled(__m256i& sum, __m256i low, __m256i high, __m256i scale) {
         const __m256i pairs = _mm256_blend_epi16(low, _mm256_slli_epi32(high, 12), 0xaa);
-        sum = _mm256_dpwssd_avx_epi32(sum, pairs, step);
+        sum = _mm256_dpwssd_avx_epi32(sum, pairs, scale);
     }
     LLMD_INLINE_MEMBER static __m256i widened(const uint8_t* offsets) {
         return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(offsets)));

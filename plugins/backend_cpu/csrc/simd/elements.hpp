@@ -1,4 +1,4 @@
-// Storage types of weights and KV, and what every vector header needs.
+// Storage types of weights and KV, and macros that every vector header needs.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #define LLMD_INLINE_MEMBER inline __attribute__((always_inline))
 
-// Written after the parameters of a lambda that must melt into its caller.
+// Follows the parameters of a lambda that must be inlined.
 #define LLMD_LAMBDA __attribute__((always_inline))
 
 namespace llmd {

@@ -1,4 +1,4 @@
-// Half precision without hardware: for units that have no conversion instruction.
+// float16 and bf16 conversion for units without instructions for it.
 
 #pragma once
 
@@ -19,7 +19,7 @@ LLMD_INLINE uint32_t to_bits(float x) {
 
 LLMD_INLINE float widen(BF16 x) { return from_bits(static_cast<uint32_t>(x.bits) << 16); }
 
-// Exact. Subnormals go through an integer, because workers treat float32 subnormals as zero.
+// Exact. Subnormals are converted from an integer, because workers treat float32 subnormals as zero.
 LLMD_INLINE float widen(F16 x) {
     const uint32_t sign = static_cast<uint32_t>(x.bits & 0x8000U) << 16;
     const uint32_t exponent = (x.bits >> 10) & 31U;
@@ -32,7 +32,7 @@ LLMD_INLINE float widen(F16 x) {
     return from_bits(sign | wide << 23 | fraction << 13);
 }
 
-// Rounds to nearest even. Adding to the bits of a NaN could carry into its sign: it is cut instead.
+// Rounds to nearest even. Rounding the bits of a NaN could carry into its sign, so NaN is truncated.
 LLMD_INLINE BF16 narrow_bf16(float x) {
     const uint32_t bits = to_bits(x);
     const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
@@ -40,7 +40,7 @@ LLMD_INLINE BF16 narrow_bf16(float x) {
     return {static_cast<uint16_t>(rounded >> 16)};
 }
 
-// Rounds to nearest even; values beyond 65504 become infinite, as IEEE 754 has it.
+// Rounds to nearest even; values that round beyond 65504 become infinite, as in IEEE 754.
 LLMD_INLINE F16 narrow(float x) {
     const uint32_t bits = to_bits(x);
     const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000U);

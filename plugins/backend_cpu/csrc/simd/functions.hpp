@@ -22,11 +22,11 @@ LLMD_INLINE void unroll(F&& f) {
     }
 }
 
-// 0 below -87.3, e^88.3 above 88.3; NaN stays NaN.
+// Returns 0 below -87.3 and e^88.3 above 88.3; NaN stays NaN.
 LLMD_INLINE Vec exp(Vec x) {
     const Vec bounded = min(set1(88.3F), max(set1(-87.3F), x));
     const Vec n = round(bounded * set1(1.44269504F));
-    Vec f = fma(n, set1(-0.693145752F), bounded);  // ln 2 in two pieces; the first has 11 trailing zero bits
+    Vec f = fma(n, set1(-0.693145752F), bounded);  // ln 2 in two parts; the first ends in 11 zero bits
     f = fma(n, set1(-1.42860677e-6F), f);
     Vec series = set1(1.0F / 5040);
     series = fma(series, f, set1(1.0F / 720));

@@ -1,4 +1,4 @@
-// Bytes of a row's lines, gathered one by one: for sets without a shuffle across 64 bytes.
+// Gathers bytes of a row's lines one by one, for instruction sets without a shuffle across 64 bytes.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The vector type of the generic unit: 4 float32 lanes in the compiler's own vectors, for any machine.
-// Multiply-adds round twice here: baseline machines have no fused instruction.
+// The vector type of the generic unit: 4 float32 lanes in compiler vectors, for any machine. Multiply-adds
+// round twice, because baseline machines have no fused instruction.
 
 #pragma once
 
@@ -58,7 +58,7 @@ LLMD_INLINE Vec abs(Vec a) { return {a.v < 0.0F ? -a.v : a.v}; }
 LLMD_INLINE Vec sqrt(Vec a) {
     return {Lanes{std::sqrt(a.v[0]), std::sqrt(a.v[1]), std::sqrt(a.v[2]), std::sqrt(a.v[3])}};
 }
-// To nearest even, for |a| < 2^22: the sum has no room for a fraction.
+// To nearest even, for |a| < 2^22: the sum has no bits left for a fraction.
 LLMD_INLINE Vec round(Vec a) { return {(a.v + 0x1.8p23F) - 0x1.8p23F}; }
 LLMD_INLINE Vec if_less(Vec a, Vec b, Vec yes, Vec no) { return {a.v < b.v ? yes.v : no.v}; }
 LLMD_INLINE bool any_greater(Vec a, Vec b) {
@@ -78,7 +78,7 @@ LLMD_INLINE float largest(Vec a) {
     const float odd = a.v[1] > a.v[3] ? a.v[1] : a.v[3];
     return even > odd ? even : odd;
 }
-// Rounds to nearest even; the result must lie in -128..127.
+// Rounds to nearest even; the result must be within -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const IntLanes words = to_int(round(a));
     for (int i = 0; i < 4; ++i) p[i] = static_cast<int8_t>(words[i]);
@@ -90,7 +90,7 @@ constexpr int kFloatTile = 8;
 // Integers: a record is 16 output rows by 4 inputs.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
-constexpr int kStepRows = 1;
+constexpr int kScaledRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
@@ -136,7 +136,7 @@ LLMD_INLINE Bytes with_field(Bytes base, const Bytes& a) {
     for (int i = 0; i < 64; ++i) base.v[i] |= more.v[i];
     return base;
 }
-// Bits downwards, so many in each byte; what comes from a neighbour is masked by the caller.
+// Shifts the bits of each byte down by `bits`.
 LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
     for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(byte >> bits);
     return a;
@@ -157,23 +157,23 @@ LLMD_INLINE Bytes look_up(const Book& book, Bytes a) {
     return a;
 }
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
-// sign.
-struct Steps {
-    uint8_t step[16], offset[16];
+// The fine scales of 16 rows, and the signed offsets to add to codes times scales. Scales have 8 bits, or
+// 4 with kNibbles.
+struct RowScales {
+    uint8_t scale[16], offset[16];
 };
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
-    Steps found;
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
+    RowScales found;
     for (int r = 0; r < 16; ++r) {
-        found.step[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+        found.scale[r] = kNibbles ? scales[r / 2] >> 4 * (r % 2) & 15 : scales[r];
         found.offset[r] = offsets[r] ^ 128U;
     }
     return found;
 }
-LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
+LLMD_INLINE Bytes apply(const RowScales& scales, Bytes a) {
     for (int i = 0; i < 64; ++i) {
-        a.v[i] = static_cast<uint8_t>(a.v[i] * steps.step[i / 4] + steps.offset[i / 4]);
+        a.v[i] = static_cast<uint8_t>(a.v[i] * scales.scale[i / 4] + scales.offset[i / 4]);
     }
     return a;
 }
@@ -192,16 +192,16 @@ LLMD_INLINE Sums add(Sums a, const Sums& b) {
     for (int r = 0; r < 16; ++r) a.v[r] += b.v[r];
     return a;
 }
-// total + a * b, where a and b fit in 16 bits with their sign.
+// total + a * b, if a and b fit in int16.
 LLMD_INLINE Sums add_products(Sums total, const Sums& a, const Sums& b) {
     for (int r = 0; r < 16; ++r) total.v[r] += a.v[r] * b.v[r];
     return total;
 }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
+// Widens the fine scales of 16 rows, of 8 bits, or 4 with kNibbles.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
     Sums wide;
-    for (int r = 0; r < 16; ++r) wide.v[r] = kShort ? steps[r / 2] >> 4 * (r % 2) & 15 : steps[r];
+    for (int r = 0; r < 16; ++r) wide.v[r] = kNibbles ? scales[r / 2] >> 4 * (r % 2) & 15 : scales[r];
     return wide;
 }
 template <int kPart>
@@ -210,11 +210,11 @@ LLMD_INLINE Vec to_float(const Sums& a) {
     std::memcpy(&part, a.v + 4 * kPart, sizeof part);
     return {__builtin_convertvector(part, Lanes)};
 }
-// Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
-    for (int unit = 0; unit < 4; ++unit) {
-        sums[unit] = 0;
-        for (int i = 0; i < 16; ++i) sums[unit] += values[16 * unit + i];
+// Sums of the four segments of a line.
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
+    for (int segment = 0; segment < 4; ++segment) {
+        sums[segment] = 0;
+        for (int i = 0; i < 16; ++i) sums[segment] += values[16 * segment + i];
     }
 }
 
@@ -223,10 +223,10 @@ LLMD_INLINE Sums shift_up(Sums a) {
     for (int32_t& lane : a.v) lane *= 1 << kShift;
     return a;
 }
-// Bytes with signs that each have an input of their own.
+// Signed bytes, each multiplied by its own input.
 using Residuals = Bytes;
 LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
-// Products, four neighbours added.
+// Sums of four neighbouring products.
 LLMD_INLINE Sums multiply_each(const Bytes& inputs, const Residuals& weights) {
     Sums sums = set_sums(0);
     for (int i = 0; i < 64; ++i) {
@@ -251,12 +251,12 @@ struct Accumulator {
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* steps, const uint8_t* offsets,
+    LLMD_INLINE_MEMBER void add(const Bytes (&planes)[4], const uint8_t* scales, const uint8_t* offsets,
                                 const int8_t* inputs, int32_t q_sum) {
         Accumulator<Operand::kSigned> sums;
         sums.start(0);
@@ -265,8 +265,8 @@ struct StepSums {
             sums.add(field<4, 15>(planes[i]), load_quad(inputs, 2 * i + 1));
         }
         for (int r = 0; r < 16; ++r) {
-            const int step = steps[r / 2] >> 4 * (r % 2) & 15;
-            total.v[r] += sums.total.v[r] * step + (offsets[r] - 128) * q_sum;
+            const int scale = scales[r / 2] >> 4 * (r % 2) & 15;
+            total.v[r] += sums.total.v[r] * scale + (offsets[r] - 128) * q_sum;
         }
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }

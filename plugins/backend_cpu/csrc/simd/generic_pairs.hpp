@@ -25,13 +25,13 @@ LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     std::memcpy(codes.bytes, p, sizeof codes.bytes);
     return codes;
 }
-// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
-// these.
+// The lowest bits of the codes of a group, in 32 lanes: first those of the next codes, then those of later
+// codes.
 struct LowBits {
     uint8_t bytes[32];  // from bit 0 on
 };
-// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
-// apart are kept once.
+// Loads the lowest bits for the first or second half of a group. In the second half, elements `kDistance`
+// lanes apart share a stored bit.
 template <int kDistance, bool kSecond>
 LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
     LowBits bits;
@@ -52,7 +52,7 @@ LLMD_INLINE LowBits next(LowBits bits) {
     return bits;
 }
 
-// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+// Scales of int4 (kv_book.hpp), negative in odd lanes.
 LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
     F16 scales[4];
     for (int i = 0; i < 4; ++i) scales[i].bits = static_cast<uint16_t>(p[i] << 7 | i % 2 << 15);
@@ -85,7 +85,7 @@ LLMD_INLINE Vec to_float(const Products& a) {
     std::memcpy(&part, a.v + 4 * kPart, sizeof part);
     return {__builtin_convertvector(part, Lanes)};
 }
-// Lanes i and i ^ kDistance of each other.
+// Swaps lanes i and i ^ kDistance.
 template <int kDistance>
 LLMD_INLINE Vec swap_lanes(Vec a) {
     return {Lanes{a.v[kDistance], a.v[1 ^ kDistance], a.v[2 ^ kDistance], a.v[3 ^ kDistance]}};

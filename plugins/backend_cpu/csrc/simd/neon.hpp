@@ -6,7 +6,7 @@
 
 #include "integer_layout.hpp"
 #include "simd/elements.hpp"
-#include "simd/step_places.hpp"
+#include "simd/row_places.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -50,12 +50,12 @@ LLMD_INLINE void store(BF16* p, Vec a) {
     const uint32x4_t bits = vreinterpretq_u32_f32(a.v);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
-    // Adding to the bits of a NaN could carry into its sign.
+    // Rounding the bits of a NaN could carry into its sign.
     const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
     const uint32x4_t number = vceqq_f32(a.v, a.v);
     vst1_u16(reinterpret_cast<uint16_t*>(p), vshrn_n_u32(vbslq_u32(number, rounded, quiet), 16));
 }
-// Rounds to nearest even; the result must lie in -128..127.
+// Rounds to nearest even; the result must be within -128..127.
 LLMD_INLINE void store_int8(int8_t* p, Vec a) {
     const int16x4_t halves = vmovn_s32(vcvtnq_s32_f32(a.v));
     const int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
@@ -86,10 +86,10 @@ LLMD_INLINE float largest(Vec a) { return vmaxvq_f32(a.v); }
 constexpr int kPlainRowTile = 4;
 constexpr int kFloatTile = 24;
 
-// Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands have a sign.
+// Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands are signed.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = true;
-constexpr int kStepRows = 2;
+constexpr int kScaledRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
@@ -105,7 +105,7 @@ struct Bytes {
 struct Book {
     int8x16_t table;
 };
-// One of four in a register: the product takes it by its place, and one load serves four.
+// One of the four quads of a register: the product selects it by `place`, so one load serves four.
 struct Quad {
     int8x16_t inputs;
     int place;
@@ -117,7 +117,8 @@ struct Sums {
 LLMD_INLINE Bytes load_bytes(const uint8_t* p) {
     return {{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
 }
-// In one instruction: for bytes that go straight into a product, whose loads the compiler would leave apart.
+// Loads with one instruction, for bytes that go straight into a product; the compiler would use four
+// loads.
 LLMD_INLINE Bytes load_at_once(const uint8_t* p) {
     const uint8x16x4_t four = vld1q_u8_x4(p);
     return {{four.val[0], four.val[1], four.val[2], four.val[3]}};
@@ -125,11 +126,12 @@ LLMD_INLINE Bytes load_at_once(const uint8_t* p) {
 LLMD_INLINE void store_bytes(uint8_t* p, Bytes a) {
     for (int i = 0; i < 4; ++i) vst1q_u8(p + 16 * i, a.v[i]);
 }
-static_assert(kByteCodeFlip == 128);  // panels hold them with signs
+static_assert(kByteCodeFlip == 128);  // panels store them signed
 LLMD_INLINE Bytes from_byte_codes(Bytes a) { return a; }
 template <int kShift, int kMask>
 LLMD_INLINE Bytes field(Bytes a) {
-    constexpr int kLeft = 255 >> (kShift > 0 ? kShift : 0);  // by a shift down, which needs no mask then
+    // The bits that a shift down leaves may need no mask.
+    constexpr int kLeft = 255 >> (kShift > 0 ? kShift : 0);
     for (uint8x16_t& part : a.v) {
         if constexpr (kShift > 0) part = vshrq_n_u8(part, kShift);
         if constexpr (kShift < 0) part = vshlq_n_u8(part, -kShift);
@@ -143,7 +145,7 @@ LLMD_INLINE Bytes with_field(Bytes base, Bytes a) {
     for (int i = 0; i < 4; ++i) base.v[i] = vorrq_u8(base.v[i], more.v[i]);
     return base;
 }
-// Bits downwards, so many in each byte.
+// Shifts the bits of each byte down by `bits`.
 LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
     for (uint8x16_t& part : a.v) part = vshlq_u8(part, vdupq_n_s8(static_cast<int8_t>(-bits)));
     return a;
@@ -167,25 +169,25 @@ LLMD_INLINE Bytes look_up(Book book, Bytes a) {
     return a;
 }
 
-// The steps of 16 rows, 8 bits each or kShort 4, and what is added to codes times steps for bytes with a
-// sign.
-struct Steps {
-    uint8x16_t step[4], offset[4];
+// The fine scales of 16 rows, and the signed offsets to add to codes times scales. Scales have 8 bits, or
+// 4 with kNibbles.
+struct RowScales {
+    uint8x16_t scale[4], offset[4];
 };
-template <bool kShort>
-LLMD_INLINE uint8x16_t load_row_steps(const uint8_t* steps) {
-    if constexpr (!kShort) return vld1q_u8(steps);
-    const uint8x16_t pairs = vcombine_u8(vld1_u8(steps), vdup_n_u8(0));
+template <bool kNibbles>
+LLMD_INLINE uint8x16_t load_scale_bytes(const uint8_t* scales) {
+    if constexpr (!kNibbles) return vld1q_u8(scales);
+    const uint8x16_t pairs = vcombine_u8(vld1_u8(scales), vdup_n_u8(0));
     return vzip1q_u8(vandq_u8(pairs, vdupq_n_u8(15)), vshrq_n_u8(pairs, 4));
 }
-template <bool kShort>
-LLMD_INLINE Steps load_steps(const uint8_t* steps, const uint8_t* offsets) {
-    const uint8x16_t step = load_row_steps<kShort>(steps);
+template <bool kNibbles>
+LLMD_INLINE RowScales load_row_scales(const uint8_t* scales, const uint8_t* offsets) {
+    const uint8x16_t scale = load_scale_bytes<kNibbles>(scales);
     const uint8x16_t offset = veorq_u8(vld1q_u8(offsets), vdupq_n_u8(128));
-    Steps found;
+    RowScales found;
     for (int i = 0; i < 4; ++i) {
         const uint8x16_t place = vld1q_u8(kRowEverywhere.bytes + 16 * i);
-        found.step[i] = vqtbl1q_u8(step, place);
+        found.scale[i] = vqtbl1q_u8(scale, place);
         found.offset[i] = vqtbl1q_u8(offset, place);
     }
     return found;
@@ -194,8 +196,8 @@ LLMD_INLINE Bytes subtract(Bytes a, int32_t x) {
     for (uint8x16_t& part : a.v) part = vsubq_u8(part, vdupq_n_u8(static_cast<uint8_t>(x)));
     return a;
 }
-LLMD_INLINE Bytes apply(const Steps& steps, Bytes a) {
-    for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(steps.offset[i], a.v[i], steps.step[i]);
+LLMD_INLINE Bytes apply(const RowScales& scales, Bytes a) {
+    for (int i = 0; i < 4; ++i) a.v[i] = vmlaq_u8(scales.offset[i], a.v[i], scales.scale[i]);
     return a;
 }
 
@@ -207,15 +209,15 @@ LLMD_INLINE Sums add(Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) a.v[i] = vaddq_s32(a.v[i], b.v[i]);
     return a;
 }
-// total + a * b, where a and b fit in 16 bits with their sign.
+// total + a * b, if a and b fit in int16.
 LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], a.v[i], b.v[i]);
     return total;
 }
-// The steps of 16 rows, 8 bits each or kShort 4.
-template <bool kShort>
-LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
-    const uint8x16_t rows = load_row_steps<kShort>(steps);
+// Widens the fine scales of 16 rows, of 8 bits, or 4 with kNibbles.
+template <bool kNibbles>
+LLMD_INLINE Sums widen_row_scales(const uint8_t* scales) {
+    const uint8x16_t rows = load_scale_bytes<kNibbles>(scales);
     const uint16x8_t words[2] = {vmovl_u8(vget_low_u8(rows)), vmovl_high_u8(rows)};
     Sums wide;
     for (int i = 0; i < 2; ++i) {
@@ -224,8 +226,7 @@ LLMD_INLINE Sums widen_steps(const uint8_t* steps) {
     }
     return wide;
 }
-// Keeps the compiler from loading what lies at `p` before these sums are there, for which it would spill
-// them.
+// Keeps the compiler from loading data at `p` before these sums are computed: it would have to spill them.
 LLMD_INLINE void load_after(const uint8_t*& p, const Sums& a) {
     asm("" : "+r"(p) : "w"(a.v[0]), "w"(a.v[1]), "w"(a.v[2]), "w"(a.v[3]));
 }
@@ -233,14 +234,14 @@ template <int kPart>
 LLMD_INLINE Vec to_float(Sums a) {
     return {vcvtq_f32_s32(a.v[kPart])};
 }
-// 16 bytes with signs, widened.
+// 16 signed bytes, widened to 16 bits.
 struct Words {
     int16x8_t v[2];
 };
 LLMD_INLINE Words words_of(int8x16_t bytes) { return {{vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes)}}; }
 LLMD_INLINE Words load_words(const uint8_t* p) { return words_of(vreinterpretq_s8_u8(vld1q_u8(p))); }
-LLMD_INLINE Words load_short_steps(const uint8_t* p) {
-    return words_of(vreinterpretq_s8_u8(load_row_steps<true>(p)));
+LLMD_INLINE Words load_nibble_scales(const uint8_t* p) {
+    return words_of(vreinterpretq_s8_u8(load_scale_bytes<true>(p)));
 }
 LLMD_INLINE Words load_offsets(const uint8_t* p) {
     return words_of(vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(128))));
@@ -256,14 +257,15 @@ LLMD_INLINE Sums add_products(Sums sums, Words a, int16_t x) {
 LLMD_INLINE int32x4_t quad_sums(const int8_t* values) {
     return vdotq_s32(vdupq_n_s32(0), vld1q_s8(values), vdupq_n_s8(1));
 }
-// Sums of each 16 of 64 values.
-LLMD_INLINE void unit_sums(const int8_t* values, int32_t* sums) {
+// Sums of the four segments of a line.
+LLMD_INLINE void segment_sums(const int8_t* values, int32_t* sums) {
     const int32x4_t first = vpaddq_s32(quad_sums(values), quad_sums(values + 16));
     const int32x4_t second = vpaddq_s32(quad_sums(values + 32), quad_sums(values + 48));
     vst1q_s32(sums, vpaddq_s32(first, second));
 }
 
-// 64 places in 4 lines of 64 bytes: those of other lines are beyond the table, and leave the byte as it was.
+// 64 places in 4 lines of 64 bytes: places in other lines are outside of the table, and leave the byte
+// unchanged.
 struct Columns {
     Bytes places;
 
@@ -286,10 +288,10 @@ LLMD_INLINE Sums shift_up(Sums a) {
     for (int32x4_t& part : a.v) part = vshlq_n_s32(part, kShift);
     return a;
 }
-// Bytes with signs that each have an input of their own.
+// Signed bytes, each multiplied by its own input.
 using Residuals = Bytes;
 LLMD_INLINE Residuals load_residuals(const uint8_t* p) { return load_bytes(p); }
-// Products, four neighbours added.
+// Sums of four neighbouring products.
 LLMD_INLINE Sums multiply_each(Bytes inputs, Residuals weights) {
     Sums sums = set_sums(0);
     for (int i = 0; i < 4; ++i) {
@@ -321,14 +323,14 @@ struct Accumulator {
     }
 };
 
-// Sums of 32 codes of 4 bits, times a step: cheaper than products of each code and step.
-struct StepSums {
+// Sums over 32 codes of 4 bits, times a fine scale: cheaper than multiplying each code by the scale.
+struct ScaledSums {
     Sums total;
 
     LLMD_INLINE_MEMBER void start() { total = set_sums(0); }
-    // The offsets are bytes with signs, and of 32 inputs the sum fits a word.
-    LLMD_INLINE_MEMBER void add(const Sums& products, Sums steps, Words offsets, int32_t q_sum) {
-        for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], products.v[i], steps.v[i]);
+    // Offsets are signed bytes, and the sum of 32 inputs fits in 16 bits.
+    LLMD_INLINE_MEMBER void add(const Sums& products, Sums scales, Words offsets, int32_t q_sum) {
+        for (int i = 0; i < 4; ++i) total.v[i] = vmlaq_s32(total.v[i], products.v[i], scales.v[i]);
         total = add_products(total, offsets, static_cast<int16_t>(q_sum));
     }
     LLMD_INLINE_MEMBER Sums sums() const { return total; }

@@ -1,5 +1,5 @@
-// Products of i8mm: 8 inputs of 2 rows by 8 inputs of 2 outputs, twice as many as those of dotprod. One row
-// takes the latter, as the NEON unit does.
+// Products with i8mm: 8 inputs of 2 rows by 8 inputs of 2 outputs, twice as many as with dotprod. One row
+// alone uses dotprod, as in the NEON unit.
 
 #pragma once
 
@@ -49,7 +49,7 @@ LLMD_INLINE void load_row_pairs(const int8_t* first, const int8_t* second, RowPa
     to[0] = {vreinterpretq_s8_s32(first_halves(a, b))};
     to[1] = {vreinterpretq_s8_s32(second_halves(a, b))};
 }
-// Two records as 8 inputs of 16 outputs, those of an output together.
+// Stores two records as 8 inputs of 16 outputs, with the inputs of an output together.
 LLMD_INLINE void store_joined(uint8_t* p, Bytes first, Bytes second) {
     for (int i = 0; i < 4; ++i) {
         const uint32x4_t a = vreinterpretq_u32_u8(first.v[i]);
@@ -58,7 +58,7 @@ LLMD_INLINE void store_joined(uint8_t* p, Bytes first, Bytes second) {
         vst1q_u8(p + 32 * i + 16, vreinterpretq_u8_u32(vzip2q_u32(a, b)));
     }
 }
-// Outputs 2 i and 2 i + 1 of what `store_joined` has stored.
+// Loads outputs 2 i and 2 i + 1 from bytes that `store_joined` stored.
 LLMD_INLINE int8x16_t load_outputs(const uint8_t* p, int i) {
     return vreinterpretq_s8_u8(vld1q_u8(p + 16 * i));
 }

@@ -28,13 +28,13 @@ LLMD_INLINE CodePairs load_codes(const int8_t* p) {
     const int8x16x2_t bytes = vld2q_s8(p);
     return widen(bytes.val[0], bytes.val[1]);
 }
-// Lowest bits of codes of a group, in 32 lanes: those of the next codes, and behind them of those after
-// these.
+// The lowest bits of the codes of a group, in 32 lanes: first those of the next codes, then those of later
+// codes.
 struct LowBits {
     uint8x16_t even, odd;  // lanes, from bit 0 on
 };
-// Bits of the codes of a half of a group: the first, or the second, whose bits of elements `kDistance` lanes
-// apart are kept once.
+// Loads the lowest bits for the first or second half of a group. In the second half, elements `kDistance`
+// lanes apart share a stored bit.
 template <int kDistance, bool kSecond>
 LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
     const uint8x16x2_t bits = vld2q_u8(p);
@@ -43,7 +43,7 @@ LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
     if constexpr (!kSecond) return {even, odd};
     const uint8x16_t few = vld1q_u8(p + kFewBitsAt);
     if constexpr (kDistance == 1) return {few, veorq_u8(few, veorq_u8(even, odd))};
-    // Lanes are two tokens by turns: the bits of one token lie side by side.
+    // Lanes alternate between two tokens: the bits of one token are adjacent.
     const auto fill = [](uint8x16_t all, uint8x16_t kept) LLMD_LAMBDA {
         const uint8x16_t sum = veorq_u8(kept, veorq_u8(vuzp1q_u8(all, all), vuzp2q_u8(all, all)));
         return vzip1q_u8(kept, sum);
@@ -52,7 +52,7 @@ LLMD_INLINE LowBits load_low_bits(const uint8_t* p) {
 }
 LLMD_INLINE LowBits next(LowBits bits) { return {vshrq_n_u8(bits.even, 1), vshrq_n_u8(bits.odd, 1)}; }
 
-// Scales of int4 (kv_book.hpp): those of odd lanes are negative.
+// Scales of int4 (kv_book.hpp), negative in odd lanes.
 LLMD_INLINE Vec load_byte_scales(const uint8_t* p) {
     F16 scales[4];
     for (int i = 0; i < 4; ++i) scales[i].bits = static_cast<uint16_t>(p[i] << 7 | i % 2 << 15);
@@ -96,7 +96,7 @@ template <int kPart>
 LLMD_INLINE Vec to_float(const Products& a) {
     return {vcvtq_f32_s32(a.v[kPart])};
 }
-// Lanes i and i ^ kDistance of each other.
+// Swaps lanes i and i ^ kDistance.
 template <int kDistance>
 LLMD_INLINE Vec swap_lanes(Vec a) {
     if constexpr (kDistance == 1) return {vrev64q_f32(a.v)};

@@ -1,4 +1,4 @@
-// Reads the files that llmd.testing.case_files writes; their layout is described there.
+// Reads the files that llmd.testing.case_files writes, which describes their layout.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace llmd::test {
 
-constexpr uint64_t kFloat32 = 0;  // what `Array::dtype` says
+constexpr uint64_t kFloat32 = 0;  // a value of `Array::dtype`
 
 struct Array {
     uint64_t dtype = 0;
@@ -27,15 +27,15 @@ struct Array {
 
 class CaseFile {
   public:
-    // Throws std::runtime_error where the file cannot be read or is cut short.
+    // Throws std::runtime_error if the file cannot be read or is truncated.
     explicit CaseFile(const std::string& path);
 
     bool has(const std::string& name) const { return arrays_.count(name) != 0; }
-    // Throws std::runtime_error where there is no array of that name.
+    // Throws std::runtime_error if there is no array of that name.
     const Array& at(const std::string& name) const;
 
   private:
-    std::vector<uint64_t> bytes_;  // words, for the alignment
+    std::vector<uint64_t> bytes_;  // words, for their alignment
     std::map<std::string, Array> arrays_;
 };
 

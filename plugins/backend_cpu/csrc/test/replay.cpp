@@ -1,11 +1,11 @@
 // Replays conformance cases on the units of this machine, without Python: under sanitizers, or emulated.
 //
-//   replay CASE…        runs each case on each unit, each schedule with another number of threads; prints
-//                       what is wrong
+//   replay CASE…        runs each case on each unit, and each schedule with another number of threads;
+//                       prints what is wrong
 //
-// Ends with 1 where results differ from the reference by more than the case allows, or candidates do not
-// follow from the logits, or schedules, and with them numbers of threads, leave different bits for the same
-// row.
+// Exits with 1 if results differ from the reference by more than the case allows, if candidates do not
+// follow from the logits, or if schedules (and with them numbers of threads) give different bits for the
+// same row.
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ Program read_program(const CaseFile& file) {
     return program;
 }
 
-// Scales or minimums of a weight; none where the file has none of that name.
+// Scales or minimums of a weight; empty if the file has none of that name.
 GroupScales read_scales(const CaseFile& file, const std::string& name) {
     if (!file.has(name + "/coarse")) return {};
     const Array& coarse = file.at(name + "/coarse");
@@ -81,7 +81,7 @@ IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     return matrix;
 }
 
-void add_weights(const CaseFile& file, Parts& parts) {
+void add_weights(const CaseFile& file, Weights& weights) {
     const std::pair<const char*, Format> formats[] = {
         {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
     std::map<int64_t, IntegerMatrix> integers;
@@ -93,24 +93,24 @@ void add_weights(const CaseFile& file, Parts& parts) {
         const Array& data = file.at(under + found->first);
         if (found->second == Format::kInteger) {
             const IntegerMatrix& matrix = integers[i] = read_integers(file, under);
-            parts.add_integers(matrix.rows, matrix.cols, matrix.format);
+            weights.add_integers(matrix.rows, matrix.cols, matrix.format);
         } else if (data.shape.size() == 1) {
-            parts.add_vector(found->second, data.count(), data.data);
+            weights.add_vector(found->second, data.count(), data.data);
         } else {
-            parts.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
+            weights.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
         }
     }
-    parts.allocate_panels();
+    weights.allocate_panels();
     for (const auto& [index, matrix] : integers) {
         const std::string under = "weights/" + std::to_string(index) + "/";
         if (!file.has(under + "blocks")) {
-            parts.pack(index, matrix);
+            weights.pack(index, matrix);
             continue;
         }
         const Array& name = file.at(under + "block_format");
         const BlockLayout& layout = block_layout({name.as<char>(), static_cast<size_t>(name.count())});
         const bool finite =
-            parts.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
+            weights.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
         require(finite, "blocks with scales that are not finite");
     }
 }
@@ -120,7 +120,7 @@ StageLimits read_limits(const Array& array) {
     return {numbers[0], numbers[1], numbers[2], numbers[3], static_cast<KvDtype>(numbers[4])};
 }
 
-// Memory for the results of one ticket, of exact size so that a sanitizer sees a write beyond it.
+// Memory for the results of one ticket, of the exact size, so that a sanitizer detects writes beyond it.
 struct Results {
     std::vector<float> hidden, raw, edited, edited_values, raw_values, raw_lse, edited_lse, entropy,
         deviation, target_raw, top_raw;
@@ -185,7 +185,7 @@ Selection read_selection(const CaseFile& file, const std::string& under) {
             file.at(under + "raw_top").int64s()[0]};
 }
 
-// A plain second computation of what an edited row is like.
+// Computes the properties of an edited row a second time, in the plainest way.
 void check_shape(double temperature, const Results& results, int64_t row, int64_t vocab, double top) {
     const float* edited = results.edited.data() + row * vocab;
     double weight = 0.0;
@@ -213,7 +213,7 @@ void check_shape(double temperature, const Results& results, int64_t row, int64_
     require(results.num_allowed[static_cast<size_t>(row)] == finite, "num_allowed is wrong");
 }
 
-// A plain second computation of the candidates of one row, from its logits.
+// Computes the candidates of one row a second time from its logits, in the plainest way.
 void check_candidates(const Selection& selection, const Results& results, int64_t row, int64_t vocab,
                       int64_t kept) {
     const float* edited = results.edited.data() + row * vocab;
@@ -241,13 +241,13 @@ struct Errors {
     }
 };
 
-// Runs one schedule and returns its rows; `errors` gathers their distance from the reference.
-Rows run_schedule(const CaseFile& file, const Parts& parts, const std::string& schedule, Errors& errors) {
+// Runs one schedule and returns its rows; adds their distance from the reference to `errors`.
+Rows run_schedule(const CaseFile& file, const Weights& weights, const std::string& schedule, Errors& errors) {
     const StageLimits limits = read_limits(file.at(schedule + "limits"));
-    Stage stage(parts, file.at("blocks").int64s(), limits);
-    Results results(parts.program, limits);
+    Stage stage(weights, file.at("blocks").int64s(), limits);
+    Results results(weights.program, limits);
     stage.add_ticket(results.places());
-    const int64_t vocab = parts.program.vocab_size;
+    const int64_t vocab = weights.program.vocab_size;
     Rows rows;
     for (int k = 0; file.has(schedule + std::to_string(k) + "/token_ids"); ++k) {
         const std::string under = schedule + std::to_string(k) + "/";
@@ -283,7 +283,7 @@ void compare(const Rows& mine, const Rows& first, const std::string& schedule) {
     }
 }
 
-// Of the schedules that a case has, by turns. The second of them has the most steps, of one row each.
+// Threads for the schedules of a case, in turn. The second schedule has the most steps, of one row each.
 constexpr int kThreads[] = {3, 1, 2};
 
 void replay(const CaseFile& file, const std::string& isa) {
@@ -292,10 +292,10 @@ void replay(const CaseFile& file, const std::string& isa) {
         const std::string schedule = "schedules/" + std::to_string(j) + "/";
         const int threads = kThreads[j % std::size(kThreads)];
         ThreadPool pool(threads, 0);
-        Parts parts(read_program(file), pool, kernels_of(isa));
-        add_weights(file, parts);
+        Weights weights(read_program(file), pool, kernels_of(isa));
+        add_weights(file, weights);
         Errors errors;
-        const Rows rows = run_schedule(file, parts, schedule, errors);
+        const Rows rows = run_schedule(file, weights, schedule, errors);
         const double nmse = errors.squared / std::max(errors.reference, 1e-300);
         require(nmse <= file.at("max_nmse").doubles()[0],
                 schedule + " has an NMSE of " + std::to_string(nmse));

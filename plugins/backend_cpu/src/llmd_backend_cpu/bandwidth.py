@@ -1,4 +1,4 @@
-"""How fast weights are read that no cache holds."""
+"""Measures how fast weights are read from memory, without the help of caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmd.api import Instruction, Linear, Program, SlottedOp, TensorRef, Weight,
 from llmd.api.machine import available_bytes, cache_bytes
 from llmd.api.step import Float32
 from llmd_backend_cpu import _ext
-from llmd_backend_cpu.parts import load_parts
+from llmd_backend_cpu.weights import load_weights
 
 _COLS = 2048
 _PIECE_ROWS = 2048
@@ -21,22 +21,25 @@ _LEAST_BYTES = 64 << 20
 
 
 def read_rate(device: _ext.Device, budget_s: float) -> float:
-    """Bytes per second of reading through memory twice as large as the caches.
+    """Return the bytes per second of reading memory twice as large as the caches.
 
-    At most two thirds of the budget go into filling that memory: a busy or very large machine reads less of it.
+    At most two thirds of the budget are spent on filling it: a busy or very large machine reads less.
     """
     start = time.perf_counter()
     weights = _filled(wanted_bytes(cache_bytes(), available_bytes()), start + budget_s * 2 / 3)
-    parts = load_parts(device, _program(len(weights)), _Source(weights), lambda _done, _total: None)
+    loaded = load_weights(device, _program(len(weights)), _Source(weights), lambda _done, _total: None)
     rates: list[float] = []
     while not rates or time.perf_counter() - start < budget_s:
         before = time.perf_counter()
-        rates.append(parts.read_factors() / (time.perf_counter() - before))
+        rates.append(loaded.read_factors() / (time.perf_counter() - before))
     return statistics.median(rates)
 
 
 def wanted_bytes(cache: int, available: int) -> int:
-    """Twice the caches, so that each byte has left them when its turn comes again; a quarter of free memory at most."""
+    """Return twice the cache size, so that each byte is evicted before it is read again.
+
+    It is at most a quarter of the free memory.
+    """
     return max(_LEAST_BYTES, min(2 * cache, available // 4))
 
 
@@ -52,14 +55,14 @@ class _Source:
         return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> None:
-        """None: there is no file."""
+        """Return None: there is no file."""
 
     def read(self, weight: Weight) -> WeightData:
         return WeightData(weight.format, self._weights)
 
 
 def _filled(num_bytes: int, deadline: float) -> Float32:
-    """Memory that was written to, piece by piece until the deadline: untouched pages are all one page of zeros."""
+    """Return memory that was filled until the deadline; untouched pages would share one page of zeros."""
     weights = np.empty((num_bytes // (4 * _COLS), _COLS), np.float32)
     rows = 0
     while rows < len(weights) and (not rows or time.perf_counter() < deadline):
@@ -69,7 +72,7 @@ def _filled(num_bytes: int, deadline: float) -> Float32:
 
 
 def _program(rows: int) -> Program:
-    """A linear op with one weight of that many rows."""
+    """Return a program of one linear op, whose weight has that many rows."""
     ref = TensorRef("weights", (rows, _COLS))
     op = SlottedOp(Linear("x", ("y",), (ref,), (None,)), inputs=(0,), outputs=(1,), weights=(0, None))
     return Program(

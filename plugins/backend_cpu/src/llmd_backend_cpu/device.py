@@ -21,15 +21,15 @@ from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
 from llmd_backend_cpu.bandwidth import read_rate
-from llmd_backend_cpu.parts import CpuParts, load_parts
 from llmd_backend_cpu.quantizer import NativeQuantizer
+from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 log = logging.getLogger(__name__)
 
 
 def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
-    """What there is to know of this machine's device."""
+    """Describe the device of this machine."""
     isa = isa or _ext.available_isas()[0]
     return DeviceInfo(
         name="cpu",
@@ -48,13 +48,14 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
 
 
 class CpuDevice:
-    """See `llmd.api.Device`. ``isa`` and ``threads`` are the best that the machine has, unless given."""
+    """See `llmd.api.Device`. By default, ``isa`` and ``threads`` are the best choice for this machine."""
 
     def __init__(self, isa: str | None = None, threads: int | None = None) -> None:
         isas = _ext.available_isas()
         if isa is not None and isa not in isas:
             raise DeviceError(
-                f"this machine cannot run the instruction set {isa!r}", hint=f"it has {', '.join(isas)}"
+                f"this machine cannot run the instruction set {isa!r}",
+                hint=f"choose one of {', '.join(isas)}",
             )
         isa = isa or isas[0]
         placed = placement.chosen_placement(isa) if threads is None else placement.Placement(threads)
@@ -74,17 +75,17 @@ class CpuDevice:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         read = read_rate(self._native, budget_s / 3)
         _, *decode, prefill = self._native.measure(budget_s * 2 / 3)
-        # The native slices may lie in a large cache; the weights of a model come from memory, each once a token.
+        # The slices of the native benchmark may fit in a large cache; weights come from memory.
         rates = {
             name: min(rate, read) for name, rate in zip(("f32", "bf16", "q8", "q4"), decode, strict=True)
         }
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuParts:
-        return load_parts(self._native, program, tensors, progress)
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuWeights:
+        return load_weights(self._native, program, tensors, progress)
 
     def close(self) -> None:
-        """The threads end with the last object that uses them."""
+        """Do nothing: the threads end with the last object that uses them."""
 
 
 def _start_threads(isa: str, placed: placement.Placement) -> _ext.Device:
@@ -92,6 +93,6 @@ def _start_threads(isa: str, placed: placement.Placement) -> _ext.Device:
         return _ext.Device(isa, placed.threads, placement.spin_us(placed.threads), list(placed.processors))
     except RuntimeError as error:
         raise DeviceError(
-            f"the system does not start {placed.threads} threads: {error}",
-            hint="ask for fewer with --threads",
+            f"the system refused to start {placed.threads} threads: {error}",
+            hint="start fewer with --threads",
         ) from error

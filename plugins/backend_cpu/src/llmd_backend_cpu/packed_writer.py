@@ -1,4 +1,4 @@
-"""Keeping packed weights on disk, beside the steps that use them."""
+"""Writes packed weights to disk while steps use them."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from llmd_backend_cpu import _ext
 log = logging.getLogger(__name__)
 
 _DELAY_S = 3.0
-"""How long writing waits for the first answer, to which it would cost memory bandwidth at any priority."""
+"""Delay before writing, for the first answer: at any priority, writing takes memory bandwidth from it."""
 _LEAST_END_S = 5.0
-"""How long parts that are closed go on writing, at least."""
+"""How long closed weights may go on writing, at least."""
 _LOWEST_PRIORITY = 19
 
 
 class PackedWriter:
-    """A thread that writes the panels of parts to a file, in the time that steps leave, and ends with it.
+    """A low-priority thread that writes packed weights to a file, then ends.
 
-    ``packing_s`` is how long packing took, which the next load is spared. A disk that does not take them is only logged.
+    ``packing_s`` is the time that packing took, which the next load saves. Disk errors are only logged.
     """
 
-    def __init__(self, native: _ext.Parts, path: str, packing_s: float) -> None:
+    def __init__(self, native: _ext.Weights, path: str, packing_s: float) -> None:
         self._native = native
         self._longest_end_s = max(_LEAST_END_S, packing_s)
         self._wanted = threading.Event()
         self._path = path
-        # While it waits, the thread keeps nothing alive: the interpreter may end meanwhile.
+        # A weak reference: while the thread waits, it keeps nothing alive, and the interpreter may exit.
         arguments = (weakref.ref(self), self._wanted)
         self._thread = threading.Thread(target=_write, args=arguments, name="packed-writer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait for the writing, but no longer than packing took, then end it: no file is left."""
+        """Wait for the write as long as packing took, at least 5 s; then cancel it and leave no file."""
         self._wanted.set()
         self._thread.join(self._longest_end_s)
         self._native.stop_writing()
         self.wait()
 
     def wait(self) -> None:
-        """Begin now, and return once the file is there, or given up."""
+        """Write without further delay; return once the file exists or writing has failed."""
         self._wanted.set()
         self._thread.join()
 
     def write(self) -> None:
-        """Write the file; for the thread."""
-        # The first answers come before the file. Linux has a priority for each thread; others may have none.
+        """Write the file. Called by the thread."""
+        # Answers come before the file. Linux has a priority for each thread; other systems may not.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST_PRIORITY)
         try:
@@ -59,7 +59,7 @@ class PackedWriter:
 
 
 def _write(writer: weakref.ref[PackedWriter], wanted: threading.Event) -> None:
-    """Write the file of a writer that is still there when it is wanted, or after a while."""
+    """Write the file when it is wanted or after a delay, if the writer still exists."""
     wanted.wait(_DELAY_S)
     found = writer()
     if found is not None:

@@ -1,6 +1,6 @@
-"""How many threads compute, and where: what the topology suggests, and what a short measurement says of it.
+"""Chooses how many threads compute and on which processors: topology, then a short measurement.
 
-Where there is one suggestion nothing is measured, and threads run where the system puts them.
+If there is only one candidate, nothing is measured and threads are not pinned.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from llmd_backend_cpu import _ext
 from llmd_backend_cpu.topology import Processor, usable_processors
 
 SPIN_US = 100
-"""How long an idle thread waits for the next instruction before it sleeps: longer than any gap inside a step."""
+"""How long an idle thread spins before it sleeps: longer than any gap within a step."""
 
 BUDGET_S = 0.12
 CLEARLY_BETTER = 1.1
-"""What a placement must gain, decode times prefill, over one that takes fewer threads or leaves them free."""
+"""How much faster (decode times prefill) a placement must be than a more frugal one."""
 
 _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 30
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """``processors`` has the logical processor that each thread stays on; empty: the system places them."""
+    """A number of threads, and the processors that they are pinned to."""
 
     threads: int
     processors: tuple[int, ...] = ()
+    """The logical processor of each thread; empty: the system places threads."""
 
 
 def suggested(processors: Sequence[Processor], most: int) -> tuple[Placement, ...]:
-    """Placements worth comparing, the most frugal first, each with threads that are free and that stay.
+    """Return placements worth comparing, the most frugal first, each unpinned and pinned.
 
-    One thread for each performance core, for each core, for each logical processor, but not more than ``most``: the
-    processor time that control groups grant. Threads that may run anywhere are enough where all processors are alike.
+    They have one thread per performance core, per core and per logical processor, but not more than ``most``,
+    the processor time that control groups grant. If all processors are alike, one unpinned placement will do.
     """
     firsts = [one for one in processors if one.sibling == 0]
     kinds = ([one for one in firsts if not one.slow], firsts, processors)
@@ -50,7 +51,7 @@ def suggested(processors: Sequence[Processor], most: int) -> tuple[Placement, ..
 
 
 def best_of(placements: Sequence[Placement], rates: Sequence[tuple[float, float]]) -> Placement:
-    """The first placement that none is clearly better than; rates are those of decode and prefill."""
+    """Return the first placement that no other clearly beats; ``rates`` are (decode, prefill)."""
     scores = [decode * prefill for decode, prefill in rates]
     return next(
         one for one, score in zip(placements, scores, strict=True) if score * CLEARLY_BETTER >= max(scores)
@@ -59,7 +60,7 @@ def best_of(placements: Sequence[Placement], rates: Sequence[tuple[float, float]
 
 @functools.cache
 def chosen_placement(isa: str) -> Placement:
-    """How this machine's processors are used best, measured once in a process."""
+    """Return the best placement on this machine, measured once per process."""
     placements = suggested(usable_processors(), num_processors())
     if len(placements) == 1:
         return placements[0]
@@ -69,12 +70,12 @@ def chosen_placement(isa: str) -> Placement:
 
 
 def spin_us(threads: int) -> int:
-    """How long threads spin: a thread that waits for one without a processor takes the processor from it."""
+    """Return how long threads spin: 0 if they share processors, where spinning delays other threads."""
     return SPIN_US if threads <= num_processors() else 0
 
 
 def description(threads: int | None = None) -> str:
-    """So many threads, or as many as a measurement may choose."""
+    """Describe the number of threads; if not given, the range that a measurement may choose from."""
     sizes = {one.threads for one in suggested(usable_processors(), num_processors())}
     least, most = (min(sizes), max(sizes)) if threads is None else (threads, threads)
     return f"{'' if least == most else f'{least} to '}{most} thread{'' if most == 1 else 's'}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LLMD_API = 1
 TEST_ISA = "LLMD_TEST_CPU_ISA"
-"""A variable for tests and measurements: computes with this instruction set, as an older processor does."""
+"""Environment variable for tests and benchmarks: the instruction set to use, as on an older processor."""
 
 
 @hookimpl

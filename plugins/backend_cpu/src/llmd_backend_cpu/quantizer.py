@@ -1,4 +1,4 @@
-"""Quantises plain weights, for the core that loads them; csrc/quantization.hpp says how fast."""
+"""Quantises plain weights while the core loads them; csrc/quantization.hpp gives the speed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class NativeQuantizer:
             return _ext.quantize_with_minimums(*given, form.bits, codes, scales, minimums)
         assert into.scales.fine is not None
         assert into.minimums.fine is not None
-        steps, below = into.scales.fine.view(np.uint8), into.minimums.fine.view(np.uint8)
-        done = _ext.quantize_bytes(*given, form.bits, form.fine_bits, codes, scales, steps, below)
+        fine = into.scales.fine.view(np.uint8), into.minimums.fine.view(np.uint8)
+        done = _ext.quantize_bytes(*given, form.bits, form.fine_bits, codes, scales, *fine)
         np.bitwise_xor(scales, 0x8000, out=minimums)  # coarse minimums are the coarse scales times -1
         return done
 

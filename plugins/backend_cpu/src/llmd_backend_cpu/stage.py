@@ -1,4 +1,4 @@
-"""The CPU stage: one native call for each step, results in the arrays of its ticket."""
+"""The CPU stage: one native call per step, which writes results to the arrays of its ticket."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from llmd_backend_cpu.tickets import TicketArrays
 
 @dataclass
 class _Open:
-    """A ticket in flight: its place among the native tickets, and what its results are made of."""
+    """A ticket in flight."""
 
     place: int
+    """Its index among the native tickets."""
     num_rows: int
     selection: Selection | None
     waits_for_masks: bool
@@ -30,14 +31,14 @@ class CpuStage:
     """See `llmd.api.Stage`."""
 
     def __init__(
-        self, program: Program, parts: _ext.Parts, blocks: Mapping[int, int], limits: StageLimits
+        self, program: Program, weights: _ext.Weights, blocks: Mapping[int, int], limits: StageLimits
     ) -> None:
         self._program = program
-        self._parts = parts
+        self._weights = weights
         self._limits = limits
         self._blocks = dict(blocks)
         self._native: _ext.Stage | None = _ext.Stage(
-            parts,
+            weights,
             blocks=[blocks.get(group.id, 0) for group in program.groups],
             max_rows=limits.max_rows,
             max_sequences=limits.max_sequences,
@@ -145,7 +146,7 @@ class CpuStage:
         return rows
 
     def _explain(self, step: Step, selection: Selection | None) -> None:
-        """Raise ValueError for the array whose dtype or layout the native side did not take."""
+        """Raise ValueError for the array whose dtype or layout the native code rejected."""
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
@@ -159,7 +160,7 @@ class CpuStage:
     def _block_bytes(self, group: int) -> int:
         if group not in self._blocks:
             raise ValueError(f"this stage keeps nothing for KV group {group}")
-        return self._parts.kv_block_bytes(group, self._limits.kv_dtype)
+        return self._weights.kv_block_bytes(group, self._limits.kv_dtype)
 
     def _opened(self) -> _ext.Stage:
         if self._native is None:

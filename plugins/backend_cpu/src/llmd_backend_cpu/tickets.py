@@ -1,4 +1,4 @@
-"""The places that results of a step go to, allocated once for each ticket of a stage."""
+"""The arrays for the results of a step, allocated once per ticket of a stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmd.api.step import Float32, Int32
 
 @dataclass(frozen=True)
 class TicketArrays:
-    """The arguments of the native ``add_ticket``. Untouched pages of them cost no memory."""
+    """The arguments of the native ``add_ticket``. Pages that are never touched cost no memory."""
 
     hidden: Float32
     raw: Float32
@@ -32,7 +32,7 @@ class TicketArrays:
 
     @classmethod
     def allocate(cls, program: Program, limits: StageLimits) -> Self:
-        """Make room for what a program's last op leaves: hidden states, or logits and candidates."""
+        """Allocate arrays for the results of a program's last op: hidden states, or logits and candidates."""
         outputs = limits.max_outputs if program.has_head else 0
         rows = 0 if program.has_head else limits.max_rows
         candidates = min(limits.num_candidates, program.vocab_size)
@@ -58,7 +58,7 @@ class TicketArrays:
         )
 
     def result(self, outputs: int, candidates: int, raw_top: int) -> StepResult:
-        """Views of the first ``outputs`` rows."""
+        """Return views of the first ``outputs`` rows."""
         return StepResult(
             ids=self.ids[: outputs * candidates].reshape(outputs, candidates),
             edited=self.edited_values[: outputs * candidates].reshape(outputs, candidates),

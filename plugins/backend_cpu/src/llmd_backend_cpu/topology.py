@@ -1,6 +1,6 @@
-"""The processors that this process may use: which share a core, which are slower than others, and whose memory is near.
+"""The processors that this process may use: their cores, their speed and their NUMA nodes.
 
-Read from Linux's sysfs; where it says nothing, every logical processor is a core like the others, on one node.
+Read from Linux's sysfs. Without information there, all logical processors count as equal cores on one node.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ import msgspec
 from llmd.api.machine import ROOT
 
 SLOWER = 0.85
-"""Below this share of the fastest core's speed a core is an efficiency core. Cores of one kind differ by a few percent."""
+"""A core below this share of the top speed is an efficiency core. Equal cores differ by a few percent."""
 
 
 class Processor(msgspec.Struct, frozen=True, order=True):
-    """A logical processor. In the order in which threads had best take them: the first of each core before its siblings,
-    performance cores before efficiency cores, node by node.
+    """A logical processor.
 
-    ``sibling``: how many logical processors of its core come before it.
+    They sort in the order in which threads should use them: the first processor of each core before its
+    siblings, performance cores before efficiency cores, node by node.
     """
 
     sibling: int
+    """How many logical processors of its core come before it."""
     slow: bool
+    """Whether its core is an efficiency core."""
     node: int
     number: int
 
 
 def usable_processors(root: Path = ROOT) -> tuple[Processor, ...]:
-    """Those of the affinity mask, in order."""
+    """Return the processors in the affinity mask, in order."""
     numbers = sorted(os.sched_getaffinity(0))
     slow = _slow(root, numbers)
     taken: dict[str, int] = {}
@@ -44,7 +46,7 @@ def usable_processors(root: Path = ROOT) -> tuple[Processor, ...]:
 
 
 def _slow(root: Path, numbers: Collection[int]) -> set[int]:
-    """Efficiency cores: those that the kernel names so, else those of less capacity, else those of a lower top frequency."""
+    """Return the efficiency cores: by the kernel's list, else by capacity, else by top frequency."""
     atoms = set(_listed(_text(root / "sys/devices/cpu_atom/cpus"))) & set(numbers)
     if atoms:
         return atoms if len(atoms) < len(numbers) else set()
@@ -56,7 +58,7 @@ def _slow(root: Path, numbers: Collection[int]) -> set[int]:
 
 
 def _node(root: Path, number: int) -> int:
-    """The NUMA node of a logical processor."""
+    """Return the NUMA node of a logical processor."""
     nodes = (folder.name.removeprefix("node") for folder in _folder(root, number).glob("node[0-9]*"))
     return min(map(int, nodes), default=0)
 
@@ -66,7 +68,7 @@ def _folder(root: Path, number: int) -> Path:
 
 
 def _listed(text: str) -> Iterator[int]:
-    """The numbers of a list such as ``0-3,8``."""
+    """Yield the numbers of a list such as ``0-3,8``."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)

@@ -9,10 +9,10 @@ import pytest
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Grammar
 from llmd.chat.grammars import grammar_checker
+from llmd.chat.grammars.check_messages import Checked, CheckJob
 from llmd.chat.grammars.grammar_checker import GrammarChecker
-from llmd.chat.grammars.grammar_frames import Checked, CheckJob
-from llmd.chat.helper_process import HelperLostError
 from llmd.grammar.json_schema import schema_grammar
+from llmd.process.worker import WorkerLostError
 
 ENDLESS = schema_grammar({"type": "integer", "multipleOf": 999_983})
 
@@ -63,7 +63,7 @@ def test_a_grammar_that_ends_the_process_is_refused_and_the_next_one_is_tried(
 
 def _die(process_id: int) -> bytes:
     os.kill(process_id, signal.SIGKILL)
-    raise HelperLostError("it ended without an answer")
+    raise WorkerLostError("it ended without an answer")
 
 
 def test_grammars_are_not_tried_again_until_they_are_forgotten(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from jinja2.exceptions import SecurityError
 
+from llmd.chat.templates.render_messages import RenderJob
 from llmd.chat.templates.template_environment import RefusedByTemplateError, TemplateSandbox
-from llmd.chat.templates.template_frames import RenderJob
 
 
 def render(source: str, **variables: Any) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from llmd.chat.templates.template_frames import Failed, Rendered, RenderJob, pack
-from llmd.chat.templates.template_process import TemplateProcess, WorkerLostError
+from llmd.chat.templates.render_messages import Failed, Rendered, RenderJob, pack
+from llmd.chat.templates.template_process import TemplateProcess
+from llmd.process.worker import WorkerLostError
 
 MEMORY_BYTES = 512 << 20
 ENDLESS = "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}"
@@ -60,11 +61,13 @@ def test_process_that_sends_what_is_no_answer_is_lost(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     babbler = tmp_path / "babbler"
-    babbler.write_text("#!/bin/sh\nprintf '\\001\\000\\000\\000x'\n")
+    babbler.write_text("#!/bin/sh\nprintf '\\000\\000\\000\\000\\001\\000\\000\\000x'\nsleep 9\n")
     babbler.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(babbler))
-    with pytest.raises(WorkerLostError, match="no answer"):
-        TemplateProcess(memory_bytes=MEMORY_BYTES)
+    process = TemplateProcess(memory_bytes=MEMORY_BYTES)
+    with pytest.raises(WorkerLostError, match="not a reply"):
+        process.render(job("x"), limit_s=20)
+    process.end()
 
 
 def test_process_has_none_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Times are given: no test waits."""
+"""The tests pass times explicitly: none of them waits."""
 
 from __future__ import annotations
 

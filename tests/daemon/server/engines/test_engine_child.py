@@ -1,4 +1,4 @@
-"""A child waits for its first message on the socket that it inherits, and is gone when it is ended."""
+"""A child waits for its first message on the inherited socket, and is killed by `end`."""
 
 from __future__ import annotations
 

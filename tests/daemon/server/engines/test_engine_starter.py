@@ -1,4 +1,4 @@
-"""A spare engine is the next one that is asked for, another one follows, and one that nobody takes ends."""
+"""The spare engine is used first, is replaced later, and is killed if it stays unused."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from llmd.server.engines.mailbox import Mailbox
 
 
 class Cancelled:
-    """The requests that a mailbox wants no more of."""
+    """Records which requests a mailbox cancels."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -33,7 +33,7 @@ def test_mailbox_hands_out_what_came_with_the_index_of_its_sequence() -> None:
 
 
 def test_only_what_a_sequence_found_when_it_first_began_counts_as_cached() -> None:
-    """When it runs on after a preemption or a new engine, it finds what it computed itself, its answer included."""
+    """When it resumes after a preemption or in a new engine, it finds the tokens that it computed itself."""
     mailbox: Mailbox[TextVector] = Mailbox((70, 71), Cancelled())
     for started in (Started(71, 16), Started(71, 48), Started(70, 0), Started(70, 32), Started(99, 16)):
         mailbox.begin(started)

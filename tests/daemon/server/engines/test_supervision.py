@@ -1,4 +1,4 @@
-"""Scripts of events: this arrives, that is done."""
+"""Scripts of events and the commands that they cause."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ready() -> Supervision:
 
 
 def crash(supervision: Supervision) -> list[Command]:
-    """The engine dies and, where it is started again, loads."""
+    """Kill the engine and, if it is restarted, load it again."""
     commands = supervision.died("signal 9")
     if supervision.phase is Phase.LOADING:
         commands += supervision.receive(LOADED)

@@ -1,4 +1,4 @@
-"""A supervisor with real engine processes behind it."""
+"""A supervisor with real engine processes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
-from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams
+from llmd.api.messages import BeamParams, EmbedText, Load, SamplingParams, StopParams, Submit
 from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervision import Phase
-from llmd.server.engines.supervisor import Supervisor
-from llmd.server.engines.token_request import TokenRequest
+from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import BusyError, UnavailableError
 from llmd.server.http.request_record import RequestRecord
 from tests.serving.model import write_embedding_model
 
 PROMPT = tuple(b"Hello")
-# The real engine, but that its first step kills it.
+# The real engine, except that its first step kills it.
 FATAL_STEP = """
 import os, signal, sys
 from llmd.engine.core import EngineCore
@@ -38,14 +37,17 @@ sys.exit(main())
 """
 
 
-def request(max_tokens: int = 20, **sampling: Any) -> TokenRequest:
-    return TokenRequest(
-        PROMPT, SamplingParams(**{"seed": 1, "temperature": 0.0, **sampling}), StopParams(max_tokens)
+def request(max_tokens: int = 20, **sampling: Any) -> Submit:
+    return Submit(
+        UNNUMBERED,
+        PROMPT,
+        SamplingParams(**{"seed": 1, "temperature": 0.0, **sampling}),
+        StopParams(max_tokens),
     )
 
 
-async def tokens_of(supervisor: Supervisor, *requests: TokenRequest) -> list[list[int]]:
-    """The tokens of sequences that run together."""
+async def tokens_of(supervisor: Supervisor, *requests: Submit) -> list[list[int]]:
+    """Return the tokens of sequences that run together."""
     stream = supervisor.open(requests)
     tokens: list[list[int]] = [[] for _ in requests]
     running = len(requests)
@@ -62,7 +64,7 @@ async def read_to_the_end(stream: TokenStream) -> None:
 
 
 class Delays:
-    """Takes the place of the clock: back-offs are noted, not waited for."""
+    """Replaces the clock: records back-offs instead of waiting for them."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -90,7 +92,7 @@ async def supervisor(model_directory: Path, probes: Path) -> AsyncIterator[Super
 async def test_places_that_were_held_while_the_model_loaded_are_none_that_became_free(
     model_directory: Path, probes: Path
 ) -> None:
-    """Else those who are refused would be asked to come back before there is room."""
+    """Otherwise refused requests would retry before there is room."""
     now, record = [0.0], RequestRecord()
     options = {"limits": QueueLimits(sequences=0), "clock": lambda: now[0]}
     async with supervised(model_directory, engine_command(probes), **options) as supervisor:
@@ -137,7 +139,7 @@ async def test_killed_engine_is_replaced_and_the_tokens_stay_the_same(supervisor
     assert supervisor.restarts == 1
 
 
-def search(max_tokens: int = 60) -> TokenRequest:
+def search(max_tokens: int = 60) -> Submit:
     return structs.replace(request(max_tokens), beams=BeamParams(3, 2))
 
 
@@ -173,7 +175,7 @@ async def test_cached_tokens_are_told_of_the_right_request_after_a_resubmission(
     (request_id,) = stream._index
     supervisor.pause(request_id)
     supervisor.resume(request_id)
-    long = TokenRequest(PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
+    long = Submit(UNNUMBERED, PROMPT * 20, SamplingParams(seed=1, temperature=0.0), StopParams(1))
     await tokens_of(supervisor, long)
     other = supervisor.open([long])
     await other.next()
@@ -312,7 +314,7 @@ async def test_an_ordered_end_while_loading_is_no_failure_of_the_engine(
 async def vectors_of(
     supervisor: Supervisor, texts: Sequence[tuple[int, ...]], kill_after: int = -1
 ) -> list[bytes]:
-    """The vectors of texts; after so many of them the engine is killed."""
+    """Return the vectors of texts; the engine is killed after ``kill_after`` of them."""
     vectors = [b""] * len(texts)
     asked = [EmbedText(0, tokens) for tokens in texts]
     with closing(supervisor.embed(asked, RequestRecord())) as mailbox:
@@ -339,7 +341,7 @@ async def test_texts_of_one_request_take_one_place(tmp_path: Path, probes: Path)
     limits = QueueLimits(sequences=1)
     directory = write_embedding_model(tmp_path / "e")
     async with supervised(directory, engine_command(probes), limits=limits) as supervisor:
-        for _ in range(2):  # places were given back as they were taken
+        for _ in range(2):  # entries must have been released
             many = [
                 supervisor.embed([EmbedText(0, (1, 2))] * 50, RequestRecord()) for _ in range(5)
             ]  # four run, one waits

@@ -10,7 +10,7 @@ from llmd.server.engines.token_stream import TokenStream
 
 
 class Calls:
-    """What the stream asked for."""
+    """Records what the stream asked for."""
 
     def __init__(self) -> None:
         self.made: list[tuple[str, int]] = []

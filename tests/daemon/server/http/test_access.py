@@ -30,7 +30,7 @@ def keys(file: KeyFile) -> dict[str, str]:
 
 
 def outcome(access: Access, peer: Peer, secret: str, right: Right) -> str:
-    """The name of the key that was admitted, or the code of the refusal."""
+    """Return the name of the admitted key, or the code of the refusal."""
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     try:
         return access.admit(peer, headers, right)
@@ -112,7 +112,7 @@ def test_keys_are_read_anew_and_stay_where_the_file_is_damaged(file: KeyFile, ke
 
 @pytest.fixture
 def guarded(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, file: KeyFile) -> RunningDaemon:
-    """The daemon as another machine sees it."""
+    """The daemon as seen from another machine."""
     monkeypatch.setattr("llmd.server.http.app.peer_of", lambda _request: REMOTE)
     monkeypatch.setattr(daemon.daemon._access, "_file", file)
     monkeypatch.setattr(daemon.daemon._access, "_keys", ())

@@ -1,4 +1,4 @@
-"""Rules that hold for every request, whatever its dialect."""
+"""Rules for every request of every dialect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_request_ids_are_echoed_or_made(daemon: RunningDaemon) -> None:
 def records_of(
     caplog: pytest.LogCaptureFixture, daemon: RunningDaemon, request_id: str
 ) -> list[dict[str, object]]:
-    """Log records of a request. A stream is logged after its last byte, so the daemon is given turns to do it."""
+    """Return the log records of a request. A stream is logged after its last byte, so wait for it."""
     for _ in range(200):
         found = [vars(record) for record in caplog.records if vars(record).get("request_id") == request_id]
         if found:

@@ -8,14 +8,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError
 from llmd.server.http.bodies import MAX_DEPTH, read_object
 
 LIMIT = 10_000
 
 
 async def reply_to(body: bytes, headers: dict[str, str] | None = None) -> dict[str, Any]:
-    """What a server makes of a body."""
+    """Return a server's reply to a body."""
 
     async def echo(request: web.Request) -> web.Response:
         try:

@@ -18,13 +18,13 @@ HTTPS = TcpAddress("127.0.0.1", 0, tls=True)
 
 
 def shown_at(daemon: RunningDaemon) -> str:
-    """The certificate that the daemon shows to those who connect now."""
+    """Return the certificate that the daemon shows to new connections."""
     return ssl.get_server_certificate((daemon.tcp.host, daemon.tcp.port))
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
-    """Files that a test may replace."""
+    """A certificate and key that a test may replace."""
     return FIRST.copied_to(tmp_path)
 
 
@@ -34,7 +34,7 @@ def test_addresses_and_certificate_belong_together(tmp_path: Path) -> None:
     assert certificate_for((*plain, HTTPS), FIRST.chain, FIRST.key) is not None
     with pytest.raises(ConfigError, match="needs a certificate"):
         certificate_for((*plain, HTTPS), None, None)
-    with pytest.raises(ConfigError, match="no address that uses it"):
+    with pytest.raises(ConfigError, match="no address uses it"):
         certificate_for(plain, FIRST.chain, FIRST.key)
 
 

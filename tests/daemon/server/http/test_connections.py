@@ -1,4 +1,4 @@
-"""Real sockets: what is sent is bytes, and what comes back is read as bytes."""
+"""Connections over real sockets, with requests and replies as bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def connection(daemon: RunningDaemon) -> Iterator[socket.socket]:
 
 
 def reply_of(opened: socket.socket) -> tuple[int, dict[str, Any]]:
-    """The status and the body of the reply after which the connection ends."""
+    """Return the status and the body of the reply after which the connection ends."""
     received = b""
     while part := opened.recv(65536):
         received += part
@@ -35,7 +35,7 @@ def reply_of(opened: socket.socket) -> tuple[int, dict[str, Any]]:
     return int(head.split()[1]), json.loads(body)
 
 
-def exchange(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
+def prepared(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
     with connection(daemon) as opened:
         opened.sendall(sent)
         return reply_of(opened)
@@ -43,7 +43,7 @@ def exchange(daemon: RunningDaemon, sent: bytes) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def impatient(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
-    """A daemon that waits for nobody."""
+    """A daemon with short time limits."""
     options: dict[str, Any] = {
         "headers_timeout_s": 0.2,
         "body_timeout_s": 0.2,
@@ -70,7 +70,7 @@ def impatient(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
 def test_what_is_no_http_is_refused_in_json_and_the_daemon_goes_on(
     daemon: RunningDaemon, sent: bytes, status: int, code: str
 ) -> None:
-    answered, body = exchange(daemon, sent)
+    answered, body = prepared(daemon, sent)
     assert (answered, body["error"]["code"]) == (status, code)
     assert body["error"]["type"] == "invalid_request_error"
     assert len(body["error"]["message"]) < 400
@@ -90,7 +90,7 @@ def test_a_flood_of_headers_without_end_is_cut_off(daemon: RunningDaemon) -> Non
 
 @pytest.mark.parametrize("sent", [b"GET /health HT", GET, b""])
 def test_headers_that_do_not_come_in_time_end_the_connection(impatient: RunningDaemon, sent: bytes) -> None:
-    status, body = exchange(impatient, sent)
+    status, body = prepared(impatient, sent)
     assert (status, body["error"]["code"]) == (408, "headers_too_slow")
 
 
@@ -111,7 +111,7 @@ def test_connection_that_asks_nothing_more_is_closed(impatient: RunningDaemon) -
 
 def test_body_that_does_not_come_in_time_is_a_408(impatient: RunningDaemon) -> None:
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nConnection: close\r\n\r\n"
-    status, body = exchange(impatient, head + b'{"model"')
+    status, body = prepared(impatient, head + b'{"model"')
     assert (status, body["error"]["code"]) == (408, "deadline_exceeded")
     assert "body_timeout_s" in body["error"]["message"]
 
@@ -123,7 +123,7 @@ def test_connections_beyond_the_limit_are_told_so(tmp_path: Path, probes: Path) 
             for opened in held:
                 opened.sendall(GET + b"\r\n")
                 assert opened.recv(65536).startswith(b"HTTP/1.1 200")
-            status, body = exchange(daemon, b"")
+            status, body = prepared(daemon, b"")
             assert (status, body["error"]["code"]) == (503, "overloaded")
         while True:
             with contextlib.suppress(ConnectionError):
@@ -137,7 +137,7 @@ def test_reader_that_takes_nothing_is_dropped_and_its_request_freed(tmp_path: Pa
     options: dict[str, Any] = {"write_timeout_s": 0.2, "buffer_tokens": 16}
     with running_daemon(directories, **options) as daemon:
         body = {"max_tokens": 1 << 14, "ignore_eos": True, "logprobs": True, "top_logprobs": 20}
-        # A Unix socket holds little that nobody has read.
+        # A Unix socket buffers little unread data.
         with open_stream(daemon, body, unix=True):
             while any(row["users"] for row in send(daemon, "GET", "/llmd/ps").json["models"]):
                 pass

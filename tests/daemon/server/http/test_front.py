@@ -1,4 +1,4 @@
-"""The routes of every dialect are served behind guards, and nothing imports them before they are served."""
+"""The routes of all dialects are served behind access checks, and are imported only when served."""
 
 from __future__ import annotations
 

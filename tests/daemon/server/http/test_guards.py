@@ -52,7 +52,7 @@ def test_case_of_host_names_does_not_matter(host: str) -> None:
     ],
 )
 def test_foreign_host_names_are_refused_and_the_flag_is_named(host: str) -> None:
-    with pytest.raises(ForbiddenError, match="not one of this machine") as caught:
+    with pytest.raises(ForbiddenError, match="not a name of this machine") as caught:
         GUARDS.check(LOOPBACK, {"Host": host})
     assert caught.value.code == "host_not_allowed"
     assert "--allow-host" in caught.value.hint
@@ -94,7 +94,7 @@ def test_no_flag_is_suggested_for_what_is_no_origin() -> None:
 def test_foreign_host_names_are_refused_where_every_origin_is_allowed() -> None:
     guards = Guards("workstation", allow_origin=allowed_origins(["*"], "config.toml"))
     guards.check(LOOPBACK, {"Host": "localhost", "Origin": "https://evil.example"})
-    with pytest.raises(ForbiddenError, match="not one of this machine"):
+    with pytest.raises(ForbiddenError, match="not a name of this machine"):
         guards.check(LOOPBACK, {"Host": "evil.example", "Origin": "https://evil.example"})
 
 

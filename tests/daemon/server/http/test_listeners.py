@@ -50,7 +50,10 @@ def test_stale_socket_is_replaced(tmp_path: Path) -> None:
 def test_socket_that_answers_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "llmd.sock"
     with listen([UnixAddress(path)]):
-        with pytest.raises(ConfigError, match="a daemon answers there"), listen([UnixAddress(path)]):
+        with (
+            pytest.raises(ConfigError, match="a daemon is already listening there"),
+            listen([UnixAddress(path)]),
+        ):
             pass
         assert path.exists()
 
@@ -67,7 +70,7 @@ def test_socket_of_a_daemon_that_took_the_place_is_left_alone(tmp_path: Path) ->
 def test_file_that_is_no_socket_is_never_removed(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine")
-    with pytest.raises(ConfigError, match="no socket"), listen([UnixAddress(path)]):
+    with pytest.raises(ConfigError, match="not a socket"), listen([UnixAddress(path)]):
         pass
     assert path.read_text() == "mine"
 

@@ -156,11 +156,11 @@ def test_star_alone_covers_every_origin() -> None:
         ("https://app.example:port", "not SCHEME://HOST"),
         ("*://app.example", "not SCHEME://HOST"),
         ("https://", "not SCHEME://HOST"),
-        ("https://:80", "no name, and no pattern"),
-        ("https://app.*", "no name, and no pattern"),
-        ("https://*app.example", "no name, and no pattern"),
-        ("https://a.*.example", "no name, and no pattern"),
-        ("https://*.*", "no name, and no pattern"),
+        ("https://:80", "neither a name nor a pattern"),
+        ("https://app.*", "neither a name nor a pattern"),
+        ("https://*app.example", "neither a name nor a pattern"),
+        ("https://a.*.example", "neither a name nor a pattern"),
+        ("https://*.*", "neither a name nor a pattern"),
     ],
 )
 def test_bad_patterns_are_refused_with_their_source(pattern: str, problem: str) -> None:

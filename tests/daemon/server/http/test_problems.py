@@ -15,8 +15,8 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
+from llmd.requests.fields import BadRequestError
 from llmd.server.errors import (
-    BadRequestError,
     BusyError,
     DeadlineError,
     ForbiddenError,

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from llmd.server.errors import BadRequestError, DeadlineError
+from llmd.requests.fields import BadRequestError
+from llmd.server.errors import DeadlineError
 from llmd.server.http.request_record import (
     MAX_TIMEOUT_MS,
     TIMEOUT_HEADER,

@@ -10,7 +10,7 @@ from llmd.server.http.routing import RouteTable, match, normalized
 
 
 async def handler(_request: Any, _service: Any) -> None:
-    """Stands for any handler."""
+    """A placeholder for any handler."""
 
 
 def route(method: Literal["GET", "HEAD", "POST", "DELETE"], path: str) -> Route:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 
 

@@ -5,7 +5,7 @@ from tests.serving.model_managers import Timers
 
 
 class Watched:
-    """A leases, its timers, and how often it expired and fell idle."""
+    """Leases of a model, their timers, and how often the model expired and became idle."""
 
     def __init__(self, keep_alive_s: float) -> None:
         self.timers = Timers()

@@ -27,13 +27,13 @@ def sized(_directory: Path) -> MemoryNeed:
 
 
 async def settle() -> None:
-    """Let every task go as far as it can."""
+    """Run every task until it blocks."""
     for _ in range(30):
         await asyncio.sleep(0)
 
 
 async def load(manager: ModelManager, name: str) -> BareModel:
-    """Load a model and say how large it has become."""
+    """Load a model and report its size."""
     model = bare(await manager.serve(name, Path(name)))
     await settle()
     model.size_bytes = 60
@@ -86,7 +86,7 @@ async def test_a_request_that_comes_while_the_model_leaves_loads_it_anew() -> No
     new = bare(await manager.serve("a", A))
     await settle()
     assert new is not old
-    assert new.loaded is None  # two of them do not fit
+    assert new.loaded is None  # both do not fit at once
     old.finish_closing.set()
     await settle()
     assert new.loaded
@@ -130,7 +130,7 @@ async def test_waiting_for_busy_models_ends_with_an_error_that_says_for_whom() -
     busy = await load(manager, "a")
     with busy.in_use():
         late = await load(manager, "b")
-        with pytest.raises(UnavailableError, match="b does not fit into memory beside a") as caught:
+        with pytest.raises(UnavailableError, match="b does not fit into memory together with a") as caught:
             await late.ready()
     assert caught.value.code == "model_busy"
     assert caught.value.retry_after_s
@@ -142,7 +142,8 @@ async def test_what_cannot_fit_is_refused_with_the_arithmetic_and_nothing_goes()
     pinned.leases.pin()
     other = await manager.serve("b", B)
     with pytest.raises(
-        MemoryBudgetError, match=r"needs 60 B \(50 B of weights, 10 B of .*\), and 40 B can be had beside a"
+        MemoryBudgetError,
+        match=r"needs 60 B \(50 B of weights, 10 B of .*\), but at most 40 B can be made available \(pinned: a\)",
     ):
         await bare(other).ready()
     assert pinned.closed == []
@@ -151,7 +152,7 @@ async def test_what_cannot_fit_is_refused_with_the_arithmetic_and_nothing_goes()
 async def test_a_model_larger_than_all_memory_is_refused_without_a_limit_too() -> None:
     manager = residents_of(available=59, need=sized)
     model = await manager.serve("a", A)
-    with pytest.raises(MemoryBudgetError, match="59 B can be had"):
+    with pytest.raises(MemoryBudgetError, match="59 B can be made available"):
         await bare(model).ready()
 
 
@@ -162,7 +163,7 @@ async def test_models_that_load_at_once_do_not_share_the_same_bytes() -> None:
     second.finish_loading()
     await settle()
     assert (bool(first.loaded), bool(second.loaded)) == (True, True)
-    assert first.closed == [None]  # the second had to wait until it was loaded and idle
+    assert first.closed == [None]  # the second had to wait until the first was loaded and idle
 
 
 async def test_within_a_limit_keys_and_values_get_half_of_what_is_left() -> None:

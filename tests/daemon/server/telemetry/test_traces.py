@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry keeps and sends them."""
+"""Spans as OpenTelemetry stores and exports them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRACEPARENT = f"00-{TRACE_ID}-{PARENT_ID}-01"
 
 
 def spans(record: RequestRecord) -> dict[str, ReadableSpan]:
-    """The spans of a request by name."""
+    """Return the spans of a request by name."""
     kept = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(kept))
@@ -43,7 +43,7 @@ def spans(record: RequestRecord) -> dict[str, ReadableSpan]:
 
 
 def answered(**fields: object) -> RequestRecord:
-    """A request that came ten seconds ago, waited for one, prefilled for two and decoded for four."""
+    """Return a request that arrived ten seconds ago, waited for one, prefilled for two and decoded for four."""
     came = time.monotonic() - 10
     record = RequestRecord(
         "req_1", started=came, route="/v1/completions", model="tiny", sequences=1, status=200
@@ -101,7 +101,7 @@ def test_a_request_that_did_not_run_has_no_phases_and_its_error() -> None:
 
 @contextmanager
 def collector(received: list[bytes]) -> Iterator[str]:
-    """A collector that keeps what it gets; its URL."""
+    """Run a collector that stores what it receives; yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -142,7 +142,7 @@ def test_a_collector_has_every_trace_when_the_daemon_has_ended(tmp_path: Path, p
 
 
 def test_what_is_no_url_is_refused_with_an_example() -> None:
-    with pytest.raises(ConfigError, match="no URL") as refused:
+    with pytest.raises(ConfigError, match="is not a URL") as refused:
         open_traces("localhost:4318", "0")
     assert "http://127.0.0.1:4318/v1/traces" in refused.value.hint
 

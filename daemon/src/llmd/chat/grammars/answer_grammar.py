@@ -8,8 +8,8 @@ from functools import cached_property
 
 from llmd.api.messages import Grammar, Vocabulary
 from llmd.api.parsing import ReasoningMarks
+from llmd.chat.grammars.check_messages import CheckJob
 from llmd.chat.grammars.grammar_checker import GrammarChecker
-from llmd.chat.grammars.grammar_frames import CheckJob
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.grammar.lark import after_reasoning, any_text
 

@@ -11,10 +11,10 @@ from typing import Self
 import msgspec
 
 from llmd.api.errors import GrammarError
-from llmd.chat.grammars.grammar_frames import Checked, CheckJob
-from llmd.chat.helper_process import HelperLostError, HelperProcess, framed
+from llmd.chat.grammars.check_messages import Checked, CheckJob
+from llmd.process.worker import Worker, WorkerLostError
 
-WORKER = "llmd.chat.grammars.grammar_worker"
+WORKER = "llmd.chat.grammars.check_worker"
 TIME_LIMIT_S = 2.0
 MEMORY_LIMIT_BYTES = 1 << 30
 KEPT = 256
@@ -35,7 +35,7 @@ class GrammarChecker:
         self._time_limit_s = time_limit_s
         self._memory_limit_bytes = memory_limit_bytes
         self._lock = threading.Lock()
-        self._process: HelperProcess | None = None
+        self._process: Worker | None = None
         self._known: OrderedDict[CheckJob, Checked] = OrderedDict()
         self.threads = ThreadPoolExecutor(WAITING_THREADS, "grammars")
 
@@ -75,17 +75,17 @@ class GrammarChecker:
         try:
             if self._process is None or not self._process.is_alive:
                 self._end()
-                self._process = HelperProcess(
+                self._process = Worker(
                     WORKER, memory_bytes=self._memory_limit_bytes, max_reply_bytes=MAX_REPLY_BYTES
                 )
-            reply = self._process.ask(framed(msgspec.msgpack.encode(job)), limit_s=self._time_limit_s)
+            reply = self._process.ask(msgspec.msgpack.encode(job), limit_s=self._time_limit_s)
             return msgspec.msgpack.decode(reply, type=Checked)
         except TimeoutError as exc:
             self._end()
             raise GrammarError(
                 f"the grammar was not compiled within {self._time_limit_s:g} s", hint="send a simpler one"
             ) from exc
-        except HelperLostError as exc:
+        except WorkerLostError as exc:
             self._end()
             raise GrammarError(
                 "the grammar needs more memory than it may have", hint="send a simpler one"

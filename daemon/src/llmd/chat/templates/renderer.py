@@ -14,11 +14,12 @@ from typing import Any, Self
 
 from llmd.api.errors import RequestError, TemplateError
 from llmd.chat.templates.literals import LiteralSwap, RenderedPrompt
+from llmd.chat.templates.render_messages import Failed, Rendered, RenderJob, pack
 from llmd.chat.templates.template_files import ChatTemplate
-from llmd.chat.templates.template_frames import Failed, Rendered, RenderJob, pack
 from llmd.chat.templates.template_messages import Message, foldings, prepare_messages
-from llmd.chat.templates.template_process import TemplateProcess, WorkerLostError
+from llmd.chat.templates.template_process import TemplateProcess
 from llmd.chat.templates.text_parts import Conversation, Separator, find_separator
+from llmd.process.worker import WorkerLostError
 
 TIME_LIMIT_S = 2.0
 # Address space, not resident memory; the process itself maps about 60 MB.
@@ -151,7 +152,7 @@ class TemplateRenderer:
 
     def _render(self, source: str, variables: dict[str, Any]) -> str:
         try:
-            frame = pack(RenderJob(source, variables, self._clock().isoformat()))
+            packed = pack(RenderJob(source, variables, self._clock().isoformat()))
         except (OverflowError, UnicodeEncodeError) as exc:
             raise RequestError(
                 f"the messages hold a value that cannot be rendered: {exc}",
@@ -159,7 +160,7 @@ class TemplateRenderer:
                 hint="send valid Unicode and integers of at most 64 bits",
             ) from exc
         with self._lock:
-            reply = self._exchange(frame)
+            reply = self._exchange(packed)
         if not isinstance(reply, Failed):
             return reply.text
         reason = reply.message[:MAX_REASON_LEN]
@@ -171,12 +172,12 @@ class TemplateRenderer:
             )
         raise TemplateError(f"the chat template failed: {reason}", hint=_FIXES[reply.kind])
 
-    def _exchange(self, frame: bytes) -> Rendered | Failed:
+    def _exchange(self, job: bytes) -> Rendered | Failed:
         try:
             if self._process is None or not self._process.is_alive:
                 self._end()
                 self._process = TemplateProcess(memory_bytes=self._memory_limit_bytes)
-            reply = self._process.render(frame, limit_s=self._time_limit_s)
+            reply = self._process.render(job, limit_s=self._time_limit_s)
         except TimeoutError as exc:
             self._end()
             raise TemplateError(
@@ -185,7 +186,9 @@ class TemplateRenderer:
             ) from exc
         except WorkerLostError as exc:
             self._end()
-            raise TemplateError(f"the chat template was lost: {exc}", hint=_FIXES["memory"]) from exc
+            raise TemplateError(
+                f"the process that renders the chat template was lost: {exc}", hint=_FIXES["memory"]
+            ) from exc
         except BaseException:
             self._end()
             raise

@@ -17,7 +17,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from llmd.chat.templates.template_frames import RenderJob
+from llmd.chat.templates.render_messages import RenderJob
 
 
 class RefusedByTemplateError(Exception):

@@ -11,8 +11,7 @@ from llmd.cli.plugins.listing import provided
 from llmd.host.cache import Cache
 from llmd.host.installer import Change, checked_target, core_constraints, find_tool
 from llmd.host.names import DEVICE_TRIAL, PluginName
-from llmd.host.probing import Prober, ProbeReport
-from llmd.host.time_limits import PROBE_LIMIT
+from llmd.host.probing import PROBE_LIMIT, Prober, ProbeReport
 
 
 @click.command()

@@ -1,1 +1,1 @@
-"""HTTP APIs that come with llmd; others come as plugins, through the same door."""
+"""The HTTP APIs that come with llmd. Plugins add others in the same way."""

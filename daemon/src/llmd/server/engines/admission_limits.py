@@ -1,4 +1,4 @@
-"""How many sequences may wait for one model, and when those that find no room should come back."""
+"""Limits on the sequences of one model that run or wait, and Retry-After estimates for refused requests."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ RETRY_S = (1, 60)
 
 
 class QueueLimits(Struct, frozen=True):
-    """``sequences`` may wait beside those that run, ``per_key`` of one API key run or wait, and all of them have at
-    most ``tokens`` prompt tokens. None is no limit.
-    """
+    """Limits of one model's queue. None: no limit."""
 
     sequences: int = 512
+    """Sequences that may wait in addition to those that run."""
     per_key: int | None = None
+    """Sequences that one API key may have, running and waiting."""
     tokens: int | None = None
+    """Prompt tokens of all sequences, running and waiting."""
 
 
 DEFAULT_LIMITS = QueueLimits()
 
 
 class QueueEntry(Struct, eq=False):
-    """Sequences of one request that were let in, and their prompt tokens."""
+    """An admitted request's share of the queue."""
 
     key: str
     sequences: int
@@ -36,10 +37,11 @@ class QueueEntry(Struct, eq=False):
 
 
 class AdmissionLimits:
-    """Counts the sequences of one model that run or wait. Times are seconds of a clock that only goes forward.
+    """Counts the sequences of one model that run or wait. Times are seconds of a monotonic clock.
 
-    Who is refused is told when there will be room: at the rate at which entries became free in the last minute, and
-    behind all those who were told so before, so that they do not come back all at once.
+    A refused request gets a Retry-After estimate from the rate at which sequences ended in the last
+    minute. Each estimate comes after those of earlier refused requests, so that they do not all retry at
+    once.
     """
 
     def __init__(self, model: str, slots: int, limits: QueueLimits, now: float) -> None:
@@ -59,13 +61,14 @@ class AdmissionLimits:
         return max(0, self._sequences - self._slots)
 
     def admit(self, key: str, sequences: int, tokens: int, now: float) -> QueueEntry:
-        """Let the sequences of a request in; `leave` gives the entry back.
+        """Admit the sequences of a request. Pass the entry to `release` when they end.
 
-        A request that is larger than a limit is taken where it need not wait, or it could never run.
+        A request that exceeds a limit by itself is admitted if it need not wait; otherwise it could never
+        run.
 
         Raises:
-            BusyError: there is no room.
-            RateLimitError: there is none for this key.
+            BusyError: the queue is full.
+            RateLimitError: this API key has reached its limit.
         """
         if key and self._limits.per_key is not None:
             self._check_key(key, sequences, self._limits.per_key, now)
@@ -73,7 +76,7 @@ class AdmissionLimits:
         if self._sequences >= self._slots and self._sequences + sequences > room:
             raise self._refusal(
                 BusyError,
-                f"{self._limits.sequences} sequences wait for {self._model} already",
+                f"the queue of {self._model} is full: {self._limits.sequences} sequences are waiting",
                 "queue_full",
                 self._sequences + sequences - room,
                 now,
@@ -82,7 +85,7 @@ class AdmissionLimits:
         if self._sequences and most is not None and self._tokens + tokens > most:
             raise self._refusal(
                 BusyError,
-                f"requests for {self._model} have {self._tokens} prompt tokens, at most {most} may wait",
+                f"requests for {self._model} already hold {self._tokens} prompt tokens; the limit is {most}",
                 "queue_full",
                 sequences,
                 now,
@@ -93,7 +96,7 @@ class AdmissionLimits:
         return QueueEntry(key, sequences, tokens)
 
     def release(self, entry: QueueEntry, now: float, *, served: bool = True) -> None:
-        """Give a entry back. ``served``: its sequences ended, and were not merely counted for a while."""
+        """Remove an entry. ``served``: its sequences ran and ended, and count in `rate`."""
         self._sequences -= entry.sequences
         self._tokens -= entry.tokens
         self._of_key[entry.key] -= entry.sequences
@@ -103,7 +106,7 @@ class AdmissionLimits:
             self._freed.extend([now] * entry.sequences)
 
     def rate(self, now: float) -> float:
-        """Places that became free in a second, lately. Where none did, as if the next did now."""
+        """Sequences that ended per second, lately; if none did, one is assumed."""
         while self._freed and self._freed[0] < now - WINDOW_S:
             self._freed.popleft()
         is_cut = len(self._freed) == MAX_SAMPLES
@@ -113,7 +116,7 @@ class AdmissionLimits:
     def _check_key(self, key: str, sequences: int, most: int, now: float) -> None:
         held = self._of_key[key]
         if held and held + sequences > most:
-            message = f"the key {key} has {held} sequences at {self._model}, at most {most} are allowed"
+            message = f"API key {key} already has {held} sequences at {self._model}; the limit is {most}"
             raise self._refusal(RateLimitError, message, "key_limit", held + sequences - most, now)
 
     def _refusal(self, kind: type[BusyError], message: str, code: str, wanted: int, now: float) -> BusyError:
@@ -123,6 +126,6 @@ class AdmissionLimits:
         return kind(
             message,
             code=code,
-            hint="send the request again after the time in retry-after",
+            hint="retry after the number of seconds in the Retry-After header",
             retry_after_s=max(shortest, math.ceil(self._promised - now)),
         )

@@ -1,4 +1,4 @@
-"""Starts the process of an engine. It imports little, so that an engine can start before the daemon has its own imports."""
+"""Starts an engine's process. Imports little, so that an engine can start before the daemon's own imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 def engine_command(cache: Path) -> tuple[str, ...]:
-    """What starts an engine, but for ``--fd N``; ``cache`` keeps what probes of devices found."""
+    """The command of an engine, without ``--fd N``. ``cache`` is the directory of cached device probes."""
     return (sys.executable, "-m", "llmd.engine", "--cache", str(cache))
 
 
@@ -24,11 +24,10 @@ class EngineChild(Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process has ended."""
         return self.process.returncode is not None
 
     async def end(self) -> None:
-        """Kill the process and wait for its end."""
+        """Kill the process and wait for it to end."""
         self.socket.close()
         if not self.has_ended:
             self.process.kill()
@@ -38,7 +37,8 @@ class EngineChild(Struct, frozen=True):
 async def start_child(command: Sequence[str]) -> EngineChild:
     """Start ``command --fd N``.
 
-    It leads a session of its own: Ctrl-C in the daemon's terminal drains the daemon and must not end engines.
+    The process leads its own session: Ctrl-C in the daemon's terminal drains the daemon and must not end
+    engines.
 
     Raises:
         OSError: the process cannot be started.

@@ -1,4 +1,4 @@
-"""An engine child process and the frames between it and the front."""
+"""An engine child process and the frames exchanged with it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 from llmd.api.messages import FromEngine, ToEngine
-from llmd.engine.frames import FrameDecoder, FrameError, encode_frame
 from llmd.engine.log_lines import read_event
+from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.server.engines.engine_child import EngineChild
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
 
 GRACE_S = 2.0
-"""As long as a process may take to end by itself."""
+"""Seconds that a process gets to end by itself."""
 
 SPOOL_GRACE_S = 30.0
-"""The same where it writes its prefix cache before, for which it gives itself less (`llmd.engine.process`)."""
+"""The same if the process writes its prefix cache first; its own limit is shorter (`llmd.engine.process`)."""
 
 READ_BYTES = 1 << 16
 LAST_LINES = 30
@@ -30,7 +30,7 @@ LAST_LINES = 30
 class EngineProcess:
     """A running engine. Messages go both ways until it closes its end or dies.
 
-    ``model`` is what the log says it runs: nothing until it is known.
+    ``model`` is the model's name in the log, empty until it is known.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class EngineProcess:
 
     @classmethod
     async def adopt(cls, child: EngineChild) -> EngineProcess:
-        """Talk to a process that was started; nobody else may."""
+        """Connect to a process that was started, and take ownership of it."""
         try:
             reader, writer = await asyncio.open_connection(sock=child.socket)
         except BaseException:
@@ -61,12 +61,14 @@ class EngineProcess:
         return self._process.pid
 
     def send(self, message: ToEngine) -> None:
-        """Queue a message. One for an engine that has just died is lost: the supervisor sends it again."""
+        """Queue a message. If the engine has just died, it is lost: the supervisor sends it to the next
+        one.
+        """
         if not self._writer.is_closing():
             self._writer.write(encode_frame(message))
 
     async def messages(self) -> AsyncIterator[FromEngine]:
-        """Every message until the engine ends."""
+        """Yield each message until the engine ends."""
         frames: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
         while received := await self._read():
             try:
@@ -85,7 +87,7 @@ class EngineProcess:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """What it wrote last on its standard error: where it died, the reason is among them."""
+        """The last lines of its standard error; if it died, they include the reason."""
         return tuple(self._last_lines)
 
     async def end(self, grace_s: float) -> str:
@@ -102,17 +104,20 @@ class EngineProcess:
     async def _log_stderr(self) -> None:
         assert self._process.stderr is not None
         while line := await _next_line(self._process.stderr):
-            said = line.decode(errors="replace").rstrip()
-            event = read_event(said)
-            self._last_lines.append(said if event is None else str(event))
+            text = line.decode(errors="replace").rstrip()
+            event = read_event(text)
+            self._last_lines.append(text if event is None else str(event))
             if event is None:
-                logger.info("engine_said", extra={"model": self.model, "line": said})
+                logger.info("engine_said", extra={"model": self.model, "line": text})
             else:
                 logger.log(event.level, event.event, extra={**event.fields, "model": self.model})
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line; of one beyond the reader's limit its end alone. Unread, it would block who writes it."""
+    """Return the next line, or only the end of a line beyond the reader's limit.
+
+    Unread output would block the process that writes it.
+    """
     while True:
         try:
             return await reader.readline()

@@ -1,4 +1,4 @@
-"""Starts engine processes, one of them before it is known which model it will run."""
+"""Starts engine processes, one of them in advance, before its model is known."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RESTOCK_S = 1.0
-"""How long after a start the next spare engine is started: its imports should not delay a small model."""
+"""Delay of the next spare engine after a start: its imports would slow the load of a small model."""
 
 
 class EngineStarter:
-    """Starts engines with ``command``; an async context manager that ends the engine that nobody took.
+    """Starts engines with ``command``. An async context manager that ends the unused spare engine.
 
-    A process takes a few tenths of a second until it can load a model, most of them for imports. With ``keeps_spare``, one
-    is started before it is asked for, and another one some time after it was taken.
+    A process takes a few tenths of a second until it can load a model, mostly for imports. With
+    ``keeps_spare``, one is started in advance, and another one some time after it was taken.
     """
 
     def __init__(self, command: Sequence[str], *, keeps_spare: bool = False) -> None:
@@ -34,12 +34,12 @@ class EngineStarter:
         self._restocking: OwnedTask | None = None
 
     async def start(self, model: str) -> EngineProcess:
-        """Return an engine that waits for its `Load`; ``model`` is what the log calls it.
+        """Return an engine that waits for its `Load`; ``model`` is its name in the log.
 
         Raises:
             OSError: the process cannot be started.
         """
-        # Imported here: with NumPy, which it needs, the first spare engine would start a tenth of a second later.
+        # Imported here: it needs NumPy, which would delay the first spare engine by a tenth of a second.
         from llmd.server.engines.engine_process import EngineProcess
 
         spare, self._spare = self._spare, None
@@ -60,7 +60,7 @@ class EngineStarter:
     async def _start_spare(self) -> None:
         try:
             self._spare = await start_child(self._command)
-        except OSError as error:  # where it lasts, the next load says it to whoever asked
+        except OSError as error:  # if this persists, the next load reports it
             logger.warning("no_spare_engine", extra={"reason": str(error)})
 
     async def _stop_restocking(self) -> None:

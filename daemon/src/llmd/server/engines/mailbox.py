@@ -1,4 +1,4 @@
-"""What an engine sends for one request's sequences, on its way to one reader."""
+"""Messages from an engine for the sequences of one request, queued for one reader."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from llmd.api.messages import Started
 
 
 class SequenceMessage(Protocol):
-    """A message for one sequence."""
-
     @property
     def request_id(self) -> int: ...
 
@@ -21,16 +19,16 @@ Item = TypeVar("Item", bound=SequenceMessage)
 
 
 class Canceller(Protocol):
-    """What a mailbox may ask of its supervisor."""
+    """The part of a supervisor that a mailbox uses."""
 
     def cancel(self, request_id: int) -> None: ...
 
 
 class Mailbox(Generic[Item]):
-    """Takes messages from a supervisor and hands them out with the index of their sequence. Used on the event loop alone.
+    """Queues messages from a supervisor for one reader. Use on the event loop only.
 
-    ``request_ids`` are those of the sequences, by their index. ``cached_tokens`` is how many tokens of a sequence were in
-    the prefix cache when it began to run.
+    ``request_ids`` are the ids of the sequences, by index. ``cached_tokens`` maps an index to the number
+    of tokens that were in the prefix cache when the sequence began to run.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: Canceller) -> None:
@@ -43,10 +41,10 @@ class Mailbox(Generic[Item]):
         self._expiry: asyncio.TimerHandle | None = None
 
     async def next(self) -> tuple[int, Item]:
-        """The next message and the index of its sequence.
+        """Return the index of a sequence and its next message.
 
         Raises:
-            LlmdError: what ended one of the requests; the others are cancelled.
+            LlmdError: the error that ended one of the requests; the others are cancelled.
         """
         while not self._items:
             if self._error is not None:
@@ -58,7 +56,7 @@ class Mailbox(Generic[Item]):
         return self._index[item.request_id], item
 
     def close(self) -> None:
-        """GetReport for no more at all."""
+        """Cancel all remaining sequences."""
         for request_id in tuple(self._index):
             self._canceller.cancel(request_id)
         self._index.clear()
@@ -66,27 +64,27 @@ class Mailbox(Generic[Item]):
             self._expiry.cancel()
 
     def expire_at(self, when: float, error: LlmdError) -> None:
-        """End every sequence at a time of the event loop's clock; its reader gets ``error`` after the last message."""
+        """Cancel every sequence at a time of the event loop's clock; the reader then gets ``error``."""
         self._expiry = asyncio.get_running_loop().call_at(when, self._expire, error)
 
     def begin(self, started: Started) -> None:
-        """Take from the supervisor that a sequence began to run; what it finds when it runs on does not count."""
+        """Record that a sequence began to run. Only its first start counts, not a resumption."""
         index = self._index.get(started.request_id)
         if index is not None:
             self.cached_tokens.setdefault(index, started.cached_tokens)
 
     def push(self, item: Item) -> None:
-        """Take a message from the supervisor."""
+        """Queue a message."""
         self._items.append(item)
         self._changed.set()
 
     def fail(self, error: LlmdError) -> None:
-        """Take the end of a request from the supervisor; messages before it are still read."""
+        """End the mailbox with an error; messages queued before it are still read."""
         self._error = self._error or error
         self._changed.set()
 
     def _taken(self, item: Item) -> None:
-        """A message was handed out."""
+        """Called when a message was handed out."""
 
     def _expire(self, error: LlmdError) -> None:
         for request_id in self._index:

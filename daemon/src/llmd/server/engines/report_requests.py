@@ -1,4 +1,4 @@
-"""Requests for an engine's counters that have not been answered yet."""
+"""Pending requests for an engine's counters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmd.api.errors import EngineCrashedError
 from llmd.api.messages import Report
 
 REPORT_LIMIT_S = 2.0
-"""An engine that is busy with one step for longer has no report."""
+"""An engine that is busy with one step for longer than this gives no report."""
 
 
 class ReportRequests:
@@ -27,12 +27,12 @@ class ReportRequests:
             return None
 
     def answer(self, report: Report) -> None:
-        """Give a report to everybody who waits for one."""
+        """Give a report to all pending requests."""
         for pending in self._take():
             pending.set_result(report)
 
     def fail(self, how: str) -> None:
-        """End all requests because the engine died; ``how`` says in which way."""
+        """End all requests because the engine died; ``how`` describes its end."""
         for pending in self._take():
             pending.set_exception(EngineCrashedError(f"the engine died ({how})"))
 

@@ -1,8 +1,8 @@
-"""What a supervisor decides: events of one engine come in, commands go out. No I/O, no clock.
+"""The decisions of a supervisor: events of one engine in, commands out. No I/O, no clock.
 
-Tokens are the truth: every live request is kept with the tokens it has, and a new engine is given both. An engine
-that dies again before a resubmitted request gained a token is restarted once for each back-off; then the live
-requests end with `EngineCrashedError` and the model has failed.
+Tokens are the only state: every live request is kept with the tokens generated so far, and a new engine
+gets both. If an engine dies again before a resubmitted request gained a token, it is restarted once for
+each back-off. Then the live requests end with `EngineCrashedError` and the model has failed.
 """
 
 from __future__ import annotations
@@ -30,33 +30,30 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
-from llmd.server.errors import UnavailableError, from_engine
+from llmd.engine.failures import error_of
+from llmd.server.errors import UnavailableError
 
 Request = Submit | EmbedText
 BACKOFF_S = (0.5, 2.0)
 
 
 class Start(Struct, frozen=True):
-    """Start an engine after so many seconds."""
+    """Start an engine after a delay."""
 
     after_s: float
 
 
 class Send(Struct, frozen=True):
-    """Send a message to the engine."""
-
     message: ToEngine
 
 
 class Deliver(Struct, frozen=True):
-    """Hand a token, or all that a request gives at once, to the request's reader; its ``request_id`` is the reader's."""
+    """Hand a token, or the whole result of a request, to its reader. ``request_id`` is the reader's."""
 
     output: TokenOutput | BeamOutput | TextVector
 
 
 class Fail(Struct, frozen=True):
-    """End a request with an error."""
-
     request_id: int
     error: LlmdError
 
@@ -65,7 +62,7 @@ Command = Start | Send | Deliver | Fail
 
 
 class Phase(Enum):
-    """Where an engine stands."""
+    """The state of an engine."""
 
     LOADING = auto()
     READY = auto()
@@ -74,14 +71,13 @@ class Phase(Enum):
 
 
 class _Live(Struct):
-    """A request that has not ended. ``engine_id`` is new for each submission, so that late tokens of an earlier
-    one are told apart; None while no engine has it.
-    """
+    """A request that has not ended."""
 
     request: Request
     output: list[int]
     state: bytes
     engine_id: int | None = None
+    """New for each submission, to recognise late tokens of an earlier one; None while no engine runs it."""
     paused: bool = False
 
     @classmethod
@@ -91,7 +87,7 @@ class _Live(Struct):
         return cls(request, list(request.output), request.state)
 
     def message(self, engine_id: int) -> Request:
-        """What an engine is told, with all that another one has already answered."""
+        """The message for an engine, including the tokens that earlier engines generated."""
         if isinstance(self.request, EmbedText):
             return structs.replace(self.request, request_id=engine_id)
         return structs.replace(
@@ -120,38 +116,38 @@ class Supervision:
 
     @property
     def live(self) -> int:
-        """How many requests have not ended."""
+        """Number of requests that have not ended."""
         return len(self._live)
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Keep what every engine must know before its first grammar."""
+        """Keep the vocabulary, which every engine needs before its first grammar."""
         self._vocabulary = vocabulary
 
     def reader_of(self, engine_id: int) -> int | None:
-        """The request that an engine knows by another number since it was resubmitted; None where it has gone."""
+        """Return the reader's id of the request that the engine calls ``engine_id``; None if it has ended."""
         return self._by_engine_id.get(engine_id)
 
     def submit(self, request: Request) -> list[Command]:
-        """Take a request; it waits here while the engine loads."""
+        """Accept a request; it waits here while the engine loads."""
         if self.error is not None:
             return [Fail(request.request_id, self._refusal(self.error))]
         self._live[request.request_id] = _Live.of(request)
         return self._send_to_engine(request.request_id)
 
     def cancel(self, request_id: int) -> list[Command]:
-        """Forget a request that its reader no longer wants."""
+        """Drop a request that its reader no longer wants."""
         commands = self._take_from_engine(request_id)
         self._live.pop(request_id, None)
         return commands
 
     def pause(self, request_id: int) -> list[Command]:
-        """Take a request from the engine because its reader is slow; its tokens are kept."""
+        """Cancel a request at the engine because its reader is slow; its tokens are kept."""
         if live := self._live.get(request_id):
             live.paused = True
         return self._take_from_engine(request_id)
 
     def resume(self, request_id: int) -> list[Command]:
-        """Give a paused request back to the engine, with the tokens that it has."""
+        """Submit a paused request again, with the tokens generated so far."""
         live = self._live.get(request_id)
         if live is None or not live.paused:
             return []
@@ -159,25 +155,25 @@ class Supervision:
         return self._send_to_engine(request_id)
 
     def receive(self, message: FromEngine) -> list[Command]:
-        """Act on a message of the engine."""
+        """Handle a message from the engine."""
         match message:
             case Loaded():
                 return self._on_loaded(message)
             case Output():
-                told = [command for token in message.tokens for command in self._on_token(token)]
-                told += [command for found in message.beams for command in self._on_whole(found)]
-                return [*told, *(command for one in message.failed for command in self._on_failed(one))]
+                commands = [command for token in message.tokens for command in self._on_token(token)]
+                commands += [command for found in message.beams for command in self._on_whole(found)]
+                return [*commands, *(command for one in message.failed for command in self._on_failed(one))]
             case Embedded():
                 return [command for vector in message.vectors for command in self._on_whole(vector)]
             case Failed(request_id=None):
-                return [Send(Shutdown()), *self.fail(from_engine(message))]
+                return [Send(Shutdown()), *self.fail(error_of(message))]
             case Failed():
                 return self._on_failed(message)
             case _:
                 return []
 
     def died(self, how: str) -> list[Command]:
-        """Act on the end of the engine process; ``how`` it ended is for people."""
+        """Handle the end of the engine process; ``how`` describes it to people."""
         if self.phase in {Phase.FAILED, Phase.CLOSED}:
             return []
         self._strikes = 0 if self._proven else self._strikes + 1
@@ -198,7 +194,7 @@ class Supervision:
         return self._end(Phase.FAILED, error)
 
     def close(self, error: LlmdError, *, spool: bool = False) -> list[Command]:
-        """End the engine, and with ``error`` every request that still runs. ``spool``: it may keep its cache on disk."""
+        """End the engine, and live requests with ``error``. ``spool``: it may write its cache to disk."""
         return [Send(Shutdown(spool)), *self._end(Phase.CLOSED, error)]
 
     def _end(self, phase: Phase, error: LlmdError) -> list[Command]:
@@ -227,7 +223,7 @@ class Supervision:
         yield Deliver(structs.replace(token, request_id=request_id))
 
     def _on_whole(self, output: BeamOutput | TextVector) -> Iterable[Command]:
-        """Act on all that a request gives, which ends it."""
+        """Handle a whole result, which ends its request."""
         request_id = self._by_engine_id.get(output.request_id)
         if request_id is None:
             return
@@ -236,7 +232,7 @@ class Supervision:
         yield Deliver(structs.replace(output, request_id=request_id))
 
     def _prove(self, request_id: int) -> None:
-        """Take that the engine has done something for a request, so that its next death is a first one again."""
+        """Note that the engine has made progress, so that its next death counts as the first again."""
         if not self._resubmitted or request_id in self._resubmitted:
             self._proven = True
 
@@ -246,7 +242,7 @@ class Supervision:
         if request_id is None:
             return []
         self._forget(request_id)
-        return [Fail(request_id, from_engine(message))]
+        return [Fail(request_id, error_of(message))]
 
     def _forget(self, request_id: int) -> None:
         engine_id = self._live.pop(request_id).engine_id
@@ -264,7 +260,10 @@ class Supervision:
         return [*self._vocabulary_for(live.request), Send(live.message(live.engine_id))]
 
     def _vocabulary_for(self, request: Request) -> list[Command]:
-        """What the engine must be told before a request, once: 150,000 tokens are more than a megabyte."""
+        """Return the message that an engine needs once before its first grammar.
+
+        It is large: 150,000 tokens exceed 1 MB.
+        """
         if isinstance(request, EmbedText) or request.grammar is None:
             return []
         if self._engine_has_vocabulary or self._vocabulary is None:
@@ -285,7 +284,7 @@ class Supervision:
         when = "while it loaded" if self.loaded is None else f"{self._strikes + 1} times without a token"
         return EngineCrashedError(
             f"the engine of {self._model} died {when} ({how})",
-            hint="its last lines are in the daemon's log; `llmd doctor` checks the devices",
+            hint="see its last output in the daemon's log; run `llmd doctor` to check the devices",
         )
 
     def _refusal(self, error: LlmdError) -> LlmdError:

@@ -1,4 +1,4 @@
-"""Runs one model's engine: carries out what `Supervision` decides."""
+"""Runs one model's engine by carrying out the decisions of `Supervision`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ from llmd.server.engines.supervision import (
     Start,
     Supervision,
 )
-from llmd.server.engines.token_request import TokenRequest
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import UnavailableError
 from llmd.server.http.request_record import RequestRecord
@@ -57,13 +56,17 @@ from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord, no
 logger = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Coroutine[None, None, None]]
+UNNUMBERED = 0
+"""The id of a request before `Supervisor.open` or `Supervisor.search` gives it one."""
+
 Admit = Callable[[], Awaitable[int | None]]
-"""Waits until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice."""
+"""Waits until a model may be loaded. Returns the bytes for its KV pools; None: the engine chooses."""
 
 
 class Supervisor:
-    """Keeps the engine of one model alive; ``load_sent`` is set once its load message was sent, or none will be.
-    Used on the event loop alone; whoever makes it awaits `close`.
+    """Keeps the engine of one model alive. Use on the event loop only, and await `close` in the end.
+
+    ``load_sent`` is set when its load message was sent, or when it is certain that none will be.
     """
 
     def __init__(
@@ -113,12 +116,12 @@ class Supervisor:
 
     @property
     def known(self) -> Loaded | None:
-        """What the engine said when it had loaded, also while it is started again."""
+        """What the engine reported when it had loaded, also while it restarts."""
         return self._state.loaded
 
     @property
     def slots(self) -> int:
-        """How many sequences run at once."""
+        """Number of sequences that run at once."""
         return self._load.slots
 
     @property
@@ -132,7 +135,7 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """The engine process, where one runs."""
+        """The process id of the engine; None if none runs."""
         return self._process.pid if self._process else None
 
     async def loaded(self) -> Loaded:
@@ -148,15 +151,15 @@ class Supervisor:
         return self._state.loaded
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Take what requests with a grammar need, before the first of them."""
+        """Set the vocabulary, before the first request with a grammar."""
         self._state.set_vocabulary(vocabulary)
 
     @contextmanager
     def reserve(self, record: RequestRecord) -> Iterator[None]:
-        """Count a request as one that waits while its model loads and its prompt becomes tokens.
+        """Hold a place in the queue for a request while its model loads and its prompt is tokenized.
 
         Raises:
-            BusyError: too many wait already.
+            BusyError: the queue is full.
         """
         entry = self._admission.admit(record.key, 1, 0, self._clock())
         try:
@@ -165,13 +168,14 @@ class Supervisor:
             self._admission.release(entry, self._clock(), served=False)
 
     def open(
-        self, requests: Sequence[TokenRequest], record: RequestRecord | None = None, *, together: bool = False
+        self, requests: Sequence[Submit], record: RequestRecord | None = None, *, together: bool = False
     ) -> TokenStream:
-        """Run sequences; their tokens come from the stream, which must be closed, and which ends at the deadline.
-        Where they are ``together``, they take one entry in the queue, however many there are.
+        """Run sequences; return the stream of their tokens. Close it; it ends at the request's deadline.
+
+        With ``together``, they count as one sequence in the queue.
 
         Raises:
-            BusyError: too many wait already.
+            BusyError: the queue is full.
         """
         record, last = record or RequestRecord(), len(requests) - 1
         counts = [int(not together or index == last) for index in range(len(requests))]
@@ -180,32 +184,34 @@ class Supervisor:
         self._run_sequences(stream, submits, sequences, record)
         return stream
 
-    def search(self, requests: Sequence[TokenRequest], record: RequestRecord) -> Mailbox[BeamOutput]:
-        """As `open` for requests with beams. Each takes the entries of as many sequences.
+    def search(self, requests: Sequence[Submit], record: RequestRecord) -> Mailbox[BeamOutput]:
+        """Run beam searches, as `open` runs sequences. In the queue, each counts as one sequence per beam.
 
         Raises:
-            BusyError: too many wait already.
+            BusyError: the queue is full.
         """
-        submits, sequences = self._admit_all(requests, [r.width for r in requests], record)
+        submits, sequences = self._admit_all(
+            requests, [1 if r.beams is None else r.beams.width for r in requests], record
+        )
         mailbox: Mailbox[BeamOutput] = Mailbox(tuple(s.request_id for s in submits), self)
         self._run_sequences(mailbox, submits, sequences, record)
         return mailbox
 
     def _admit_all(
-        self, requests: Sequence[TokenRequest], counts: Sequence[int], record: RequestRecord
+        self, requests: Sequence[Submit], counts: Sequence[int], record: RequestRecord
     ) -> tuple[list[Submit], list[SequenceRecord]]:
-        """Take so many entries in the queue for each request."""
+        """Admit requests; ``counts`` holds how many sequences each counts as in the queue."""
         leads = [r.sampling.choice == 0 for r in requests]
         entries = [
             QueueEntry(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)
         ]
         sequences = self._take(entries, leads, record)
-        return [r.submit(next(self._ids)) for r in requests], sequences
+        return [structs.replace(r, request_id=next(self._ids)) for r in requests], sequences
 
     def _take(
         self, entries: Sequence[QueueEntry], leads: Sequence[bool], record: RequestRecord
     ) -> list[SequenceRecord]:
-        """Take entries in the queue, one for each sequence, and all of them or none."""
+        """Admit all sequences at once, or raise and admit none."""
         num_sequences = sum(one.sequences for one in entries)
         num_tokens = sum(one.tokens for one in entries)
         self._admission.admit(record.key, num_sequences, num_tokens, self._clock())
@@ -213,13 +219,14 @@ class Supervisor:
         return [SequenceRecord(record, entry, begun, leads=lead) for entry, lead in pairs]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
-        """Embed texts; their ids and group are given here. Their vectors come from the mailbox, which must be closed, and
-        which ends at the deadline. However many there are, they take one entry in the queue.
+        """Embed texts; return the mailbox of their vectors. Close it; it ends at the request's deadline.
+
+        Sets the ids and the group of ``texts``. They count as one sequence in the queue.
 
         Raises:
-            BusyError: too many wait already.
+            BusyError: the queue is full.
         """
-        # The engine answers in order: the last text has the entry of all.
+        # The engine answers in order: the last text holds the entry for all of them.
         last = len(texts) - 1
         entries = [QueueEntry(record.key, int(i == last), len(text.tokens)) for i, text in enumerate(texts)]
         sequences = self._take(entries, [True] * len(texts), record)
@@ -257,14 +264,14 @@ class Supervisor:
         self._perform(self._state.resume(request_id))
 
     async def report(self) -> Report | None:
-        """Counters of the engine; None while it does not run, or is too busy with one step to say."""
+        """Get the engine's counters; None if it does not run or is too busy with one step to answer."""
         if self._process is None or self.phase is not Phase.READY:
             return None
         self._process.send(GetReport())
         return await self._reports.wait()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
-        """End the engine; requests that still run end with ``error``. ``spool``: it keeps its cache on disk before."""
+        """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
         error = error or UnavailableError(f"{self.model} was unloaded", code="model_unloaded")
         self._perform(self._state.close(error, spool=spool))
         self.load_sent.set()
@@ -275,7 +282,7 @@ class Supervisor:
         self._metrics.closed()
 
     def close_now(self) -> None:
-        """Let an engine that is being closed keep no more of its cache than it has by now."""
+        """Make an engine that writes its cache during `close` stop writing; what it has written stays."""
         if self._process is not None:
             self._process.send(Shutdown())
 
@@ -299,7 +306,7 @@ class Supervisor:
         self._settled.set()
 
     async def _admitted(self) -> None:
-        """Wait until there is room; requests wait meanwhile, and fail where there will be none."""
+        """Wait until there is memory for the model. Requests wait meanwhile; they fail if it does not fit."""
         try:
             granted = await self._admit() if self._admit else None
         except LlmdError as error:
@@ -310,7 +317,7 @@ class Supervisor:
             self._load = structs.replace(self._load, kv_memory=granted)
 
     async def _live(self) -> str:
-        """One engine from start to end; returns how it ended."""
+        """Run one engine from start to end; return how it ended."""
         process = await self._engines.start(self.model)
         self._process = process
         try:
@@ -323,8 +330,8 @@ class Supervisor:
             self._process = None
             how = await process.end(GRACE_S)
         if self.phase in {Phase.LOADING, Phase.READY} and not self._closing.is_set():
-            told = {"model": self.model, "how": how, "last_lines": process.last_lines}
-            logger.error("engine_died", extra=told)
+            fields = {"model": self.model, "how": how, "last_lines": process.last_lines}
+            logger.error("engine_died", extra=fields)
         return how
 
     def _receive(self, message: FromEngine) -> None:
@@ -382,7 +389,7 @@ class Supervisor:
             stream.push(output)
 
     def _end_stream(self, request_id: int) -> Mailbox[Any] | None:
-        """Let go of a sequence that has ended or is no longer wanted; its entry is free."""
+        """Drop a sequence that has ended or was cancelled, and release its queue entry."""
         if sequence := self._sequences.pop(request_id, None):
             self._admission.release(sequence.entry, self._clock())
         return self._streams.pop(request_id, None)

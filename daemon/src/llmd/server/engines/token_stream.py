@@ -1,4 +1,4 @@
-"""Tokens of one generation's sequences on their way from the engine to one reader."""
+"""The tokens of one generation's sequences, queued for one reader."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from llmd.server.engines.mailbox import Canceller, Mailbox
 
 
 class StreamControl(Canceller, Protocol):
-    """What a stream may ask of its supervisor."""
+    """The part of a supervisor that a stream uses."""
 
     def pause(self, request_id: int) -> None: ...
     def resume(self, request_id: int) -> None: ...
 
 
 class TokenStream(Mailbox[TokenOutput]):
-    """A bounded mailbox. Where its reader is slow, its requests leave the engine until it has caught up.
+    """A bounded mailbox. If its reader is slow, its requests are paused until the reader has caught up.
 
-    ``buffer_tokens`` bounds what the mailbox holds: a token counts once, and once for each alternative that comes with it.
+    ``buffer_tokens`` bounds its content: each token counts once, and once more for each alternative.
     """
 
     def __init__(self, request_ids: tuple[int, ...], control: StreamControl, buffer_tokens: int) -> None:
@@ -30,7 +30,7 @@ class TokenStream(Mailbox[TokenOutput]):
         self._paused = False
 
     def cancel(self, index: int) -> None:
-        """GetReport for no more tokens of one sequence; those on their way are dropped."""
+        """Cancel one sequence; its queued tokens are dropped."""
         request_id = next(key for key, value in self._index.items() if value == index)
         del self._index[request_id]
         self._items = deque(token for token in self._items if token.request_id != request_id)
@@ -58,5 +58,5 @@ class TokenStream(Mailbox[TokenOutput]):
 
 
 def _size(token: TokenOutput) -> int:
-    """What a token counts: its alternatives take more memory than itself."""
+    """Return what a token counts: its alternatives take more memory than the token."""
     return 1 if token.logprobs is None else 1 + len(token.logprobs.top_ids)

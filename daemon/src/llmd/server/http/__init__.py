@@ -1,1 +1,1 @@
-"""Bytes and connections: routes, who may ask, bodies, replies and errors in every dialect's shape."""
+"""HTTP: connections, routes, access checks, request bodies, and replies in each dialect's format."""

@@ -1,4 +1,4 @@
-"""Who may do what: API keys, and what needs none."""
+"""API keys and the rights that requests need."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ BEARER = "bearer "
 
 
 class Access:
-    """The keys of the daemon.
+    """The daemon's API keys.
 
-    The Unix socket and, unless ``require_key``, loopback need none; everyone else does, unless ``no_auth``. Managing
-    needs this machine or a key with that right, whatever ``no_auth`` says.
+    The Unix socket and, unless ``require_key``, loopback need no key; other clients need one unless
+    ``no_auth``. Management needs a local client or a key with that right, even with ``no_auth``.
     """
 
     def __init__(self, file: KeyFile, *, no_auth: bool, require_key: bool) -> None:
-        """Raises `ConfigError` for a file that cannot be read."""
+        """Raises `ConfigError` if the key file cannot be read."""
         self._file = file
         self._no_auth = no_auth
         self._require_key = require_key
@@ -31,21 +31,21 @@ class Access:
         return bool(self._keys)
 
     def reload(self) -> None:
-        """Take the keys as they are in the file now.
+        """Read the keys from the file again.
 
         Raises:
-            ConfigError: it cannot be read; the keys stay as they were.
+            ConfigError: the file cannot be read; the keys stay as they were.
         """
         self._keys = self._file.load()
 
     def admit(self, peer: Peer, headers: Mapping[str, str], right: Right) -> str:
-        """The name of the key that was given; empty where none was needed.
+        """Check a request's key and return its name; empty if no key was needed.
 
-        Where the daemon has no keys, any key will do: clients that insist on one send a dummy.
+        If the daemon has no keys, any key is accepted: some clients insist on sending a dummy.
 
         Raises:
-            UnauthorizedError: a key is missing or unknown.
-            ForbiddenError: the key, or its lack, does not allow this.
+            UnauthorizedError: the key is missing or unknown.
+            ForbiddenError: the key, or a request without one, lacks the right.
         """
         if right == "none":
             return ""
@@ -53,9 +53,9 @@ class Access:
         trusted = peer.is_unix or (peer.is_this_machine and not self._require_key)
         if key is None and not trusted and not self._no_auth:
             raise UnauthorizedError(
-                "an API key is needed",
+                "an API key is required",
                 code="missing_api_key",
-                hint="send it as `Authorization: Bearer KEY` or `x-api-key: KEY`; `llmd keys add` makes one",
+                hint="send it as `Authorization: Bearer KEY` or `x-api-key: KEY`; create one with `llmd keys add`",
             )
         if right == "manage" and not trusted and not (key and key.manages):
             raise _may_not_manage(key)
@@ -66,15 +66,15 @@ class Access:
         key = find_key(self._keys, secret) if secret else None
         if key is None and secret and self._keys and not peer.is_unix:
             raise UnauthorizedError(
-                "this API key is not known",
+                "this API key is unknown",
                 code="invalid_api_key",
-                hint="`llmd keys list` shows the names of keys",
+                hint="list the names of valid keys with `llmd keys list`",
             )
         return key
 
 
 def secret_of(headers: Mapping[str, str]) -> str:
-    """The key in a request's headers, as OpenAI's or as Anthropic's clients send it; empty without one."""
+    """Return the key in a request's headers, in OpenAI's or Anthropic's form; empty if there is none."""
     bearer = headers.get("Authorization", "")
     if bearer.lower().startswith(BEARER):
         return bearer[len(BEARER) :].strip()
@@ -84,12 +84,12 @@ def secret_of(headers: Mapping[str, str]) -> str:
 def _may_not_manage(key: ApiKey | None) -> ForbiddenError:
     if key is None:
         return ForbiddenError(
-            "managing is for this machine alone",
+            "management requests are accepted from this machine only",
             code="local_only",
-            hint="use the Unix socket, or a key that manages",
+            hint="use the Unix socket, or a key created with `llmd keys add NAME --manage`",
         )
     return ForbiddenError(
-        f"the key {key.name} may not manage",
+        f"the key {key.name} does not allow management requests",
         code="key_lacks_right",
-        hint="make one with `llmd keys add NAME --manage`",
+        hint="create one that does with `llmd keys add NAME --manage`",
     )

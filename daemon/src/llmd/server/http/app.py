@@ -1,4 +1,4 @@
-"""The aiohttp application: one door for every request, whatever its dialect."""
+"""The aiohttp application: one handler for all requests of all dialects."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ MAX_REQUEST_ID_LEN = 128
 CLIENT_GONE = 499
 
 STARTED = web.RequestKey("started", float)
-"""Where a request keeps the time at which it came."""
+"""The time at which a request arrived."""
 
 PREPARED = web.RequestKey("prepared", web.StreamResponse)
-"""Where a request keeps its response once that was begun."""
+"""A request's response, once it has begun."""
 
 PROBE = web.RequestKey("probe", bool)
-"""Where a request keeps that it only asks whether somebody answers."""
+"""Whether a request is a health probe."""
 
 
 class RequestHandler:
-    """Checks a request, finds its handler, and turns what went wrong into a reply."""
+    """Checks a request, calls its handler and turns errors into replies."""
 
     def __init__(
         self, service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
@@ -54,7 +54,7 @@ class RequestHandler:
         self._access = access
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request; broad, because one bad request must not end the daemon."""
+        """Answer one request. Catches every exception: one bad request must not end the daemon."""
         request[STARTED] = time.perf_counter()
         request[REQUEST_ID] = _request_id(request.headers)
         request[SHAPE] = self._shapes.of(request.path, request.headers)
@@ -70,7 +70,8 @@ class RequestHandler:
             record.limit(asked_timeout_s(request.headers))
             response = await self._answer(request)
         except asyncio.CancelledError:
-            # The client has gone, perhaps just after the last byte of a stream: what was begun is logged as it was.
+            # The client has disconnected, perhaps just after a stream's last byte: log the response that was
+            # begun.
             self._end(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
             raise
         except ConnectionError:
@@ -86,7 +87,7 @@ class RequestHandler:
         """Count the request and log it: sizes and times, never texts."""
         record = current_record()
         self._service.metrics.end(record, response.status)
-        if request.get(PROBE, False):  # asked again and again; `not ready` is an answer, too
+        if request.get(PROBE, False):  # sent often; a reply of `not ready` is a success, too
             return
         fields = {
             "request_id": record.request_id,
@@ -123,7 +124,7 @@ class RequestHandler:
             return self._refusal(request, found.allowed)
         request[PROBE] = found.route.probe
         current_record().route = found.route.path
-        # Reading never waits for a drain: readiness and lists are asked for until the end.
+        # Read requests are answered during a drain: clients poll readiness and lists until the end.
         reads = found.route.method in {"GET", "HEAD"}
         counted = nullcontext() if reads else self._service.activity.request()
         with counted:
@@ -136,7 +137,7 @@ class RequestHandler:
         return error_response(request, problems.wrong_method(request.method, request.path, allowed))
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Headers of every reply, streams included."""
+        """Add the headers of every reply, streams included."""
         request[PREPARED] = response
         response.headers[ID_HEADER] = response.headers["request-id"] = request[REQUEST_ID]
         response.headers["openai-processing-ms"] = f"{_elapsed_ms(request[STARTED]):.0f}"
@@ -153,17 +154,17 @@ def _elapsed_ms(started: float) -> float:
 def build_app(
     service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
 ) -> web.Application:
-    """The application that serves ``routes``, with errors in the form of ``shapes``."""
-    door = RequestHandler(service, routes, shapes, guards, access)
+    """Return the application that serves ``routes``; ``shapes`` format its errors."""
+    request_handler = RequestHandler(service, routes, shapes, guards, access)
 
     @web.middleware
     async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name
-        return await door(request)
+        return await request_handler(request)
 
-    # Not a route: paths with a line break, `OPTIONS *` and CONNECT would slip past every pattern.
+    # Not a route: paths with a line break, `OPTIONS *` and CONNECT match no pattern.
     app = web.Application(client_max_size=service.config.max_body, middlewares=[every_request])
     app[BODY_TIMEOUT_S] = service.config.body_timeout_s
-    app.on_response_prepare.append(door.add_headers)
+    app.on_response_prepare.append(request_handler.add_headers)
     return app
 
 

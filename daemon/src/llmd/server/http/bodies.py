@@ -1,4 +1,4 @@
-"""Request bodies: read with a limit, decoded, and JSON whatever the Content-Type says."""
+"""Request bodies: size limit, time limit, decoding. They are read as JSON whatever the Content-Type says."""
 
 from __future__ import annotations
 
@@ -8,31 +8,37 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from llmd.server.errors import BadRequestError, DeadlineError
+from llmd.requests.fields import BadRequestError
+from llmd.server.errors import DeadlineError
 
 MAX_DEPTH = 128
 BODY_TIMEOUT_S = web.AppKey("body_timeout_s", float)
-"""Where the application keeps how long a body may take to come."""
+"""Seconds in which a body must arrive."""
 
 _decoder = msgspec.json.Decoder()
 
 
 async def read_object(request: web.Request) -> dict[str, Any]:
-    """The body as a JSON object; of duplicate keys the last wins.
+    """Return the body as a JSON object; of duplicate keys, the last one counts.
 
     Raises:
-        BadRequestError: it is no JSON object, nested too deeply, or not what its headers say.
-        DeadlineError: it did not come in time.
-        web.HTTPRequestEntityTooLarge: it is larger than the limit, counted after inflating gzip.
+        BadRequestError: it is not a JSON object, is nested too deeply, or is not encoded as its headers
+            say.
+        DeadlineError: it did not arrive in time.
+        web.HTTPRequestEntityTooLarge: it exceeds the limit, counted after gzip decompression.
     """
     try:
         async with asyncio.timeout(request.app.get(BODY_TIMEOUT_S)):
             body = await request.read()
     except TimeoutError as error:
-        raise DeadlineError("the body did not come in time", hint="see body_timeout_s") from error
+        raise DeadlineError(
+            "the body did not arrive in time", hint="send it faster, or raise body_timeout_s"
+        ) from error
     except web.RequestPayloadError as error:
         raise BadRequestError(
-            "the body cannot be read", code="invalid_body", hint="is it what Content-Encoding says?"
+            "the body cannot be read",
+            code="invalid_body",
+            hint="check that Content-Encoding names its encoding",
         ) from error
     try:
         value = _decoder.decode(body)

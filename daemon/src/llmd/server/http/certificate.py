@@ -1,4 +1,4 @@
-"""The certificate with which the daemon shows who it is (TLS)."""
+"""The daemon's TLS certificate."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from llmd.config import Address, TcpAddress
 
 
 class Certificate:
-    """A certificate chain and its private key, both PEM; the key may stand in the chain's file."""
+    """A certificate chain and its private key in PEM format; both may be in one file."""
 
     def __init__(self, chain: str, key: str | None) -> None:
-        """Raises `ConfigError` where the files cannot be used."""
+        """Raises `ConfigError` if the files cannot be used."""
         self._files = (chain, key)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.set_alpn_protocols(["http/1.1"])
         self.reload()
 
     def reload(self) -> None:
-        """Show the files as they are now to those who connect from now on.
+        """Load the files again; new connections use them.
 
         Raises:
             ConfigError: they cannot be used; the certificate stays as it was.
         """
         chain, key = self._files
         try:
-            # Tried apart first: a key that does not fit would leave a context with one of the two.
+            # Tried on another context first: a key that does not match would leave this one half updated.
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(chain, key, password=_no_password)
             self.context.load_cert_chain(chain, key, password=_no_password)
         except (OSError, ssl.SSLError) as error:
@@ -39,10 +39,10 @@ class Certificate:
 
 
 def certificate_for(addresses: Sequence[Address], chain: str | None, key: str | None) -> Certificate | None:
-    """The certificate, where an address is ``https://…``.
+    """Return the certificate if an address is ``https://…``, otherwise None.
 
     Raises:
-        ConfigError: it is missing, not asked for by any address, or cannot be used.
+        ConfigError: it is missing, no address uses it, or it cannot be used.
     """
     encrypted = any(isinstance(address, TcpAddress) and address.tls for address in addresses)
     if encrypted and chain is None:
@@ -51,11 +51,13 @@ def certificate_for(addresses: Sequence[Address], chain: str | None, key: str | 
         )
     if not encrypted and chain is not None:
         raise ConfigError(
-            "there is a certificate, and no address that uses it", hint="listen on --addr https://HOST:PORT"
+            "a certificate is given, but no address uses it", hint="listen on --addr https://HOST:PORT"
         )
     return Certificate(chain, key) if chain is not None else None
 
 
 def _no_password() -> str:
-    """Asked for by OpenSSL for an encrypted key, which would otherwise ask the terminal."""
-    raise ConfigError("the private key of the certificate has a password", hint="give one without")
+    """Called by OpenSSL for an encrypted key, so that it does not prompt on the terminal."""
+    raise ConfigError(
+        "the private key of the certificate has a password", hint="use a key without a password"
+    )

@@ -1,4 +1,4 @@
-"""Connections of clients: how many there may be, and how long each may be slow."""
+"""Client connections: their number and time limits."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ logger = logging.getLogger(__name__)
 MAX_LINE = 8190
 SPARE_DESCRIPTORS = 128
 REFUSAL_S = 1.0
-# What is left of a body that was refused is read so long, or its sender would not see the reply.
+# How long to read the rest of a refused body; otherwise its sender would not see the reply.
 LINGER_S = 2.0
-_BUSY = Problem(503, "unavailable_error", "overloaded", "the daemon has as many connections as it takes")
-_SLOW = Problem(408, "timeout_error", "headers_too_slow", "the headers of the request did not come in time")
+_BUSY = Problem(503, "unavailable_error", "overloaded", "the daemon has reached its connection limit")
+_SLOW = Problem(408, "timeout_error", "headers_too_slow", "the headers of the request did not arrive in time")
 
 
 class ConnectionLimits(Struct, frozen=True):
-    """``most`` connections at once. Times in seconds: for the headers of a request, for a client to take any of what is
-    sent to it, and between the requests of one connection.
-    """
+    """Limits of connections."""
 
     most: int
+    """Connections at once."""
     headers_s: float
+    """Seconds for the headers of a request."""
     write_s: float
+    """Seconds in which a client must read some of the data sent to it."""
     idle_s: float
+    """Seconds between two requests of one connection."""
 
 
 class Connections:
-    """Makes a protocol for each connection that is accepted."""
+    """Creates a protocol for each accepted connection."""
 
     def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -56,7 +58,7 @@ class Connections:
 
 
 class Connection(RequestHandler):
-    """aiohttp's connection, with what it lacks: time limits for headers and for slow readers, and errors in JSON."""
+    """aiohttp's connection with time limits for headers and slow readers, and errors in JSON."""
 
     __slots__ = ("_awaiting", "_connections", "_headers_timer", "_write_timer")
 
@@ -97,13 +99,13 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request line or of headers: the rest must come soon."""
+        """Start the time limit when a request line begins."""
         super().data_received(data)
         if data and self._awaiting and self._headers_timer is None:
             self._expect_headers()
 
     def pause_writing(self) -> None:
-        """The client takes less than is sent: whoever sends waits, but not for ever."""
+        """Start the time limit of a client that reads slower than data is sent."""
         super().pause_writing()
         self._write_timer = self._loop.call_later(self._connections.limits.write_s, self._abort)
 
@@ -112,7 +114,7 @@ class Connection(RequestHandler):
         super().resume_writing()
 
     async def finish_response(self, *arguments: Any) -> tuple[web.StreamResponse, bool]:
-        """The next request may come."""
+        """Wait for the next request."""
         finished = await super().finish_response(*arguments)
         self._awaiting = True
         return finished
@@ -124,7 +126,7 @@ class Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Refuse what is no HTTP in the form of all other refusals, and end the connection."""
+        """Answer a request that is not valid HTTP with a JSON error, and end the connection."""
         if status >= 500:
             logger.error("connection_failed", exc_info=exc)
         else:
@@ -151,46 +153,49 @@ class Connection(RequestHandler):
 
 
 class _Refusal(asyncio.Protocol):
-    """Tells a client that there is no room for it."""
+    """Tells a client that the connection limit is reached."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         transport.write(_whole(_BUSY, "Retry-After: 1\r\n"))
-        # The request is still on its way: to close at once would reset the connection before the reply is read.
+        # The request is still arriving: closing at once would reset the connection before the client reads
+        # the reply.
         asyncio.get_running_loop().call_later(REFUSAL_S, transport.abort)
         if transport.can_write_eof():
             transport.write_eof()
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may have."""
+    """Return how many file descriptors this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20
 
 
 def raise_descriptor_limit(wanted: int) -> None:
-    """Let this process have as many descriptors as its connections need, as far as the system allows."""
+    """Raise the limit of file descriptors to what the connections need, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(
             OSError, ValueError
-        ):  # it stays as it was, and so many connections fewer are taken
+        ):  # the limit stays as it was, and fewer connections are accepted
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _unreadable(status: int, error: BaseException | None, message: str | None) -> Problem:
     if status >= 500:
-        return Problem(500, "server_error", "internal_error", "the daemon failed; its log has the traceback")
+        return Problem(
+            500, "server_error", "internal_error", "the daemon failed; see the traceback in its log"
+        )
     if isinstance(error, LineTooLong):
         text = f"the request line or a header is longer than {MAX_LINE} bytes"
         return Problem(431, "invalid_request_error", "headers_too_large", text)
-    first = str(message or error or "it is no HTTP").partition("\n")[0].strip().rstrip(":")
+    first = str(message or error or "it is not HTTP").partition("\n")[0].strip().rstrip(":")
     return Problem(400, "invalid_request_error", "invalid_http", f"the request cannot be read: {first[:200]}")
 
 
 def _whole(problem: Problem, headers: str = "") -> bytes:
-    """A reply to a connection whose request nobody has read."""
+    """Return a complete reply to a connection whose request was not read."""
     body = encode_json(openai_error(problem, "").body)
     head = (
         f"HTTP/1.1 {problem.status} {problem.code}\r\nContent-Type: application/json\r\n"
@@ -200,7 +205,7 @@ def _whole(problem: Problem, headers: str = "") -> bytes:
 
 
 def _cancelled(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """No timer, after the one that there was."""
+    """Cancel a timer if there is one; return None."""
     if timer is not None:
         timer.cancel()
     return None

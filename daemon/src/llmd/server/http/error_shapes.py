@@ -1,4 +1,4 @@
-"""Errors in the form that the asker reads: its dialect's own, or OpenAI's on paths that are nobody's."""
+"""Formats errors for the client: in its dialect's format, or OpenAI's on paths that belong to no dialect."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from llmd.server.http.json_response import json_response
 from llmd.server.http.routing import normalized
 
 REQUEST_ID = web.RequestKey("request_id", str)
-"""Where a request keeps its id."""
+"""A request's id."""
 
 SHAPE = web.RequestKey("error_shape", ErrorShape)
-"""Where a request keeps the form of its errors."""
+"""The format of a request's errors."""
 
 
 def openai_error(problem: Problem, _request_id: str) -> ErrorReply:
-    """OpenAI's error object."""
+    """Return OpenAI's error object."""
     error = {
         "message": problem.message,
         "type": problem.type,
@@ -33,29 +33,29 @@ OPENAI = ErrorShape(openai_error, paths=("/",))
 
 
 class ErrorShapes:
-    """The form of errors by path and header."""
+    """Error formats by path and header."""
 
     def __init__(self, shapes: Iterable[ErrorShape]) -> None:
         self._shapes = tuple(shapes)
 
     def of(self, path: str, headers: Mapping[str, str]) -> ErrorShape:
-        """A dialect's own paths come first, then the header that tells its clients on shared ones."""
+        """Return the format for a request: that of the dialect with its path, or else with its header."""
         path = normalized(path)
-        own = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
-        told = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)
-        return next(own, None) or next(told, OPENAI)
+        by_path = (shape for shape in self._shapes if any(_is_below(path, start) for start in shape.paths))
+        by_header = (shape for shape in self._shapes if shape.header is not None and shape.header in headers)
+        return next(by_path, None) or next(by_header, OPENAI)
 
 
 def error_reply(request: web.BaseRequest, problem: Problem) -> ErrorReply:
-    """A problem in the form of the request's dialect, for a stream that has begun."""
-    # Bytes of a header that are no text come as surrogates, which JSON cannot hold.
+    """Return a problem in the format of the request's dialect, as a body or for a stream that has begun."""
+    # Header bytes that are not text are decoded to surrogates, which JSON cannot hold.
     message = problem.message.encode(errors="backslashreplace").decode()
     shape: ErrorShape = request.get(SHAPE, OPENAI)
     return shape.write(structs.replace(problem, message=message), request.get(REQUEST_ID, ""))
 
 
 def error_response(request: web.BaseRequest, problem: Problem) -> web.Response:
-    """The whole reply to a request that failed."""
+    """Return the complete reply to a request that failed."""
     reply = error_reply(request, problem)
     return json_response(reply.body, status=reply.status, headers=problem.headers)
 

@@ -1,4 +1,4 @@
-"""Server-sent events to one client, with a ping in every silence."""
+"""Server-sent events, with a ping whenever nothing is sent for a while."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADERS = {
 
 
 class EventStream(StreamedReply):
-    """One event for each value. A stream that fails ends with an error, and without ``[DONE]``."""
+    """One event per value. A stream that fails ends with an error and without ``[DONE]``."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class EventStream(StreamedReply):
         ping: bytes = PING,
         failed: Callable[[Problem], Any] | None = None,
     ) -> None:
-        """``named``: each event's ``type`` stands in a line of its own too. ``ping`` is what fills a silence."""
+        """``named``: send each event's ``type`` on its own line, too. ``ping``: sent between values."""
         super().__init__(request, {**HEADERS, **headers}, ping_s, ping, failed)
         self._named = named
 

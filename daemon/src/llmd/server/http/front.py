@@ -1,4 +1,4 @@
-"""The HTTP side of the daemon: routes of all dialects behind guards, on its sockets."""
+"""The HTTP side of the daemon: the routes of all dialects behind access checks, on the daemon's sockets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def http_front(
     access: Access,
     origins: AllowedOrigins,
 ) -> AsyncIterator[None]:
-    """Answer requests until the block ends."""
+    """Serve requests until the block ends."""
     config = service.config
     raise_descriptor_limit(2 * config.max_connections)
     dialects = tuple(dialects)

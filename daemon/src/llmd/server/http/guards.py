@@ -1,8 +1,8 @@
-"""Who may ask: Host and Origin checks against pages in a browser, and what only this machine may do.
+"""Host and Origin checks against web pages that send requests to this machine.
 
-A page on any site can make a browser send requests to this machine, under a host name that it lets point here (DNS
-rebinding, CVE-2024-28224 at ollama) or as a plain form. Both are refused on the server: leaving out CORS headers
-would only hide the answer.
+A page on any site can make a browser send requests to this machine, through a host name that resolves to
+it (DNS rebinding, CVE-2024-28224 in ollama) or as a plain form. Both are refused by the server: missing
+CORS headers would only hide the reply.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METHODS = "GET, POST, DELETE, HEAD, OPTIONS"
 
 
 class Peer(Struct, frozen=True):
-    """Both ends of a connection; ``local`` None is the Unix socket."""
+    """Both ends of a connection. ``local`` is None for the Unix socket."""
 
     local: str | None
     remote: str | None
@@ -42,7 +42,7 @@ class Peer(Struct, frozen=True):
 
 
 def peer_of(request: web.BaseRequest) -> Peer:
-    """Both ends of a request's connection."""
+    """Return both ends of a request's connection."""
     transport = request.transport
     local = transport.get_extra_info("sockname") if transport else None
     remote = transport.get_extra_info("peername") if transport else None
@@ -52,18 +52,18 @@ def peer_of(request: web.BaseRequest) -> Peer:
 
 
 class Guards(Struct, frozen=True):
-    """The names and origins that are let through besides those of this machine."""
+    """The host names and origins that are allowed in addition to those of this machine."""
 
     hostname: str
     allow_host: frozenset[str] = frozenset()
     allow_origin: AllowedOrigins = AllowedOrigins()
 
     def check(self, peer: Peer, headers: Mapping[str, str]) -> None:
-        """Raises `ForbiddenError` for a host name or an origin that is not let through."""
+        """Raises `ForbiddenError` if the host name or the origin is not allowed."""
         host = headers.get("Host", "")
         if peer.local is not None and is_loopback(peer.local) and not self._host_allowed(host):
             raise ForbiddenError(
-                f"the host name {host!r} is not one of this machine",
+                f"the host name {host!r} is not a name of this machine",
                 code="host_not_allowed",
                 hint=f"start llmd serve with --allow-host {host_name(host)}",
             )
@@ -76,7 +76,7 @@ class Guards(Struct, frozen=True):
             )
 
     def origin_allowed(self, origin: str) -> bool:
-        """Whether requests with this ``Origin`` header are answered."""
+        """Whether requests with this ``Origin`` header are accepted."""
         return origin in self.allow_origin
 
     def _host_allowed(self, host: str) -> bool:
@@ -87,14 +87,14 @@ class Guards(Struct, frozen=True):
 
 def _hint_for_origin(origin: str) -> str:
     if origin == OPAQUE:
-        return "open the page from http://localhost instead of as a file: any page can have the origin null"
+        return "open the page from http://localhost, not as a file: any page can have the origin null"
     if parse_origin(origin) is None:
-        return "browsers send SCHEME://HOST or SCHEME://HOST:PORT"
+        return "send SCHEME://HOST or SCHEME://HOST:PORT as browsers do"
     return f"start llmd serve with --allow-origin {origin}"
 
 
 def cors_headers(origin: str) -> dict[str, str]:
-    """What lets a page of an allowed origin read the reply."""
+    """Return the headers that allow a page of an accepted origin to read the reply."""
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Expose-Headers": EXPOSED_HEADERS,
@@ -103,7 +103,7 @@ def cors_headers(origin: str) -> dict[str, str]:
 
 
 def preflight_headers(asked: Mapping[str, str]) -> dict[str, str]:
-    """The reply to a browser that asks before it sends; ``asked`` are the headers of its question."""
+    """Return the headers of the reply to a CORS preflight request with the headers ``asked``."""
     headers = {
         "Access-Control-Allow-Methods": METHODS,
         "Access-Control-Allow-Headers": asked.get("Access-Control-Request-Headers") or "*",

@@ -1,4 +1,4 @@
-"""Host names and IP addresses as requests state them."""
+"""Host names and IP addresses in requests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 
 def host_name(host: str) -> str:
-    """The name in ``HOST`` or ``HOST:PORT``, in small letters.
+    """Return the lower-case name in ``HOST`` or ``HOST:PORT``.
 
-    The dot that ends a full name is dropped: ``localhost.`` is the same machine as ``localhost``.
+    The final dot of a fully qualified name is dropped: ``localhost.`` is the same machine as
+    ``localhost``.
     """
     try:
         return (urlsplit(f"//{host}").hostname or "").removesuffix(".")
@@ -18,12 +19,11 @@ def host_name(host: str) -> str:
 
 
 def is_local_name(name: str) -> bool:
-    """Whether a name always means this machine: browsers ask no DNS server for it."""
+    """Whether a name always means this machine: browsers resolve it without DNS."""
     return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
 
 
 def is_ip(name: str) -> bool:
-    """Whether it is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -32,7 +32,7 @@ def is_ip(name: str) -> bool:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether it is an IP address that only this machine can reach."""
+    """Whether it is a loopback address."""
     try:
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Serves an application on the sockets of the daemon."""
+"""Serves an application on the daemon's sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llmd.server.http.certificate import Certificate
 from llmd.server.http.connections import ConnectionLimits, Connections
 from llmd.server.http.listeners import BACKLOG, Listener
 
-# Handlers have been drained or failed by then; what is left are connections.
+# By then, handlers have finished or were cancelled; only connections are left.
 CLOSING_S = 1.0
 
 
@@ -25,8 +25,8 @@ async def http_server(
     certificate: Certificate | None,
     limits: ConnectionLimits,
 ) -> AsyncIterator[Connections]:
-    """Accept connections until the block ends; those to ``https://…`` are encrypted."""
-    # A client that leaves cancels its handler, and with it its request; aiohttp's default would let it run on.
+    """Accept connections until the block ends; those to ``https://…`` addresses are encrypted."""
+    # If a client disconnects, its handler is cancelled; by default, aiohttp would let it continue.
     runner = web.AppRunner(
         app, handler_cancellation=True, handle_signals=False, access_log=None, shutdown_timeout=CLOSING_S
     )
@@ -36,7 +36,7 @@ async def http_server(
     accepting: list[asyncio.Server] = []
     try:
         for listener in listeners:
-            accepting.append(await _accept(listener, connections, certificate))  # noqa: PERF401 - closed where one fails
+            accepting.append(await _accept(listener, connections, certificate))  # noqa: PERF401 - closed if one fails
         yield connections
     finally:
         for server in accepting:

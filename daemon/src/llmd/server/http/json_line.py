@@ -1,4 +1,4 @@
-"""Values as JSON in one line."""
+"""JSON on one line."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_json(value: Any) -> bytes:
-    """One line of UTF-8. The line separators that end a line in JavaScript are escaped; NaN is null."""
+    """Encode a value as one line of UTF-8. JavaScript's line separators are escaped; NaN becomes null."""
     return _encoder.encode(value).replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")

@@ -1,4 +1,4 @@
-"""JSON as clients of the three APIs expect it."""
+"""JSON replies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from llmd.server.http.json_line import encode_json
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A whole JSON reply."""
+    """Return a complete JSON reply."""
     body = encode_json(value)
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")

@@ -1,4 +1,4 @@
-"""JSON lines to one client (NDJSON), as Ollama streams them."""
+"""Newline-delimited JSON (NDJSON), as Ollama streams it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-cache", 
 
 
 class LineStream(StreamedReply):
-    """One line for each value. Silences are not filled, since clients parse every line; they end with the status line."""
+    """One line per value. There are no pings, since clients parse every line; the status is sent early."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], silence_s: float) -> None:
-        """``silence_s``: how long the status line may wait for the first value."""
+        """``silence_s``: how long the status line waits for the first value."""
         super().__init__(request, {**HEADERS, **headers}, silence_s, b"")
 
     def _framed(self, value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Opens the sockets of the daemon, so that nobody but their owner can reach them."""
+"""Opens the daemon's sockets. Only the owner can reach Unix sockets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ MISSING_FAMILY = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class Listener(Struct, frozen=True):
-    """A bound socket and the address at which clients reach it. ``file`` tells a Unix socket's own file from others."""
+    """A bound socket and the address at which clients reach it."""
 
     socket: socket.socket
     address: Address
     file: tuple[int, int] | None = None
+    """Identifies the file of a Unix socket, in case another daemon replaces it."""
 
     def close(self) -> None:
-        """Close the socket; a Unix socket's file goes too, unless another daemon has taken its place."""
+        """Close the socket and remove a Unix socket's file, unless another daemon has replaced it."""
         if isinstance(self.address, UnixAddress):
             with contextlib.suppress(OSError):
                 if _identity(self.address.path) == self.file:
@@ -41,23 +42,23 @@ class Listener(Struct, frozen=True):
 
 
 def listening_addresses(settings: Settings) -> tuple[Address, ...]:
-    """Where the settings say to listen; by default on the user's socket and on loopback."""
+    """Return the configured addresses; by default, the user's socket and loopback."""
     source = settings.origins["server.addr"].source
     given = tuple(parse_address(text, f"addr from {source}") for text in settings.config.server.addr)
     return given or (UnixAddress(settings.directories.user_socket), DEFAULT_TCP)
 
 
 def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
-    """Raises `ConfigError` where anyone on the network could use the daemon and that was not asked for.
+    """Raises `ConfigError` if other machines could use the daemon without an API key.
 
-    ``protected``: there is an API key, or none is wanted.
+    ``protected``: there is a key, or the user wants none.
     """
     for address in addresses:
         if isinstance(address, TcpAddress) and not address.is_loopback and not protected:
             raise ConfigError(
                 f"{address} can be reached from other machines, and no key protects it",
-                hint="make a key with `llmd keys add NAME`, listen on 127.0.0.1 or a Unix socket, or say --no-auth to "
-                "serve everyone who reaches it",
+                hint="create a key with `llmd keys add NAME`, listen on 127.0.0.1 or a Unix socket, or use --no-auth to "
+                "serve everyone who can reach it",
             )
 
 
@@ -65,9 +66,10 @@ def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
 def listen(
     addresses: Sequence[Address], *, user_folder: Path | None = None
 ) -> Iterator[tuple[Listener, ...]]:
-    """Bind every address; all are closed at the end, also where one cannot be had.
+    """Bind every address; all are closed at the end, or if one of them cannot be bound.
 
-    ``user_folder``, that of the user's own socket, is made where it is missing; no other folder is.
+    ``user_folder`` is the directory of the user's own socket. It is created if missing; no other directory
+    is.
 
     Raises:
         ConfigError: an address is in use or cannot be bound.
@@ -89,13 +91,13 @@ def _bind(address: Address, user_folder: Path | None) -> list[Listener]:
             f"cannot listen on {address}: {error.strerror or error}", hint="choose another --addr"
         )
         if error.errno == errno.EADDRINUSE:
-            refused.hint = "another program has it; `llmd ps` shows a running daemon"
+            refused.hint = "another program uses it; check with `llmd ps` if a daemon is running"
             refused.exit_code = EXIT_CONFLICT
         raise refused from error
 
 
 def _bind_tcp(address: TcpAddress) -> list[Listener]:
-    """Every address of the host name; families that this machine lacks are passed over where another one works."""
+    """Bind every address of the host name. Families that this machine lacks are skipped if another works."""
     infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[Listener] = []
     missing: OSError | None = None
@@ -139,11 +141,11 @@ def _bind_unix(address: UnixAddress, user_folder: Path | None) -> Listener:
     elif not path.parent.exists():
         raise ConfigError(
             f"cannot listen on {address}: the folder {path.parent} does not exist",
-            hint=f"make it with `mkdir -p {path.parent}`, or choose another --addr",
+            hint=f"create it with `mkdir -p {path.parent}`, or choose another --addr",
         )
     _remove_stale(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # Between bind and chmod anyone could connect: the file must be born with its mode.
+    # Between bind and chmod anyone could connect: the file must be created with its final mode.
     umask = os.umask(USER_UMASK)
     try:
         bound.bind(str(path))
@@ -157,23 +159,23 @@ def _bind_unix(address: UnixAddress, user_folder: Path | None) -> Listener:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Which file lies there; with its birth, because some file systems give a number out again at once."""
+    """Return the file's inode and modification time; some file systems reuse inodes at once."""
     found = path.lstat()
     return found.st_ino, found.st_mtime_ns
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a socket that nobody listens on; anything else in the place is an error."""
+    """Remove a socket that no process listens on. Any other file is an error."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise FileExistsError(errno.EEXIST, "a file that is no socket lies there")
+        raise FileExistsError(errno.EEXIST, "the path is a file, not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
         except ConnectionRefusedError:
             path.unlink()
         else:
-            raise OSError(errno.EADDRINUSE, "a daemon answers there")
+            raise OSError(errno.EADDRINUSE, "a daemon is already listening there")

@@ -1,7 +1,8 @@
-"""Which pages and apps may ask: the ``Origin`` header that browsers and web views send, and the patterns that allow more.
+"""The web pages and apps that may send requests, by their ``Origin`` header.
 
-Pages of this machine and desktop apps may ask by default. Pages of the internet have ``http``, ``https`` or the origin
-``null`` and are refused. Browser extensions are refused, too: any of them could ask for another page.
+Pages of this machine and desktop apps are allowed by default; patterns allow more. Pages of the internet
+have ``http``, ``https`` or the origin ``null`` and are refused. Browser extensions are refused, too: any
+of them could send requests on behalf of another page.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from llmd.server.http.host_names import host_name, is_local_name
 ANY = "*"
 PAGE_SCHEMES = frozenset({"http", "https"})
 APP_SCHEMES = frozenset({"app", "file", "tauri", "vscode-file", "vscode-webview"})
-"""Schemes that browsers give to no page: Electron's apps (Obsidian has ``app``), Tauri's, and VS Code's extensions."""
+"""Schemes that no web page has: Electron apps (``app``: Obsidian), Tauri apps and VS Code extensions."""
 
 OPAQUE = "null"
-"""The origin of a page that was opened as a file, and of any page that puts itself into a sandboxed frame."""
+"""The origin of a page opened as a file, and of any page in a sandboxed frame."""
 
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _FORMS = "https://app.example, https://*.example.com, http://192.168.1.5:*, chrome-extension://ID or app://*"
@@ -30,9 +31,10 @@ _PATTERN_HOST = re.compile(r"\*|\[[0-9a-f:.]+\]|(?:\*\.)?[a-z0-9._-]+")
 
 
 class Origin(Struct, frozen=True):
-    """``SCHEME://HOST:PORT``; ``port`` is empty where it is the scheme's own.
+    """``SCHEME://HOST:PORT``. ``port`` is empty for the scheme's default port.
 
-    In a pattern ``host`` may be ``*`` (with any port, unless one is given) or begin with ``*.``, and ``port`` may be ``*``.
+    In a pattern, ``host`` may be ``*`` (with any port, unless one is given) or begin with ``*.``, and
+    ``port`` may be ``*``.
     """
 
     scheme: str
@@ -42,12 +44,12 @@ class Origin(Struct, frozen=True):
     @property
     def is_local_page(self) -> bool:
         """Whether it is a page that this machine serves."""
-        # 0.0.0.0 is what development servers print as their address.
+        # Development servers print 0.0.0.0 as their address.
         return self.scheme in PAGE_SCHEMES and (is_local_name(self.host) or self.host in {"0.0.0.0", "::"})  # noqa: S104
 
     @property
     def is_app(self) -> bool:
-        """Whether it is an app of this machine, which no page can pretend to be."""
+        """Whether it is an app on this machine, which no web page can imitate."""
         return self.scheme in APP_SCHEMES
 
     def matches(self, origin: Origin) -> bool:
@@ -62,13 +64,13 @@ class Origin(Struct, frozen=True):
 
 
 class AllowedOrigins(Struct, frozen=True):
-    """The origins that may ask besides pages and apps of this machine."""
+    """The origins that are accepted in addition to pages and apps of this machine."""
 
     patterns: tuple[Origin, ...] = ()
     everything: bool = False
 
     def __contains__(self, text: str) -> bool:
-        """Whether requests with this ``Origin`` header are answered."""
+        """Whether requests with this ``Origin`` header are accepted."""
         if self.everything:
             return True
         origin = parse_origin(text)
@@ -78,7 +80,7 @@ class AllowedOrigins(Struct, frozen=True):
 
 
 def parse_origin(text: str) -> Origin | None:
-    """Read an ``Origin`` header; None where it names no scheme and host, as ``null`` does not."""
+    """Parse an ``Origin`` header; None if it has no scheme and host, like ``null``."""
     match = _ORIGIN.fullmatch(text.lower())
     if match is None or match["port"] == ANY:
         return None
@@ -86,10 +88,10 @@ def parse_origin(text: str) -> Origin | None:
 
 
 def allowed_origins(patterns: Iterable[str], source: str) -> AllowedOrigins:
-    """Read the patterns of the setting ``allow_origin``, which came from ``source``.
+    """Parse the patterns of the setting ``allow_origin``; ``source`` is where it was set.
 
     Raises:
-        ConfigError: one of them is no origin and no pattern of origins.
+        ConfigError: one of them is neither an origin nor a pattern.
     """
     given = tuple(patterns)
     named = tuple(_parse_pattern(text, source) for text in given if text != ANY)
@@ -101,7 +103,7 @@ def _parse_pattern(text: str, source: str) -> Origin:
     if text == OPAQUE:
         raise ConfigError(
             f"{refused}any page can have the origin null",
-            hint="open the page from http://localhost instead of as a file; * allows every page there is",
+            hint="open the page from http://localhost, not as a file; * allows every page",
         )
     if "://" not in text:
         raise ConfigError(f"{refused}the scheme is missing", hint=f"write https://{text} or http://{text}")
@@ -110,8 +112,8 @@ def _parse_pattern(text: str, source: str) -> Origin:
         raise ConfigError(f"{refused}it is not SCHEME://HOST or SCHEME://HOST:PORT", hint=f"write {_FORMS}")
     if not _PATTERN_HOST.fullmatch(match["host"]):
         raise ConfigError(
-            f"{refused}its host is no name, and no pattern",
-            hint=f"a * is the whole host or its beginning, before a dot: write {_FORMS}",
+            f"{refused}its host is neither a name nor a pattern",
+            hint=f"use * for the whole host or for its first part, before a dot: write {_FORMS}",
         )
     if match["host"] == ANY and match["port"] is None:
         return Origin(match["scheme"], ANY, ANY)

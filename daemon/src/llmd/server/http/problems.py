@@ -1,4 +1,4 @@
-"""What an error is in HTTP: status, type and code of OpenAI's table. `error_shapes` writes it."""
+"""Maps errors to HTTP statuses and OpenAI's types and codes. `error_shapes` formats them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from llmd.api.errors import (
     TemplateError,
 )
 from llmd.api.problem import Problem
+from llmd.requests.fields import BadRequestError
 from llmd.server.errors import (
-    BadRequestError,
     BusyError,
     DeadlineError,
     ForbiddenError,
@@ -33,7 +33,7 @@ UNAVAILABLE = "unavailable_error"
 
 
 def problem_of(error: LlmdError) -> Problem:
-    """Status, type and code of an error."""
+    """Return the status, type and code of an error."""
     text = str(error)
     match error:
         case RequestError():
@@ -94,7 +94,7 @@ def _server_problem(error: LlmdError, text: str) -> Problem:
         case MemoryBudgetError():
             return Problem(503, UNAVAILABLE, "out_of_memory", text)
         case ModelError():
-            # Another try would load it anew, and fail as this one.
+            # Loading it again would fail again.
             return Problem(503, UNAVAILABLE, "model_failed", text, headers=_retry(None))
         case EngineCrashedError():
             return Problem(500, "server_error", "engine_crashed", text)
@@ -109,21 +109,21 @@ def _retry(after_s: int | None) -> dict[str, str]:
 
 
 def unknown_url(path: str) -> Problem:
-    """404 for a path that no dialect serves."""
+    """Return a 404 for a path that no dialect serves."""
     return Problem(404, NOT_FOUND, "unknown_url", f"no such path: {path}")
 
 
 def wrong_method(method: str, path: str, allowed: frozenset[str]) -> Problem:
-    """405, with the methods that the path has."""
+    """Return a 405 with the methods that the path accepts."""
     names = ", ".join(sorted(allowed))
-    message = f"{path} does not take {method}, only {names}"
+    message = f"{path} does not accept {method}, only {names}"
     return Problem(405, INVALID_REQUEST, "method_not_allowed", message, headers={"Allow": names})
 
 
 def too_large(max_bytes: int) -> Problem:
-    """413 for a body over the limit."""
+    """Return a 413 for a body over the limit."""
     message = f"the body is larger than {max_bytes} bytes"
     return Problem(413, INVALID_REQUEST, "request_too_large", message)
 
 
-INTERNAL = Problem(500, "server_error", "internal_error", "the daemon failed; its log has the traceback")
+INTERNAL = Problem(500, "server_error", "internal_error", "the daemon failed; see the traceback in its log")

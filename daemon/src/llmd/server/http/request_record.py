@@ -1,4 +1,4 @@
-"""What the daemon notes about one request: who sent it, what it did, when it must have ended."""
+"""The record of one request: its sender, its deadline, and what was done for it."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.server.errors import BadRequestError, DeadlineError
+from llmd.requests.fields import BadRequestError
+from llmd.server.errors import DeadlineError
 
 TIMEOUT_HEADER = "x-request-timeout-ms"
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 
 
 class RequestRecord(Struct, eq=False):
-    """Times are seconds of the event loop's clock, 0 until they are known. ``key`` names the API key, empty without one.
-
-    ``model`` is empty for requests that no engine answers; ``error`` is the code of what went wrong. ``traceparent`` is the
-    header of that name: the trace that the client wants the request to be part of.
-    """
+    """The record of a request. Times are seconds of the event loop's clock, 0 until they are known."""
 
     request_id: str = ""
     key: str = ""
+    """The name of its API key; empty if it has none."""
     started: float = 0.0
     deadline: float | None = None
     route: str = ""
     status: int = 0
     error: str = ""
+    """The error code; empty if it succeeded."""
     model: str = ""
+    """The model that answers; empty if no engine is involved."""
     sequences: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     queue_s: float = 0.0
     begun: float = 0.0
+    """When its first sequence began to run."""
     first_token: float = 0.0
     last_token: float = 0.0
     finish: str = ""
+    """Why the answer ended."""
     traceparent: str = ""
+    """The ``traceparent`` header: the trace that the client wants the request to join."""
 
     def as_event(self) -> dict[str, Any]:
-        """What the log and the watchers are told of a request that an engine answers: sizes and times, never texts."""
+        """Return the fields for the log and watchers of the event feed: sizes and times, never texts."""
         return {
             "request_id": self.request_id,
             "key": self.key or None,
@@ -62,17 +65,17 @@ class RequestRecord(Struct, eq=False):
         }
 
     def limit(self, seconds: float | None) -> None:
-        """Let the request end so many seconds after it came, unless it must end sooner."""
+        """Set the deadline to ``seconds`` after the arrival, unless it is already earlier."""
         if seconds is not None:
             ends = self.started + seconds
             self.deadline = ends if self.deadline is None else min(self.deadline, ends)
 
     @contextlib.asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """End what is awaited in the block at the deadline.
+        """Cancel the work in the block at the deadline.
 
         Raises:
-            DeadlineError: it came.
+            DeadlineError: the deadline has passed.
         """
         limit = asyncio.timeout_at(self.deadline)
         try:
@@ -84,7 +87,7 @@ class RequestRecord(Struct, eq=False):
             raise
 
     def too_late(self) -> DeadlineError:
-        """The error of a request whose deadline has come."""
+        """Return the error of a request whose deadline has passed."""
         assert self.deadline is not None
         return DeadlineError(
             f"the request did not end within {self.deadline - self.started:g} seconds",
@@ -96,20 +99,20 @@ _current: ContextVar[RequestRecord | None] = ContextVar("request_record", defaul
 
 
 def current_record() -> RequestRecord:
-    """The record of the request that this task answers; a new one where it answers none."""
+    """Return the record of the request that this task handles; a new one if there is none."""
     return _current.get() or RequestRecord(started=time.monotonic())
 
 
 def begin_record(record: RequestRecord) -> None:
-    """Make it the record of the request that this task answers: each request has a task of its own."""
+    """Set the record of the request that this task handles; each request has its own task."""
     _current.set(record)
 
 
 def asked_timeout_s(headers: Mapping[str, str]) -> float | None:
-    """How long the client is ready to wait, where it says so.
+    """Return how long the client is willing to wait, if it says so.
 
     Raises:
-        BadRequestError: it is no number of milliseconds.
+        BadRequestError: the header is not a number of milliseconds.
     """
     text = headers.get(TIMEOUT_HEADER)
     if text is None:

@@ -1,6 +1,4 @@
-"""Finds the handler of a path. Forgives what users get wrong: doubled and trailing slashes, ``/v1`` twice or not at
-all.
-"""
+"""Finds the handler for a path. Tolerates doubled and trailing slashes, and a missing or doubled ``/v1``."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ _PARAMETER = "/{id}"
 
 
 class RouteTable:
-    """Routes of all dialects. A path may end with ``/{id}``, which is the whole rest, slashes included."""
+    """The routes of all dialects. A path may end with ``/{id}``, which matches the rest, slashes included."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        """Raises `PluginError` where two dialects claim one method and path."""
+        """Raises `PluginError` if two dialects serve the same method and path."""
         self._exact: dict[str, dict[str, Route]] = {}
         self._prefixes: dict[str, dict[str, Route]] = {}
         for route in routes:
@@ -37,7 +35,7 @@ class RouteTable:
         methods[route.method] = route
 
     def methods(self, path: str) -> Mapping[str, Route]:
-        """Every route of a path by method; empty for an unknown path."""
+        """Return the routes of a path by method; empty for an unknown path."""
         path = normalized(path)
         return self._lookup(path) or self._lookup(f"/v1{path}")
 
@@ -49,14 +47,14 @@ class RouteTable:
 
 
 class Match(Struct, frozen=True):
-    """What a request asks for; ``allowed`` are the methods of its path."""
+    """The route of a request, if there is one, and the methods that its path allows."""
 
     route: Route | None
     allowed: frozenset[str]
 
 
 def match(table: RouteTable, method: str, path: str) -> Match:
-    """The route of a request. HEAD is answered as GET where it has no route; OPTIONS is answered everywhere."""
+    """Find the route of a request. HEAD falls back to GET; OPTIONS is always allowed on known paths."""
     methods = table.methods(path)
     allowed = set(methods) | ({"HEAD"} if "GET" in methods else set())
     route = methods.get(method) or (methods.get("GET") if method == "HEAD" else None)
@@ -64,7 +62,7 @@ def match(table: RouteTable, method: str, path: str) -> Match:
 
 
 def normalized(path: str) -> str:
-    """``path`` without doubled slashes, a slash at its end, or ``/v1`` said twice."""
+    """Return ``path`` without doubled slashes, a trailing slash or a doubled ``/v1``."""
     path = re.sub(r"/{2,}", "/", path)
     path = re.sub(r"^(/v1){2,}(?=/|$)", "/v1", path)
     return path.rstrip("/") or "/"

@@ -1,4 +1,4 @@
-"""A reply that is written bit by bit, whatever its format: its status, its silences, its failures, its end."""
+"""Base of streamed replies in any format: status line, pings, errors and the end."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class StreamedReply(ABC):
-    """An async context manager around one streamed reply.
+    """An async context manager for one streamed reply.
 
-    The status line goes out with the first value or after the first silence, so that a request that fails before gets an
-    error status of its own. One write per value; a client that reads slowly holds `send`.
+    The status line is sent with the first value or after ``silence_s``, so that a request that fails
+    before then gets an error status. Each value is one write; a slow client blocks `send`.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class StreamedReply(ABC):
     ) -> None:
         """``ping`` is written after each ``silence_s`` seconds without a value; it may be empty.
 
-        ``failed`` gives the last value of a stream that fails, by default the dialect's own error.
+        ``failed`` returns the last value of a stream that fails; by default it is the dialect's error.
         """
         self.response = web.StreamResponse(headers=headers)
         self._request = request
@@ -57,7 +57,7 @@ class StreamedReply(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """A failure after the status line becomes the last value."""
+        """Send a failure after the status line as the last value."""
         await self._end_pings()
         if (
             not self.response.prepared
@@ -76,7 +76,6 @@ class StreamedReply(ABC):
         return True
 
     async def send(self, value: Any) -> None:
-        """Send one value."""
         await self._write(self._framed(value))
 
     async def end(self) -> None:
@@ -86,7 +85,7 @@ class StreamedReply(ABC):
 
     @abstractmethod
     def _framed(self, value: Any) -> bytes:
-        """A value as it goes over the wire."""
+        """Encode a value for the wire."""
 
     async def _write(self, chunk: bytes) -> None:
         self._written += 1
@@ -97,9 +96,10 @@ class StreamedReply(ABC):
             await self.response.write(chunk)
 
     async def _end_pings(self) -> None:
-        """Before the reply ends: a ping after its last chunk would be taken for the next reply.
+        """Stop the pings before the reply ends: a later one would be read as part of the next reply.
 
-        The task is not kept: it knows this reply, and the two would hold the request until a full garbage collection.
+        The task is dropped: it refers to this reply, and the cycle would keep the request until a full
+        garbage collection.
         """
         pinger, self._pinger = self._pinger, None
         if pinger is not None:

@@ -1,1 +1,1 @@
-"""Which models there are, which are loaded, and which make room."""
+"""The models that the daemon knows, loads and unloads."""

@@ -1,4 +1,4 @@
-"""A derived model as requests see it: the engine of its base, with words and settings of its own."""
+"""A derived model as requests see it: its base's engine with another prompt and other settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmd.server.models.served_model import ReadyModel, ServedModel
 
 
 class DerivedServedModel(Struct, frozen=True):
-    """``base`` may answer under its own name, and for other derived models, at the same time."""
+    """A derived model. Its base may serve requests under other names at the same time."""
 
     name: str
     record: DerivedModel
@@ -35,19 +35,19 @@ class DerivedServedModel(Struct, frozen=True):
         return self.base.leases
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
-        """Hold the base for a request."""
+        """Hold the base model for a request."""
         return self.base.in_use(keep_alive_s)
 
     async def text(self) -> ModelText:
-        """Wait until prompts can be made tokens.
+        """Wait until prompts can be tokenized.
 
         Raises:
-            LlmdError: the base's text files cannot be used.
+            LlmdError: the base's tokenizer or template files cannot be used.
         """
         return derived_text(await self.base.text(), self.record)
 
     async def ready(self) -> ReadyModel:
-        """Wait until the base can answer.
+        """Wait until the base model can answer.
 
         Raises:
             LlmdError: it cannot be loaded, or has failed for good.
@@ -57,4 +57,4 @@ class DerivedServedModel(Struct, frozen=True):
 
 
 AnsweringModel = ServedModel | DerivedServedModel
-"""What a name in a request means."""
+"""A model that a request can name."""

@@ -1,4 +1,4 @@
-"""Which models must go so that another fits into memory. Pure: sizes in, a decision out."""
+"""Decides which models to unload so that another fits into memory. Pure: sizes in, a decision out."""
 
 from __future__ import annotations
 
@@ -8,42 +8,45 @@ from msgspec import Struct
 
 
 class ModelFootprint(Struct, frozen=True):
-    """A model and its bytes, as they are or as they will be.
-
-    ``last_used`` orders idle models. A busy one is waited for, a leaving one too; a pinned one is never sent away.
-    """
+    """A model and the memory that it takes or will take."""
 
     name: str
     size_bytes: int
     last_used: float = 0.0
+    """Time of last use: the least recently used idle model is unloaded first."""
     busy: bool = False
+    """It serves requests: wait for it."""
     pinned: bool = False
+    """It is never unloaded for another model."""
     leaving: bool = False
+    """It is being unloaded: wait for it."""
     kept_forever: bool = False
+    """Its keep-alive is unlimited: it is unloaded last."""
 
 
 class Fits(Struct, frozen=True):
-    """It fits; ``left_bytes`` stay free."""
+    """The model fits; ``left_bytes`` stay free."""
 
     left_bytes: int
 
 
 class Unload(Struct, frozen=True):
-    """These idle models must go first."""
+    """Unload these idle models first."""
 
     names: tuple[str, ...]
 
 
 class Wait(Struct, frozen=True):
-    """It fits once these have left or have answered."""
+    """Wait until these models have been unloaded or have become idle."""
 
     names: tuple[str, ...]
 
 
 class NeverFits(Struct, frozen=True):
-    """It does not fit beside the pinned models, whatever else goes; ``most_bytes`` can be had at most."""
+    """The model does not fit, even if all models that are not pinned are unloaded."""
 
     most_bytes: int
+    """The memory that can be made available."""
     pinned: tuple[str, ...]
 
 
@@ -53,8 +56,9 @@ Decision = Fits | Unload | Wait | NeverFits
 def decide(need_bytes: int, free_bytes: int, footprints: Sequence[ModelFootprint]) -> Decision:
     """Decide what must happen before ``need_bytes`` can be loaded.
 
-    What leaves anyway is waited for first. Of the idle models the least recently used goes first, and those that were
-    to stay for ever go last; no more of them than needed. Pinned ones never go.
+    Models that are being unloaded are waited for first. Then idle models are unloaded, no more than
+    needed: least recently used first, those with an unlimited keep-alive last. Pinned models are never
+    unloaded.
     """
     if need_bytes <= free_bytes:
         return Fits(free_bytes - need_bytes)

@@ -1,19 +1,19 @@
-"""The field ``keep_alive``, which every dialect takes: how long a model stays loaded after this request."""
+"""The field ``keep_alive`` of every dialect: how long a model stays loaded after this request."""
 
 from __future__ import annotations
 
 from llmd.config.durations import parse_duration
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import RequestFields
 
 MAX_KEEP_ALIVE_S = 10 * 365 * 86400.0
-"""Beyond that a timer would overflow; longer is as good as for ever."""
+"""A longer time would overflow a timer; it counts as unlimited."""
 
 
 def read_keep_alive(fields: RequestFields) -> float | None:
-    """Seconds; negative for ever, 0 until this request ends, None where the request does not say.
+    """Return the keep-alive in seconds: negative for unlimited, 0 until this request ends, None if not given.
 
     Raises:
-        BadRequestError: it is neither a number nor a duration of Go's form.
+        BadRequestError: it is neither a number nor a duration as Go writes it.
     """
     value = fields.value("keep_alive")
     if value is None:

@@ -1,4 +1,4 @@
-"""The engine's settings as the message that loads a model."""
+"""The message that loads a model, made from the engine's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STAGE = re.compile(r"(\d+)(?:-(\d+))?=(.+)")
 
 
 def load_message(directory: Path, config: EngineConfig) -> Load:
-    """How to load the model of a directory.
+    """Return the message that loads the model in ``directory``.
 
     Raises:
         ConfigError: ``split`` is malformed.
@@ -36,10 +36,10 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
 
 
 def parse_split(text: str) -> tuple[StageSpec, ...]:
-    """Stages of ``0-3=cpu,4-7=reference``: layer numbers as people count them, the last one included.
+    """Parse stages such as ``0-3=cpu,4-7=reference``. Layers count from 0 and ranges include the last one.
 
     Raises:
-        ConfigError: it has another form. Whether the layers fit the model, the engine checks.
+        ConfigError: the text is malformed. The engine checks whether the layers fit the model.
     """
     return tuple(_stage(part.strip(), text) for part in text.split(","))
 
@@ -47,6 +47,8 @@ def parse_split(text: str) -> tuple[StageSpec, ...]:
 def _stage(part: str, text: str) -> StageSpec:
     match = _STAGE.fullmatch(part)
     if match is None:
-        raise ConfigError(f"--split {text!r}: {part!r} is no stage", hint="write 0-3=cpu,4-7=reference")
+        raise ConfigError(
+            f"--split {text!r}: {part!r} is not a stage", hint="write stages as 0-3=cpu,4-7=reference"
+        )
     first = int(match[1])
     return StageSpec(match[3], first, int(match[2] or first) + 1)

@@ -1,4 +1,4 @@
-"""How much memory the models of one daemon may take."""
+"""The memory budget of the models of one daemon."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 
 class MemoryBudget:
-    """The bytes that all models may take together.
+    """The memory that all models may take together.
 
-    Without a limit of the user's it is what ``available`` says at first, and never more than it says later: other
-    programs of this machine need memory too.
+    Without a user limit, the budget is the memory ``available`` at the start, and never more than is
+    available later, because other programs need memory too.
     """
 
     def __init__(self, limit_bytes: int | None, available: Callable[[], int]) -> None:
@@ -18,6 +18,6 @@ class MemoryBudget:
         self._capacity = available() if limit_bytes is None else limit_bytes
 
     def free_bytes(self, held: int, promised: int) -> int:
-        """What is left beside ``held`` bytes of models, ``promised`` bytes of which are not yet taken."""
+        """Return what is left when models hold ``held`` bytes, ``promised`` of which are not allocated yet."""
         left = self._capacity - held
         return left if self.limit_bytes is not None else min(left, self._available() - promised)

@@ -1,4 +1,4 @@
-"""How long one model stays loaded: who uses it, and a clock that runs only while nobody does."""
+"""Tracks the requests that use a model, and unloads it some time after the last one."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ Clock = Callable[[], float]
 
 
 class TimerHandle(Protocol):
-    """A timer that has been set."""
-
     def cancel(self) -> None: ...
 
 
 Timer = Callable[[float, Callable[[], None]], TimerHandle]
-"""Calls a function after so many seconds."""
+"""Calls a function after a delay in seconds."""
 
 
 def loop_timer(delay_s: float, call: Callable[[], None]) -> TimerHandle:
-    """A timer of the running event loop."""
+    """Set a timer of the running event loop."""
     return asyncio.get_running_loop().call_later(delay_s, call)
 
 
 class ModelLeases:
-    """The lease table of one model. ``expire`` is called when it has been idle for ``keep_alive_s``, ``on_idle`` as
-    soon as it is.
+    """The requests that use one model.
 
-    A negative ``keep_alive_s`` is for ever, 0 until the request in hand ends. ``pinned``: the user named the model when
-    the daemon was started, and no other model may take its place. ``waits_for`` names the models that must leave or
-    answer before it can be loaded.
+    Calls ``on_idle`` when the last one ends, and ``expire`` when the model has been idle for
+    ``keep_alive_s``. A negative ``keep_alive_s`` means that the model stays loaded, 0 that it is unloaded
+    after the current request. ``pinned``: the user named the model when the daemon started, so it is not
+    unloaded for another model. ``waits_for`` names the models that must be unloaded or become idle before
+    this one can be loaded.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class ModelLeases:
 
     @contextlib.contextmanager
     def use(self, keep_alive_s: float | None = None) -> Iterator[None]:
-        """Hold the model while a request runs or waits; ``keep_alive_s`` replaces what held so far."""
+        """Hold the model while a request runs or waits. ``keep_alive_s`` replaces the current keep-alive."""
         self._stop_clock()
         self.users += 1
         if keep_alive_s is not None:
@@ -72,18 +71,18 @@ class ModelLeases:
                 self._on_idle()
 
     def pin(self) -> None:
-        """Keep the model for ever, until a request or the user says otherwise."""
+        """Keep the model loaded until a request or the user says otherwise."""
         self._stop_clock()
         self.keep_alive_s, self.pinned = -1.0, True
 
     def end(self) -> None:
-        """Stop the clock for good: the model is unloaded."""
+        """Stop the timer for good: the model is unloaded."""
         self._stop_clock()
         self._expire = _nothing
 
     @property
     def remaining_s(self) -> float | None:
-        """How long it stays if nobody asks again; None for ever."""
+        """Seconds until the idle model is unloaded; None: it stays loaded."""
         if self.keep_alive_s < 0:
             return None
         idle_s = 0.0 if self.users else self._clock() - self.last_used

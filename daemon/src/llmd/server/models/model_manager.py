@@ -1,4 +1,4 @@
-"""The models that are loaded, being loaded, or on their way out: room for one more, and an end for those unused."""
+"""Loads and unloads models within the memory budget."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from llmd.server.tasks import OwnedTask
 logger = logging.getLogger(__name__)
 
 WAIT_S = 60.0
-"""How long a model waits for others to finish their answers before its requests are refused."""
+"""How long a model waits for busy models before its requests are refused."""
 
 Loader = Callable[[str, Path, ModelLeases, Admit], ServedModel]
 Measure = Callable[[str, Path], Awaitable[MemoryNeed]]
 
 
 class ModelManager:
-    """Used on the event loop alone; whoever makes it awaits `close`."""
+    """The models that are loaded, loading or being unloaded. Use on the event loop only; await `close`."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class ModelManager:
 
     @property
     def served(self) -> dict[str, ServedModel]:
-        """Every model that takes requests, by name."""
+        """Every model that accepts requests, by name."""
         return dict(self._served)
 
     async def serve(self, name: str, directory: Path) -> ServedModel:
-        """The model of that name, which loads where it does not yet; one that could not be loaded is tried anew."""
+        """Return the model of a name. Start to load it if needed, also if an earlier load has failed."""
         served = self._served.get(name)
         if served is not None and served.never_loaded:
             await self.unload(name)
-        # Looked up anew: while one request waited, another may have begun to load it.
+        # Looked up again: while this request waited, another one may have started the load.
         if name not in self._served:
             self._served[name] = self._begin(name, directory)
         return self._served[name]
@@ -94,11 +94,11 @@ class ModelManager:
         return model
 
     async def _loaded(self, model: ServedModel) -> None:
-        """Loading is a use: its clock starts when it is done, even where the one who asked has left."""
+        """Hold the model while it loads: its keep-alive starts afterwards, even if the client has gone."""
         try:
             with model.leases.use():
                 await model.ready()
-        except LlmdError as error:  # whoever asks is told, too
+        except LlmdError as error:  # the requests that wait for it get the error, too
             logger.warning("model_not_loaded", extra={"model": model.name, "reason": str(error)})
         finally:
             self._promised.pop(model, None)
@@ -112,7 +112,7 @@ class ModelManager:
     def _retire(
         self, model: ServedModel, error: LlmdError | None = None, *, spool: bool = False
     ) -> OwnedTask:
-        """Take no more requests for a model; its engine ends in the background."""
+        """Accept no more requests for a model and end its engine in the background."""
         if self._served.get(model.name) is model:
             del self._served[model.name]
         if model not in self._leaving:
@@ -131,15 +131,15 @@ class ModelManager:
             self._changed.set()
 
     async def _admit(self, model: ServedModel) -> int | None:
-        """Wait until a model may be loaded; returns the bytes that its KV pools may take, None for the engine's choice.
+        """Wait until a model may be loaded. Return the bytes for its KV pools; None: the engine chooses.
 
         Raises:
-            MemoryBudgetError: it cannot fit; the message shows the arithmetic.
-            UnavailableError: others were busy for too long.
+            MemoryBudgetError: it cannot fit; the message lists the sizes.
+            UnavailableError: other models were busy for too long.
         """
         try:
             need = await self._measure(model.name, model.directory)
-        except LlmdError:  # the engine says better what is wrong with it
+        except LlmdError:  # the engine reports the error in more detail
             return None
         left = await self._room(model, need)
         if self._memory.limit_bytes is None:
@@ -150,7 +150,7 @@ class ModelManager:
         return kv_bytes
 
     async def _room(self, model: ServedModel, need: MemoryNeed) -> int:
-        """Make room; returns the bytes that stay free beside the model."""
+        """Make room for the model; return the bytes that stay free after it is loaded."""
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             self._changed.clear()
@@ -197,17 +197,16 @@ class ModelManager:
     async def _wait(self, model: ServedModel, decision: Wait, deadline: float) -> None:
         names = ", ".join(decision.names)
         left_s = deadline - asyncio.get_running_loop().time()
-        if left_s <= 0 or not await _came(self._changed, left_s):
+        if left_s <= 0 or not await _is_set_within(self._changed, left_s):
             raise UnavailableError(
-                f"{model.name} does not fit into memory beside {names}, which kept on answering "
-                f"for {self._wait_s:.0f} s",
+                f"{model.name} does not fit into memory together with {names}, busy for {self._wait_s:.0f} s",
                 code="model_busy",
-                hint="ask again later, or free memory with `llmd stop`",
+                hint="retry later, or free memory with `llmd stop`",
                 retry_after_s=max(1, round(self._wait_s)),
             )
 
 
-async def _came(event: asyncio.Event, limit_s: float) -> bool:
+async def _is_set_within(event: asyncio.Event, limit_s: float) -> bool:
     try:
         await asyncio.wait_for(event.wait(), limit_s)
     except TimeoutError:
@@ -216,10 +215,10 @@ async def _came(event: asyncio.Event, limit_s: float) -> bool:
 
 
 def _too_large(name: str, need: MemoryNeed, decision: NeverFits) -> MemoryBudgetError:
-    beside = f" beside {', '.join(decision.pinned)}, which stay loaded" if decision.pinned else ""
+    pinned = f" (pinned: {', '.join(decision.pinned)})" if decision.pinned else ""
     return MemoryBudgetError(
         f"{name} needs {format_bytes(need.total_bytes)} ({format_bytes(need.weight_bytes)} of weights, "
-        f"{format_bytes(need.kv_bytes)} of keys and values, {format_bytes(need.step_bytes)} of the rows of a step), "
-        f"and {format_bytes(decision.most_bytes)} can be had{beside}",
-        hint="quantise it with --quant q8 or q4, choose a smaller one, or raise --max-memory",
+        f"{format_bytes(need.kv_bytes)} of KV cache, {format_bytes(need.step_bytes)} of step buffers), "
+        f"but at most {format_bytes(decision.most_bytes)} can be made available{pinned}",
+        hint="quantise it with --quant q8 or q4, choose a smaller model, or raise --max-memory",
     )

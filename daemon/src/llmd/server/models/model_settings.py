@@ -1,4 +1,4 @@
-"""Settings that may differ between models: those that name parsers, and those whose model there is not."""
+"""Settings that may differ between models: the choice of parsers, and settings of unknown models."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PARSERS: Mapping[str, Reads] = {"server.tool_parser": "calls", "server.reasoning
 
 
 def parser_choice(parsers: Mapping[str, Parser], config: Config) -> ParserChoice:
-    """Which parsers read the answers of a model with this configuration."""
+    """Return the parsers that read the answers of a model with this configuration."""
     return ParserChoice(parsers, config.server.tool_parser, config.server.reasoning_parser)
 
 
 def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:
-    """Refuse a name that no parser has before any model is loaded.
+    """Check the configured parser names before any model is loaded.
 
     Raises:
-        ConfigError: there is none; the message says where it was set, and which there are.
+        ConfigError: no parser has that name; the message says where it was set and lists the parsers.
     """
     for model, origins in [(None, settings.origins), *settings.models.items()]:
         for key, reads in PARSERS.items():
@@ -35,7 +35,7 @@ def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:
 
 
 def warn_of_unused(settings: Settings, names: Collection[str]) -> None:
-    """Log what was said of models that are not among ``names``: it may be a slip, or of one that will be pulled."""
+    """Warn of settings for models that are not among ``names``: a typo, or a model that is not pulled yet."""
     for model, origins in settings.models.items():
         if model not in names:
             files = ", ".join(sorted({origin.source for origin in origins.values()}))

@@ -1,4 +1,4 @@
-"""Which model a name means, and which models are loaded."""
+"""Finds the model that a name means."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NEAREST = 3
 
 
 class ModelTable:
-    """Models by name and alias. One that lies in the store is loaded when it is first asked for."""
+    """Models by name and alias. A model in the store is loaded at its first request."""
 
     def __init__(self, store: Store, aliases: Mapping[str, str], manager: ModelManager) -> None:
         self.store = store
         self.aliases = aliases
         self._manager = manager
-        # Models outside the store, by name: they are found again after they were unloaded.
+        # Models outside the store, by name, so that they are found again after they were unloaded.
         self._elsewhere: dict[str, Path] = {}
 
     @property
@@ -36,13 +36,15 @@ class ModelTable:
         return tuple(self._manager.served.values())
 
     async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
-        """The model of a name: derived, exact, alias, without ``:latest``, unique prefix, directory.
+        """Return the model that a name means.
 
-        No name is the only loaded model. ``allow_path``: the asker may name any directory of this machine.
+        Tried in order: derived model, exact name, alias, without ``:latest``, unique prefix, directory.
+        Without a name, it is the only loaded model. ``allow_path``: the client may name any directory of
+        this machine.
 
         Raises:
-            NotFoundError: there is none; the message has the nearest names.
-            RequestError: no name, and not exactly one model is loaded.
+            NotFoundError: no model matches; the message lists the nearest names.
+            RequestError: no name was given, and not exactly one model is loaded.
         """
         if not asked:
             return self._only()
@@ -59,10 +61,10 @@ class ModelTable:
         return await self._manager.serve(name, directory)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
-        """Name and directory of a model, whether or not it is loaded.
+        """Return the name and directory of a model, loaded or not.
 
         Raises:
-            NotFoundError: there is none; the message has the nearest names.
+            NotFoundError: no model matches; the message lists the nearest names.
         """
         directories = self.directories()
         names = matching(asked, self.aliases, directories)
@@ -75,7 +77,7 @@ class ModelTable:
         raise _unknown(asked, names, {*directories, *self.aliases})
 
     def directories(self) -> dict[str, Path]:
-        """Every model that a request may name: those of the store, and those that were given by path."""
+        """Every model that a request may name: those in the store, and those given by path."""
         return {**self._elsewhere, **self.store.directories()}
 
     async def unload(self, name: str, error: LlmdError | None = None) -> None:
@@ -88,16 +90,16 @@ class ModelTable:
         name = next(iter(matching(name, self.aliases, served)), name)
         if name not in served:
             loaded = ", ".join(served) or "none"
-            raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="`llmd ps` lists them")
+            raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="see `llmd ps`")
         await self._manager.unload(name, error)
 
     def names_of(self, served: AnsweringModel) -> list[str]:
-        """The model's name and its aliases, but for those that stand for many names."""
+        """Return the model's name and its aliases, except patterns."""
         mine = (alias for alias, name in self.aliases.items() if name == served.name and ANY not in alias)
         return [served.name, *mine]
 
     def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
-        """Its own name, or its path where another model has that name."""
+        """Return the directory's name, or its path if another model has that name."""
         name = path_name(directory)
         return name if taken.get(name, directory) == directory else str(directory)
 
@@ -109,12 +111,14 @@ class ModelTable:
         raise RequestError(
             f"the request names no model, and {len(served)} are loaded: {loaded}",
             param="model",
-            hint="set model to one of GET /v1/models",
+            hint="set `model` to a name from GET /v1/models",
         )
 
 
 def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Names that ``asked`` may mean; exactly one, or the asker must be told. A ``*`` in an alias stands for any text."""
+    """Return the names that ``asked`` may mean; several if it is ambiguous. ``*`` in an alias matches any
+    text.
+    """
     patterns = {alias: name for alias, name in aliases.items() if ANY in alias}
     known = {name: name for name in names} | {
         alias: name for alias, name in aliases.items() if alias not in patterns
@@ -132,15 +136,15 @@ def _directory(asked: str) -> Path | None:
     path = Path(asked)
     try:
         return path.resolve() if "/" in asked and is_model_path(path) else None
-    except OSError:  # too long for a path, or not for this user to see
+    except OSError:  # too long for a path, or not readable for this user
         return None
 
 
 def _path_refused(asked: str) -> NotFoundError:
-    """Whether it exists is told only to those who may name it."""
+    """Refuse a path without revealing whether it exists."""
     return NotFoundError(
         f"{asked} is a path, and paths may be given only over the Unix socket",
-        hint="serve it as `llmd serve PATH`, or ask through the daemon's socket",
+        hint="serve it with `llmd serve PATH`, or send the request over the daemon's Unix socket",
     )
 
 

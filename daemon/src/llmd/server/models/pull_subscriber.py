@@ -1,4 +1,4 @@
-"""One client that waits for a pull: what it has not been told yet."""
+"""A client that follows a pull."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from llmd.api.errors import LlmdError
 from llmd.registry.pull import PullStep
 
 EVERY_S = 0.5
-"""The longest silence of a subscriber."""
+"""A subscriber gets a step at least this often."""
 
 
 class PullSubscriber:
-    """What one client has not yet been told. Steps of one file replace each other, so a slow client costs nothing."""
+    """The steps that one client has not received yet.
+
+    A later step of a file replaces an earlier one, so that a slow client costs no memory.
+    """
 
     def __init__(self, seen: Sequence[PullStep]) -> None:
         self._pending = {(step.status, step.digest): step for step in seen}
@@ -31,10 +34,10 @@ class PullSubscriber:
         self._changed.set()
 
     async def steps(self) -> AsyncIterator[PullStep]:
-        """What happens, and the last step again where nothing does.
+        """Yield each step, and repeat the last one if nothing happens for `EVERY_S`.
 
         Raises:
-            LlmdError: why the pull failed.
+            LlmdError: the pull failed.
         """
         while True:
             while self._pending:

@@ -1,4 +1,4 @@
-"""Pulls that run in the daemon: each in a child process, shared by all who ask for the same model."""
+"""Pulls in child processes of the daemon, each shared by all clients that request the same model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 GRACE_S = 2.0
 BEGUN = PullStep("pulling manifest")
-"""Told at once: the process needs a moment to start."""
+"""Sent at once, because the process needs a moment to start."""
 
 
 class _Failed(msgspec.Struct, frozen=True):
@@ -33,14 +33,14 @@ class _Failed(msgspec.Struct, frozen=True):
 
 
 def pull_command(models: Path, hub: str | None, reserved: Sequence[str]) -> tuple[str, ...]:
-    """What starts a pull, but for the name of the model."""
+    """Return the command of a pull, without the name of the model."""
     named = [word for name in reserved for word in ("--reserved", name)]
     asked = ["--hub", hub] if hub else []
     return (sys.executable, "-m", "llmd.registry", "--models", str(models), *asked, *named)
 
 
 class _Pull:
-    """One child process and those who subscribe it."""
+    """A child process and its subscribers."""
 
     def __init__(self, name: HubName, command: Sequence[str]) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class _Pull:
         return tuple(self._seen.values())
 
     async def stop(self, error: LlmdError | None = None) -> None:
-        """End the process; what has come stays on the disk."""
+        """End the process; downloaded data stays on disk."""
         self._error = error
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
@@ -87,7 +87,7 @@ class _Pull:
                 subscriber.end(self._error or error)
 
     async def _read(self, process: asyncio.subprocess.Process) -> LlmdError | None:
-        """Pass every step on; returns why the pull failed."""
+        """Pass each step on; return why the pull failed, None if it succeeded."""
         assert process.stdout is not None
         async for line in process.stdout:
             message = msgspec.json.decode(line)
@@ -101,14 +101,14 @@ class _Pull:
             logger.info("model_pulled", extra={"model": str(self.name)})
             return None
         return LlmdError(
-            f"the pull of {self.name} ended with {status}", hint="what has come is kept: pull again"
+            f"the pull of {self.name} ended with {status}", hint="pull again: downloaded data is kept"
         )
 
     def _pass_on(self, step: PullStep) -> None:
         key = step.status, step.digest
         before = self._seen.get(key)
         if before is not None and before.completed > step.completed:
-            return  # begun anew: clients are never told less than before
+            return  # The file was started again: clients never see its progress go back.
         self._seen[key] = step
         for subscriber in self.subscribers:
             subscriber.push(step)
@@ -125,23 +125,23 @@ class _Pull:
 
 
 class Pulls:
-    """Used on the event loop alone; whoever makes it awaits `close`."""
+    """The running pulls. Use on the event loop only, and await `close` in the end."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """``command`` starts a pull, but for the name of the model."""
+        """``command`` starts a pull, without the name of the model."""
         self._command = command
         self._running: dict[HubName, _Pull] = {}
 
     @property
     def running(self) -> dict[HubName, tuple[PullStep, ...]]:
-        """The last step of each file, by the model that is pulled."""
+        """The last step of each file, by model."""
         return {name: pull.seen for name, pull in self._running.items() if not pull.ended}
 
     @asynccontextmanager
     async def subscribe(self, name: HubName) -> AsyncIterator[AsyncIterator[PullStep]]:
-        """Join the pull of a model, which begins where nobody has asked for it yet. It ends when its last subscriber leaves.
+        """Join the pull of a model; start it if it is not running. It stops when its last subscriber leaves.
 
-        The steps raise `LlmdError` where the pull fails.
+        The steps raise `LlmdError` if the pull fails.
         """
         pull = self._running.get(name)
         if pull is None or pull.ended:
@@ -157,7 +157,7 @@ class Pulls:
                 await pull.stop()
 
     async def close(self, error: LlmdError) -> None:
-        """End every pull; its subscribers are told why."""
+        """End every pull; its subscribers get ``error``."""
         await asyncio.gather(*(pull.stop(error) for pull in self._running.values()))
 
 

@@ -1,4 +1,4 @@
-"""A model that the daemon serves: its engine and its text."""
+"""A model that the daemon serves: its engine, and its tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from llmd.server.models.model_leases import ModelLeases
 
 
 class ReadyModel(Struct, frozen=True):
-    """What a request needs of a loaded model. ``window``: how many tokens prompt and answer may have together."""
+    """The parts of a loaded model that requests use.
+
+    ``window`` is the maximum number of tokens of prompt and answer together.
+    """
 
     supervisor: Supervisor
     text: ModelText
@@ -32,7 +35,7 @@ class ReadyModel(Struct, frozen=True):
 
 
 class ServedModel:
-    """A model by name. It loads from the moment it is made; whoever makes it awaits `close`."""
+    """A named model. It starts to load when it is created. Await `close` in the end."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class ServedModel:
         self._text.add_done_callback(_retrieve)
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
-        """Hold it for a request: it is not unloaded meanwhile. ``keep_alive_s`` says how long it stays afterwards."""
+        """Hold the model for a request, so that it is not unloaded. ``keep_alive_s`` applies afterwards."""
         return self.leases.use(keep_alive_s)
 
     async def ready(self) -> ReadyModel:
@@ -69,17 +72,17 @@ class ServedModel:
         return ReadyModel(self.supervisor, text, loaded)
 
     async def text(self) -> ModelText:
-        """Wait until prompts can be made tokens; the engine may still load.
+        """Wait until prompts can be tokenized; the engine may still be loading.
 
         Raises:
-            LlmdError: its text files cannot be used.
+            LlmdError: its tokenizer or template files cannot be used.
         """
-        # Shielded: one client that leaves while the model loads must not end the loading for the others.
+        # Shielded: a client that disconnects while the model loads must not cancel the load for others.
         return await asyncio.shield(self._text)
 
     @property
     def error(self) -> LlmdError | None:
-        """Why it cannot answer, if it cannot."""
+        """Why it cannot answer; None if it can."""
         failed = self._text.done() and not self._text.cancelled() and self._text.exception()
         if isinstance(failed, LlmdError):
             return failed
@@ -91,13 +94,13 @@ class ServedModel:
 
     @property
     def size_bytes(self) -> int:
-        """Weights, KV pools and the rows of a step; 0 until it is loaded."""
+        """Bytes of weights, KV pools and step buffers; 0 until it is loaded."""
         stages = self.loaded.stages if self.loaded else ()
         return sum(stage.size_bytes for stage in stages)
 
     @property
     def never_loaded(self) -> bool:
-        """Whether loading failed, so that another try may find fixed files."""
+        """Whether loading failed, so that a retry may succeed once its files are fixed."""
         return self.error is not None and (self.loaded is None or self.supervisor.error is None)
 
     @property
@@ -109,11 +112,11 @@ class ServedModel:
         return "loaded" if ready else "loading"
 
     def close_now(self) -> None:
-        """End at once where it is being closed."""
+        """Make `close` return sooner: the engine stops writing its cache."""
         self.supervisor.close_now()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
-        """End the engine; running requests end with ``error``. ``spool``: it keeps its cache on disk before."""
+        """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
         await self.supervisor.close(error, spool=spool)
         await asyncio.wait({self._text})
         if self._lease is not None:
@@ -121,6 +124,6 @@ class ServedModel:
 
 
 def _retrieve(text: asyncio.Future[ModelText]) -> None:
-    """Take the failure that nobody may ask for, so that it is not reported as forgotten."""
+    """Retrieve the exception, so that asyncio does not report it as never retrieved."""
     if not text.cancelled():
         text.exception()

@@ -1,1 +1,1 @@
-"""What the daemon tells about itself: figures for Prometheus, a live feed of events, a line in the log for each request."""
+"""Telemetry of the daemon: Prometheus metrics, a live feed of events, request logs and traces."""

@@ -1,4 +1,4 @@
-"""The daemon at one moment."""
+"""A snapshot of the daemon's models and processes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ FRONT = "front"
 
 
 class ModelState(Struct, frozen=True):
-    """A model. ``waiting`` are sequences that cannot run at once; ``report`` is None while its engine does not answer."""
+    """A served model."""
 
     name: str
     status: str
     waiting: int
+    """Sequences that wait for others to end."""
     engine_pid: int | None = None
     report: Report | None = None
+    """None if its engine does not answer."""
 
 
 class ProcessUse(Struct, frozen=True):
-    """Resident memory and open descriptors of a process."""
-
     resident_bytes: int
     descriptors: int
 
 
 def process_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
-    """What a process takes; None where it has gone, or the system does not tell."""
+    """Return what a process uses; None if it has ended or the system does not say."""
     try:
         pages = int((proc / str(pid) / "statm").read_text().split()[1])
         descriptors = sum(1 for _ in (proc / str(pid) / "fd").iterdir())
@@ -42,7 +42,7 @@ def process_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
 
 
 def engine_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
-    """What an engine takes, with the processes that it has started: the one of its grammars."""
+    """Return what an engine uses, including its child processes, such as the one that compiles grammars."""
     lists = (proc / str(pid) / "task").glob("*/children")
     try:
         pids = [pid, *(int(child) for children in lists for child in children.read_text().split())]
@@ -56,7 +56,7 @@ def engine_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
 
 
 def processes_of(models: Sequence[ModelState]) -> Mapping[str, ProcessUse]:
-    """The front and the engines, by what each serves."""
+    """Return the use of the front (the daemon's own process) and of each engine, by what it serves."""
     found = {FRONT: process_use(os.getpid())} | {
         f"engine {model.name}": engine_use(model.engine_pid)
         for model in models

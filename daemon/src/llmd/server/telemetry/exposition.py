@@ -1,4 +1,4 @@
-"""The text of ``/metrics``: llmd's own names, and those of vLLM for dashboards that exist."""
+"""The text of ``/metrics``: llmd's own metric names, and vLLM's for existing dashboards."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.series import Series
 
 ENGINE = "0"
-"""vLLM's label for one of several engines of a model; here there is one."""
+"""vLLM's label for one of several engines of a model; llmd has one."""
 
 
 class _Name(NamedTuple):
-    """A metric by its own name and, where it has the same, vLLM's."""
+    """A metric's llmd name, and vLLM's name if vLLM has the same metric."""
 
     llmd: str
     vllm: str | None
@@ -108,14 +108,14 @@ _TOTALS: Mapping[_Name, Callable[[Report], float]] = {
 
 
 def exposition(version: str, metrics: Metrics, models: Sequence[ModelState]) -> bytes:
-    """The metrics in Prometheus' text format."""
+    """Return the metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(version, metrics, models))
     return generate_latest(registry)
 
 
 class _Collected(Collector):
-    """All families, made when they are asked for."""
+    """All metric families, created on request."""
 
     def __init__(self, version: str, metrics: Metrics, models: Sequence[ModelState]) -> None:
         self._version = version
@@ -140,7 +140,7 @@ class _Collected(Collector):
         yield _gauge("model_state", "1 for the state that a model is in.", ("model", "state"), states)
         processes = processes_of(self._models)
         memory = [((name,), use.resident_bytes) for name, use in processes.items()]
-        yield _gauge("resident_memory_bytes", "MemoryBudget of each process.", ("process",), memory)
+        yield _gauge("resident_memory_bytes", "Resident memory of each process.", ("process",), memory)
         files = [((name,), use.descriptors) for name, use in processes.items()]
         yield _gauge("open_descriptors", "Open descriptors of each process.", ("process",), files)
         yield _gauge("event_watchers", "Clients of /llmd/events.", (), [((), self._metrics.feed.watchers)])
@@ -205,7 +205,7 @@ def _histograms(name: _Name, values: Mapping[str, Histogram]) -> Iterator[Metric
 
 
 def _families(kind: Callable[..., Any], name: _Name) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """The family under its own name and under vLLM's, each with the labels beside the model."""
+    """Yield the family under its llmd name and vLLM's, each with the values of its labels after the model."""
     yield kind(f"llmd_{name.llmd}", name.help, labels=["model"]), ()
     if name.vllm is not None:
         yield kind(f"vllm:{name.vllm}", name.help, labels=["model_name", "engine"]), (ENGINE,)

@@ -1,4 +1,4 @@
-"""Events of the daemon for those who watch it live."""
+"""A live feed of the daemon's events."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ MAX_WATCHERS = 64
 
 
 class Event(Struct, frozen=True):
-    """``number`` rises by one from event to event; ``data`` is the JSON that a watcher gets.
-
-    What is kept is one object: many small ones, which outlive a request among others that do not, would hold the memory
-    around them.
-    """
+    """An event. Its fields are one JSON object: many small ones that outlive a request fragment memory."""
 
     number: int
+    """Rises by one from event to event."""
     type: str
     data: bytes
+    """The JSON that a watcher gets."""
 
     @classmethod
     def of(cls, number: int, kind: str, fields: dict[str, Any]) -> Self:
-        """The event with these fields beside its type and number."""
+        """Return the event with these fields, its type and its number."""
         return cls(number, kind, encode_json({"type": kind, "number": number, **fields}))
 
 
 class Feed:
-    """The last events, kept once for all watchers: a slow one holds nobody and takes no memory, but misses some."""
+    """The last events, shared by all watchers. A slow watcher costs no time or memory, but misses events."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._events: deque[Event] = deque(maxlen=kept)
@@ -47,7 +45,7 @@ class Feed:
         return len(self._watchers)
 
     def emit(self, kind: str, fields: dict[str, Any]) -> None:
-        """Tell every watcher."""
+        """Send an event to every watcher."""
         self._last += 1
         self._events.append(Event.of(self._last, kind, fields))
         for watcher in self._watchers:
@@ -55,14 +53,14 @@ class Feed:
 
     @contextmanager
     def watch(self, after: int | None = None) -> Iterator[Watcher]:
-        """Watch from now on, or from the event ``after`` a number that was seen before.
+        """Watch from now on, or from after the event with the number ``after``.
 
         Raises:
-            BusyError: too many watch already.
+            BusyError: too many clients are watching.
         """
         if len(self._watchers) >= MAX_WATCHERS:
             raise BusyError(
-                f"{MAX_WATCHERS} clients watch already",
+                f"{MAX_WATCHERS} clients are already watching events",
                 code="too_many_watchers",
                 hint="close one of them",
                 retry_after_s=60,
@@ -75,7 +73,7 @@ class Feed:
             self._watchers.discard(watcher)
 
     def since(self, number: int) -> list[Event] | None:
-        """The events after a number; None where some of them are no longer kept."""
+        """Return the events after a number; None if some of them are no longer kept."""
         missing = self._last - number
         if missing > len(self._events):
             return None
@@ -88,7 +86,7 @@ class Feed:
 
 
 class Watcher:
-    """One who watches: a place in the feed."""
+    """A position in the feed."""
 
     def __init__(self, feed: Feed, place: int) -> None:
         self._feed = feed
@@ -99,7 +97,7 @@ class Watcher:
         self._woken.set()
 
     async def next(self) -> list[Event] | None:
-        """Wait for events; None where some were missed: the watcher then goes on with the next one."""
+        """Wait for events; None if some were missed. The next call continues after the latest event."""
         while True:
             self._woken.clear()
             events = self._feed.since(self._place)

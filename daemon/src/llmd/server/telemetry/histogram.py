@@ -1,4 +1,4 @@
-"""Counts of observed values by bucket, cheap enough for every token."""
+"""Counts observed values by bucket, cheaply enough to run for every token."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 class Histogram:
-    """Buckets as Prometheus has them: a value falls into the first whose upper bound is not below it."""
+    """Buckets as in Prometheus: a value falls into the first bucket whose upper bound is at or above it."""
 
     __slots__ = ("_counts", "bounds", "total")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        """``bounds`` rise; a last bucket takes what is above them."""
+        """``bounds`` are ascending; a last bucket holds all larger values."""
         self.bounds = tuple(bounds)
         self.total = 0.0
         self._counts = [0] * (len(self.bounds) + 1)
@@ -26,7 +26,7 @@ class Histogram:
         return sum(self._counts)
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """How many values were at or below each bound, infinity last."""
+        """Return how many values were at or below each bound, infinity last."""
         reached, result = 0, []
         for bound, count in zip((*self.bounds, float("inf")), self._counts, strict=True):
             reached += count

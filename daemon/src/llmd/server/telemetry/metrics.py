@@ -1,4 +1,4 @@
-"""All that is counted, and the requests that run."""
+"""The counters of the daemon and the requests in flight."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ OTHER_ROUTE = "other"
 
 
 class Metrics:
-    """One for each daemon, used on its event loop alone."""
+    """The metrics of one daemon. Use on its event loop only."""
 
     def __init__(self, trace: Callable[[RequestRecord], None] | None = None) -> None:
-        """``trace`` is told of every request that an engine answered, once it has ended."""
+        """``trace`` is called with every finished request that an engine has handled."""
         self._trace = trace
         self.feed = Feed()
         self.series: defaultdict[str, Series] = defaultdict(Series)
@@ -26,14 +26,14 @@ class Metrics:
         self.live: dict[int, RequestRecord] = {}
 
     def of_model(self, model: str) -> ModelMetrics:
-        """What the supervisor of a model tells."""
+        """Return the metrics that the supervisor of a model updates."""
         return ModelMetrics(model, self.series[model], self.feed)
 
     def begin(self, record: RequestRecord) -> None:
         self.live[id(record)] = record
 
     def end(self, record: RequestRecord, status: int) -> None:
-        """A request was answered, failed, or its client left (status 499)."""
+        """Count a request that was answered, has failed, or whose client disconnected (status 499)."""
         self.live.pop(id(record), None)
         record.status = status
         self.replies[record.route or OTHER_ROUTE, status] += 1
@@ -57,7 +57,7 @@ class Metrics:
 
 
 def outcome(record: RequestRecord) -> str:
-    """``stop`` or ``length`` as the answer ended, ``error``, or ``abort`` where the client left."""
+    """Return how a request ended: ``stop``, ``length``, ``error``, or ``abort`` if the client disconnected."""
     if record.error or record.status >= 500:
         return "error"
     return record.finish or "abort"

@@ -1,4 +1,4 @@
-"""What a supervisor tells of one model and its sequences: kept as figures, sent on as events."""
+"""Metrics and events of one model and its sequences, as reported by its supervisor."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from llmd.server.telemetry.series import Series
 
 
 class SequenceRecord(Struct, eq=False):
-    """One sequence on its way. ``leads`` its prompt: further choices of ``n`` share its prompt tokens."""
+    """A sequence in flight."""
 
     request: RequestRecord
     entry: QueueEntry
     submitted: float
     leads: bool
+    """Whether its prompt tokens are counted. The further choices of ``n`` share the prompt and are not."""
     begun: float = 0.0
     last_token: float = 0.0
 
 
 class ModelMetrics:
-    """Used on the event loop alone. Times are seconds of its clock."""
+    """Use on the event loop only. Times are seconds of `time.monotonic`."""
 
     def __init__(self, model: str, series: Series, feed: Feed) -> None:
         self._model = model
@@ -40,7 +41,7 @@ class ModelMetrics:
         self._tell("loaded", load_s=loaded.load_s, context_len=loaded.context_len, kv_tokens=loaded.kv_tokens)
 
     def died(self, how: str, *, starts_again: bool) -> None:
-        """The engine process ended without being asked to."""
+        """Count an engine that died unexpectedly."""
         self._series.restarts += starts_again
         self._tell("restarting" if starts_again else "failed", reason=how)
 
@@ -48,7 +49,7 @@ class ModelMetrics:
         self._tell("unloaded")
 
     def opened(self, request: RequestRecord, sequences: int) -> None:
-        """A request was handed to the engine, or to its queue."""
+        """Note that a request was submitted to the engine or its queue."""
         request.model = self._model
         request.sequences = sequences
         self._feed.emit("request", {"phase": "begin", **request.as_event()})
@@ -59,7 +60,7 @@ class ModelMetrics:
             sequence.request.prompt_tokens += sequence.entry.tokens
 
     def begun(self, sequence: SequenceRecord, started: Started) -> None:
-        """A sequence runs since its first chunk was scheduled; when it runs on after a preemption, that does not count."""
+        """Note when a sequence first began to run; a later start, after a preemption, does not count."""
         if sequence.begun:
             return
         request = sequence.request
@@ -74,14 +75,14 @@ class ModelMetrics:
             request.cached_tokens += cached
 
     def token(self, sequence: SequenceRecord) -> None:
-        """The next token of a sequence has come."""
+        """Count a token of a sequence."""
         now = time.monotonic()
         if sequence.last_token:
             self._series.inter_token.observe(now - sequence.last_token)
         self._count(sequence, 1, now)
 
     def found(self, sequence: SequenceRecord, num_tokens: int) -> None:
-        """All tokens of a search's answers have come at once."""
+        """Count all tokens of a beam search, which arrive at once."""
         self._count(sequence, num_tokens, time.monotonic())
 
     def _count(self, sequence: SequenceRecord, num_tokens: int, now: float) -> None:
@@ -99,5 +100,5 @@ class ModelMetrics:
 
 
 def no_metrics(model: str) -> ModelMetrics:
-    """A watch that nobody asks."""
+    """Return metrics that are not exported."""
     return ModelMetrics(model, Series(), Feed())

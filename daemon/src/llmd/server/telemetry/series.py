@@ -1,4 +1,4 @@
-"""Figures of one model: what its requests asked for, what they got, and when."""
+"""Metrics of one model: what its requests sent, what they got, and when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from llmd.server.telemetry.histogram import Histogram
 
-# Bounds in seconds as vLLM has them, so that its dashboards can be used.
+# vLLM's bounds in seconds, so that its dashboards can be used.
 FIRST_TOKEN_S = (
     0.001,
     0.005,
@@ -33,14 +33,14 @@ FIRST_TOKEN_S = (
 )
 TOKEN_S = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80)
 REQUEST_S = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
-# Small models are faster than all of those tell apart.
+# Lower bounds of our own: small models are faster than vLLM's lowest ones.
 FINE_TOKEN_S = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, *TOKEN_S)
 FINE_REQUEST_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, *REQUEST_S)
 LENGTHS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 
 
 class Series:
-    """Histograms are in seconds and tokens. A request counts when it has ended, a token when it has come."""
+    """Histograms are in seconds and tokens. A request counts when it has ended, a token when it arrives."""
 
     def __init__(self) -> None:
         self.first_token = Histogram(FIRST_TOKEN_S)

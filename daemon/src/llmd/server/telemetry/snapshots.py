@@ -1,4 +1,4 @@
-"""Looks at the whole daemon: when metrics are asked for, and once a second while somebody watches its events."""
+"""Snapshots of the whole daemon, for ``/metrics`` and once a second while clients watch its events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPORT_S = 1.0
 
 
 class Snapshots:
-    """Used on the event loop alone."""
+    """Use on the event loop only."""
 
     def __init__(
         self,
@@ -35,14 +35,14 @@ class Snapshots:
         self._reporter: OwnedTask | None = None
 
     async def metrics(self) -> bytes:
-        """The text of ``/metrics``."""
-        # Only daemons that are asked pay for the library.
+        """Return the text of ``/metrics``."""
+        # Imported here: only daemons whose metrics are requested need the library.
         from llmd.server.telemetry.exposition import exposition
 
         return exposition(self._version, self._metrics, await self._states())
 
     async def snapshot(self) -> dict[str, Any]:
-        """The daemon now, as it stands before the first event that a watcher gets."""
+        """Return the state of the daemon before the first event that a watcher gets."""
         return {
             "version": self._version,
             **await self._report(),
@@ -51,10 +51,10 @@ class Snapshots:
 
     @asynccontextmanager
     async def watch(self, after: int | None) -> AsyncIterator[Watcher]:
-        """Watch the feed of events; reports are made as long as anybody does.
+        """Watch the feed of events; reports are sent while there is at least one watcher.
 
         Raises:
-            BusyError: too many watch already.
+            BusyError: too many clients are watching.
         """
         with self._metrics.feed.watch(after) as watcher:
             if self._reporter is None:

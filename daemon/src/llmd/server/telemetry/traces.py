@@ -1,8 +1,9 @@
-"""Requests as OpenTelemetry traces, each made when its request has ended, of the times that its record has anyway.
+"""Exports requests as OpenTelemetry traces.
 
-A span for the request and below it one each for its wait, its prefill and its decoding. Where the client sent a
-``traceparent`` (W3C Trace Context), they are part of its trace. Names follow OpenTelemetry's semantic conventions for HTTP and
-for generative AI. Nothing of OpenTelemetry is imported unless a collector is named.
+A trace is made when its request has ended, from the times in its record: a span for the request, with
+child spans for queueing, prefill and decode. If the client sent a ``traceparent`` (W3C Trace Context),
+they join its trace. Names follow OpenTelemetry's semantic conventions for HTTP and generative AI.
+OpenTelemetry is imported only if a collector is configured.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
 SERVICE = "llmd"
 SECOND = 10**9
 EXPORT_LIMIT_S = 2.0
+"""How long to wait for a collector that does not answer, also when the daemon ends."""
 DISTRIBUTIONS = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
-"""What the extra `tracing` of llmd-daemon requires."""
-"""So long is a collector waited for that does not answer, also by a daemon that ends."""
+"""The distributions that llmd-daemon's extra `tracing` requires."""
 
 
 class Traces:
-    """Makes the spans of requests. Used on the event loop, but for `close`."""
+    """Makes the spans of requests. Use on the event loop only, except `close`."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer(SERVICE)
 
     def tell(self, record: RequestRecord) -> None:
-        """Make the spans of a request that has just ended."""
+        """Export the spans of a request that has just ended."""
         from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -57,19 +58,19 @@ class Traces:
         span.end(time.time_ns())
 
     def close(self) -> None:
-        """Send what is still to be sent. Blocks."""
+        """Send the remaining spans. Blocks."""
         self._provider.shutdown()
 
 
 def open_traces(endpoint: str, version: str) -> Traces:
-    """Traces that go to a collector, in batches, from a thread of their own.
+    """Return traces that a background thread sends to a collector in batches.
 
     Raises:
-        ConfigError: the endpoint is no URL, or OpenTelemetry is not installed.
+        ConfigError: the endpoint is not a URL, or OpenTelemetry is not installed.
     """
     if urlsplit(endpoint).scheme not in {"http", "https"}:
         raise ConfigError(
-            f"otlp_endpoint is {endpoint!r}, no URL", hint="write it as http://127.0.0.1:4318/v1/traces"
+            f"otlp_endpoint {endpoint!r} is not a URL", hint="write it as http://127.0.0.1:4318/v1/traces"
         )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -78,8 +79,8 @@ def open_traces(endpoint: str, version: str) -> Traces:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise ConfigError(
-            f"otlp_endpoint is set, and OpenTelemetry is not installed ({error.name} is missing)",
-            hint=f"install {' and '.join(DISTRIBUTIONS)} into the environment of llmd, or leave otlp_endpoint out",
+            f"otlp_endpoint is set, but OpenTelemetry is not installed ({error.name} is missing)",
+            hint=f"install {' and '.join(DISTRIBUTIONS)} into the environment of llmd, or remove otlp_endpoint",
         ) from error
     resource = Resource.create({"service.name": SERVICE, "service.version": version})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -104,7 +105,7 @@ def _attributes(record: RequestRecord) -> Attributes:
 
 
 def _phases(record: RequestRecord) -> Iterator[tuple[str, float, float]]:
-    """What the request did, and from when to when, as far as it came."""
+    """Yield each phase that the request has reached, with its start and end."""
     if not record.begun:
         return
     yield "queue", record.begun - record.queue_s, record.begun
@@ -115,5 +116,5 @@ def _phases(record: RequestRecord) -> Iterator[tuple[str, float, float]]:
 
 
 def _wall(moment: float, shift: int) -> int:
-    """Nanoseconds since the epoch, of seconds of the loop's clock."""
+    """Convert seconds of the event loop's clock to nanoseconds since the epoch."""
     return int(moment * SECOND) + shift

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.anthropic.blocks import Block, block_text, read_blocks, texts
-from llmd.server.errors import BadRequestError
 
 
 def text(**fields: Any) -> str:
@@ -67,7 +67,7 @@ def test_what_is_no_text_is_refused_by_its_place(block: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("source", [{"type": "base64", "data": "AA=="}, {"type": "url"}, None, "x"])
 def test_documents_that_are_no_text_are_refused_by_their_place(source: object) -> None:
-    with pytest.raises(BadRequestError, match="text alone") as caught:
+    with pytest.raises(BadRequestError, match="only text documents") as caught:
         text(type="document", source=source)
     assert caught.value.param == "messages.0.content.0.source"
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from llmd.chat.templates.template_messages import prepare_messages
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.anthropic.conversation import Conversation, read_conversation
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}

@@ -1,4 +1,4 @@
-"""Every failure on a path of Anthropic's has the form that its clients read."""
+"""Every failure on Anthropic's paths has the format that its clients expect."""
 
 from __future__ import annotations
 

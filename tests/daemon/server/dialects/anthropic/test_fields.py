@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 
 from llmd.chat.answers.thinking import effort_budget
-from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.dialects.anthropic.fields import (
+    read_anthropic_sampling,
+    read_end,
+    read_output_config,
+    read_thinking,
+)
 
 
 def test_sampling_and_end_have_their_own_names() -> None:
     fields = RequestFields(
         {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 7, "stop_sequences": ["a"]}
     )
-    sampling, end = read_sampling(fields), read_end(fields)
+    sampling, end = read_anthropic_sampling(fields), read_end(fields)
     assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.5, 0.9, 40)
     assert (end.max_tokens, end.strings) == (7, ("a",))
     assert fields.ignored == ()
@@ -81,7 +85,7 @@ def test_thinking_has_the_budget_that_is_named_or_that_of_its_effort() -> None:
 def test_values_out_of_range_are_refused_by_name(body: dict[str, Any], param: str) -> None:
     def read(fields: RequestFields) -> tuple[object, ...]:
         return (
-            read_sampling(fields),
+            read_anthropic_sampling(fields),
             read_end(fields),
             read_thinking(fields, None),
             read_output_config(fields),

@@ -7,9 +7,9 @@ import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import Usage
+from llmd.requests.ending import EndChoice
 from llmd.server.dialects.anthropic.message_shape import SIGNATURE, MessageShape
+from llmd.server.generation.generation import Usage
 from tests.clients.strict import check
 from tests.serving.pieces import pieces
 

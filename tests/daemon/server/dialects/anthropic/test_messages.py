@@ -1,4 +1,4 @@
-"""The routes of Anthropic's messages, with plain HTTP."""
+"""Anthropic's message routes, over plain HTTP."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from llmd.api.errors import EngineCrashedError, RequestError
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.generation import Generation
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.anthropic.messages import PING, read_request
 from llmd.server.engines.supervisor import Supervisor
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import Generation
 from llmd.server.models.served_model import ServedModel
 from tests.clients.sse import Event, events
 from tests.clients.strict import check

@@ -6,8 +6,8 @@ import pytest
 
 from llmd.api.errors import RequestError
 from llmd.chat.tools.choice import ToolChoice
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.anthropic.tools import Tools, read_tools
-from llmd.server.http.request_fields import RequestFields
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 READ = {"name": "read", "description": "Reads.", "input_schema": SCHEMA}

@@ -16,7 +16,7 @@ MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
 @pytest.fixture(scope="module")
 def coder(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """A model that fills in the middle."""
+    """A model that supports fill-in-the-middle."""
     directories = directories_below(tmp_path_factory.mktemp("coder"), cache=probes)
     write_model(directories.models / MODEL, extra_specials=MARKERS)
     with running_daemon(directories) as running:

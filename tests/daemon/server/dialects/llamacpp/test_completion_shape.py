@@ -6,10 +6,10 @@ import pytest
 
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.generation import Generation, GenerationRequest
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
 from llmd.server.dialects.llamacpp.fields import read_settings
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import Generation, GenerationRequest
 
 
 def shape_of(text: ModelText, *prompts: bytes, **fields: Any) -> CompletionShape:
@@ -48,7 +48,7 @@ def test_settings_that_were_used_are_told(text: ModelText) -> None:
 def test_answer_is_truncated_where_it_ends_because_the_window_is_full(
     text: ModelText, num_tokens: int, finish: str, *, truncated: bool
 ) -> None:
-    shape = shape_of(text, b"ab")  # of 64 tokens
+    shape = shape_of(text, b"ab")  # its window is 64 tokens
     shape.add(0, Piece("x", token_ids=(120,) * num_tokens, finish=finish))
     assert shape.whole(0)["truncated"] is shape.last(0)["truncated"] is truncated
 

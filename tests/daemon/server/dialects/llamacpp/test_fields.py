@@ -7,6 +7,7 @@ import pytest
 from llmd.api.messages import Grammar
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.model_text import ModelText
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.llamacpp.fields import (
     MAX_PROMPTS,
     NEVER,
@@ -15,8 +16,6 @@ from llmd.server.dialects.llamacpp.fields import (
     read_prompts,
     read_settings,
 )
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 
 def test_prompts_come_in_every_form_of_mixed_texts() -> None:

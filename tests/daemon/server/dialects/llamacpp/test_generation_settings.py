@@ -4,9 +4,9 @@ from typing import Any
 
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.model_text import ModelText
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.llamacpp.fields import read_settings
 from llmd.server.dialects.llamacpp.generation_settings import RANDOM_SEED, generation_settings
-from llmd.server.http.request_fields import RequestFields
 
 SILENT: dict[str, Any] = {
     "seed": RANDOM_SEED,

@@ -17,7 +17,7 @@ from tests.serving.running import MODEL, RunningDaemon
 
 @contextlib.contextmanager
 def watching(daemon: RunningDaemon, after: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
-    """Events as they come."""
+    """Yield events as they arrive."""
     connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(UnixAddress(daemon.socket))
     connection.sock.settimeout(LIMIT_S)
@@ -44,7 +44,7 @@ def _read(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 
 
 def until(events: Iterator[dict[str, Any]], request_id: str, phase: str) -> dict[str, Any]:
-    """The event of a request at that phase."""
+    """Return the event of a request in that phase."""
     return next(
         event for event in events if (event.get("request_id"), event.get("phase")) == (request_id, phase)
     )

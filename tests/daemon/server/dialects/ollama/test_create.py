@@ -67,7 +67,7 @@ def test_words_of_a_created_model_stand_in_a_context_once(own: RunningDaemon) ->
     second = generate(own, "More", model="mario", context=first["context"]).json
     plain = generate(own, "More").json
     added = second["prompt_eval_count"] - len(first["context"])
-    assert added == plain["prompt_eval_count"] - 1  # BOS stands at the beginning alone
+    assert added == plain["prompt_eval_count"] - 1  # BOS is only at the start
 
 
 def test_model_derived_from_a_derived_one_keeps_what_it_does_not_change(own: RunningDaemon) -> None:

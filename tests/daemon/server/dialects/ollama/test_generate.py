@@ -15,7 +15,7 @@ MARKERS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
 @pytest.fixture(scope="module")
 def coder(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """A model that fills in the middle."""
+    """A model that supports fill-in-the-middle."""
     directories = directories_below(tmp_path_factory.mktemp("coder"), cache=probes)
     write_model(directories.models / MODEL, extra_specials=MARKERS)
     with running_daemon(directories) as running:
@@ -46,7 +46,7 @@ def test_context_is_prompt_and_answer_and_may_be_gone_on_from(daemon: RunningDae
     second = generate(daemon, "More", context=first["context"]).json
     assert second["context"][: len(first["context"])] == first["context"]
     added = second["prompt_eval_count"] - len(first["context"])
-    assert added == alone["prompt_eval_count"] - 1  # BOS stands at the beginning alone
+    assert added == alone["prompt_eval_count"] - 1  # BOS is only at the start
 
 
 def test_suffix_is_filled_up_to_where_the_model_knows_how(

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import RequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.messages import read_messages, refuse_images
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 
 def read(*messages: Any) -> list[dict[str, Any]]:
@@ -38,7 +37,7 @@ def test_what_is_no_message_is_refused_by_its_place(message: Any) -> None:
 
 
 def test_pictures_are_refused() -> None:
-    with pytest.raises(BadRequestError, match="read text alone") as caught:
+    with pytest.raises(BadRequestError, match="read only text") as caught:
         read({"role": "user", "content": "a", "images": ["aGVsbG8="]})
     assert caught.value.param == "messages[0].images"
     refuse_images({"images": []}, "images")

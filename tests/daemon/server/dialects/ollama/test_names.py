@@ -7,6 +7,7 @@ import pytest
 from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.names import (
     NotFoundText,
     known_model,
@@ -14,8 +15,7 @@ from llmd.server.dialects.ollama.names import (
     missing_as,
     read_name,
 )
-from llmd.server.errors import BadRequestError, UnknownModelError
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.errors import UnknownModelError
 from llmd.server.models.model_table import ModelTable
 from tests.serving.model import write_model
 from tests.serving.model_managers import residents_of

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import ALL_TOKENS, SamplingChoice
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.named_tokens import ALL_TOKENS
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 
 def read(**options: Any) -> Options:

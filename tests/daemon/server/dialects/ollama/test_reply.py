@@ -24,15 +24,15 @@ FIGURES = {
     "eval_duration",
 }
 OWN_CONTEXT_LEN = 2048
-"""More than is decoded before a front sees that its client has left; few enough to fill before the test's time is up."""
+"""More tokens than are decoded before the server notices a disconnect; few enough to fill within the test."""
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """A daemon whose only requests are those of a test."""
+    """A daemon that gets requests from one test only."""
     directories = directories_below(tmp_path_factory.mktemp("own"), cache=probes)
     write_model(directories.models / MODEL, context_len=OWN_CONTEXT_LEN)
-    # A stream that is merely not read would be paused, which looks the same.
+    # Without a large buffer, an unread stream would be paused, which looks the same.
     with running_daemon(directories, buffer_tokens=1 << 20) as running:
         yield running
 
@@ -92,7 +92,7 @@ def test_failure_before_the_first_line_has_a_status_of_its_own(daemon: RunningDa
 
 @pytest.mark.parametrize("path", ["/api/generate", "/completion"])
 def test_client_that_leaves_a_stream_frees_its_request(own: RunningDaemon, path: str) -> None:
-    # An answer that may not end before it fills the window, whichever route reads it.
+    # An answer that cannot end before it fills the window, whichever of the two fields the route reads.
     endless = {"type": "string", "minLength": 100_000}
     body = {"model": MODEL, "prompt": "Hello", "stream": True, "format": endless, "json_schema": endless}
     before = report(own)["output_tokens"]

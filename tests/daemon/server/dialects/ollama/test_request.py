@@ -11,9 +11,8 @@ from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.registry.derived import DerivedModel, DerivedModels
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.request import read_format, read_request, read_template, think_variables
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 THINKING = "{% if enable_thinking %}<think>{% endif %}"
 

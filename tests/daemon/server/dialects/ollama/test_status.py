@@ -17,7 +17,7 @@ def test_version_is_one_that_clients_accept(daemon: RunningDaemon) -> None:
     body = send(daemon, "GET", "/api/version").json
     numbers = [int(part) for part in body["version"].split(".")]
     assert len(numbers) == 3
-    assert numbers >= [0, 6, 4]  # the least that VS Code takes
+    assert numbers >= [0, 6, 4]  # VS Code's minimum
     assert body["llmd"] == send(daemon, "GET", "/version").json["version"]
     assert send(daemon, "HEAD", "/api/version").status == 200
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.chat import REFUSED_IN_CHAT, read_prompt, read_variables
 from llmd.server.dialects.openai.fields import REFUSED
 from llmd.server.dialects.openai.tools import ToolUse
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import Reply, chat, send
 from tests.serving.model import CONTEXT_LEN, TURN_END
 from tests.serving.running import MODEL, RunningDaemon
@@ -139,7 +138,7 @@ def test_penalties_keep_an_answer_from_repeating_itself(daemon: RunningDaemon) -
         ({"dry_sequence_breakers": [""]}, "1 to 40 characters"),
         ({"mirostat": 3}, "between 0 and 2"),
         ({"samplers": ["top_k", "magic"]}, "penalties, dry, temperature"),
-        ({"samplers": ["top_k", "dry"]}, "before all others"),
+        ({"samplers": ["top_k", "dry"]}, "before all other samplers"),
     ],
     ids=str,
 )

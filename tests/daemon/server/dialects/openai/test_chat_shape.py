@@ -5,11 +5,11 @@ import pytest
 from llmd.api.parts import CallArguments, CallStart, Reasoning, Text
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.ending import EndChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
 
 HEAD = ReplyHead("chatcmpl-1", "m", 5, "llmd-0")
 

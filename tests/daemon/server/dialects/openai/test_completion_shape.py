@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.model_text import ModelText
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.ending import EndChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
 
 HEAD = ReplyHead("cmpl-1", "m", 5, "llmd-0")
 
 
 def shape_of(text: ModelText, *, token_ids: bool = False) -> CompletionShape:
-    """Two prompts with two answers each."""
+    """Return the shape of two prompts with two answers each."""
     request = GenerationRequest(((1,), (2,)), SamplingChoice(), EndChoice(), 2)
     return CompletionShape(HEAD, request, text.tokenizer, ["one ", "two "], return_token_ids=token_ids)
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS, read_prompts
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from tests.serving.http import complete
 from tests.serving.model import CONTEXT_LEN, TURN_END, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
@@ -103,7 +102,7 @@ def test_a_prompt_is_scored_alone_as_evaluations_do(daemon: RunningDaemon) -> No
     assert scored["usage"]["completion_tokens"] == 0
     assert scored["choices"][0]["finish_reason"] == "length"
     assert len(lists["tokens"]) == len(ids)
-    # The same tokens, each as the first of an answer that nothing else could be.
+    # Compare with the same tokens, each generated as the only token allowed.
     for place in (1, 2, 100, 255, 256, 300, len(ids) - 1):
         forced = complete(daemon, ids[:place], logprobs=0, max_tokens=1, allowed_token_ids=[ids[place]]).json[
             "choices"

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.server.answering.vectors import read_inputs
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.embedding import read_inputs
+from llmd.requests.fields import BadRequestError, RequestFields
 from tests.serving.http import Reply, chat, complete, send
 from tests.serving.running import EMBEDDER, MODEL, RunningDaemon
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.fields import (
     REFUSED,
     read_chat_logprobs,
@@ -11,8 +12,6 @@ from llmd.server.dialects.openai.fields import (
     read_max_tokens,
     refuse,
 )
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 
 def test_what_is_absent_is_left_to_the_model() -> None:

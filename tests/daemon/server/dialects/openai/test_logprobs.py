@@ -72,7 +72,8 @@ def test_completion_offsets_point_at_the_tokens_text(daemon: RunningDaemon, *, s
         (token, at) for token, at in zip(tokens, offsets, strict=True) if not token.startswith("bytes:")
     ]
     assert placed
-    # Half a character that the next token leaves unfinished shows as U+FFFD before that token's text.
+    # An incomplete character that the next token does not complete appears as U+FFFD before that token's
+    # text.
     assert all(text[at:].lstrip("\ufffd").startswith(token) for token, at in placed)
 
 

@@ -1,4 +1,4 @@
-"""The order of a stream, and that streams and whole answers say the same."""
+"""The order of a stream, and that streams and whole answers have the same content."""
 
 from __future__ import annotations
 

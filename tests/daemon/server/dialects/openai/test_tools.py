@@ -6,8 +6,8 @@ import pytest
 
 from llmd.api.errors import RequestError
 from llmd.chat.tools.choice import ToolChoice
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.tools import ToolUse, read_tools
-from llmd.server.http.request_fields import RequestFields
 
 NOW = {"name": "now", "parameters": {"type": "object", "properties": {}}}
 TODAY = {**NOW, "name": "today"}

@@ -1,4 +1,4 @@
-"""A daemon with a model that ranks, and one that does not."""
+"""A daemon with one model that ranks and one that does not."""
 
 from __future__ import annotations
 

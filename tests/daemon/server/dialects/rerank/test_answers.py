@@ -7,9 +7,9 @@ import pytest
 
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.rerank.answers import ask_about
 from llmd.server.dialects.rerank.request import read_request
-from llmd.server.http.request_fields import RequestFields
 from tests.serving.reranker import FALSE_ID, TRUE_ID, write_reranker
 
 

@@ -24,7 +24,7 @@ each_case = pytest.mark.parametrize("case", SCORERS, ids=[case.name for case in 
 
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """Cross-encoders, and one whose scores are bare logits."""
+    """Cross-encoders, one of which returns logits as scores."""
     directories = directories_below(tmp_path_factory.mktemp("encoders"), cache=probes)
     for case in SCORERS:
         write_encoder(case, directories.models / case.name)

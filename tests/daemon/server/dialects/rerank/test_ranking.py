@@ -16,7 +16,7 @@ NAN = b"\xff\xff\xff\x7f"
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Iterator[RunningDaemon]:
-    """A model that embeds, and a reranker whose last weights are no numbers."""
+    """An embedding model, and a reranker whose last weights are NaN."""
     directories = directories_below(tmp_path_factory.mktemp("odd"), cache=probes)
     write_embedding_model(directories.models / EMBEDDER)
     weights = write_reranker(directories.models / RERANKER) / "model.safetensors"

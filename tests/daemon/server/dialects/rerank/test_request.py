@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.rerank.request import MAX_DOCUMENTS, read_request
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 BODY: dict[str, Any] = {"model": "m", "query": "q", "documents": ["a", "b"]}
 
@@ -60,6 +59,6 @@ def test_what_cannot_be_ranked_so_is_refused_with_its_field(field: str, value: o
 
 @pytest.mark.parametrize("document", [7, ["a"], {"title": "a"}, None])
 def test_a_document_that_is_no_text_is_named(document: object) -> None:
-    with pytest.raises(BadRequestError, match=r"documents\[1\] is no text") as refused:
+    with pytest.raises(BadRequestError, match=r"documents\[1\] is not a text") as refused:
         read_request(RequestFields({**BODY, "documents": ["a", document]}))
     assert refused.value.param == "documents[1]"

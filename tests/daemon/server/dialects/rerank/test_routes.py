@@ -128,7 +128,7 @@ def test_fields_that_nobody_read_are_named(ranking: RunningDaemon) -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
-    """A daemon whose only requests are those of a test."""
+    """A daemon that gets requests from one test only."""
     directories = directories_below(tmp_path, cache=probes)
     write_reranker(directories.models / RERANKER)
     with running_daemon(directories, models=(RERANKER,), slots=2) as running:

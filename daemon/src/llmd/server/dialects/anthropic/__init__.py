@@ -1,1 +1,1 @@
-"""Anthropic's API, as its clients and Claude Code speak it."""
+"""Anthropic's Messages API, as its SDKs and Claude Code use it."""

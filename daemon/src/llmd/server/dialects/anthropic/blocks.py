@@ -1,4 +1,4 @@
-"""Content blocks of a request: which are text, which are skipped, and which nobody here can read."""
+"""Content blocks of a request: text, skipped blocks and unsupported ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError
 
 BETWEEN_BLOCKS = "\n\n"
 _RESULT = "_tool_result"
@@ -15,36 +15,37 @@ _SKIPPED = frozenset({"redacted_thinking", "server_tool_use", "mcp_tool_use", "t
 
 
 class Block(Struct, frozen=True):
-    """A content block and where it stands, for what is told about it."""
+    """A content block."""
 
     type: str
     fields: dict[str, Any]
     param: str
+    """Its path in the request, for error messages."""
 
     @property
     def is_skipped(self) -> bool:
-        """Whether it holds what only Anthropic's servers can read, or the work of tools that run there."""
+        """Whether it holds data that only Anthropic's servers can read, or work of tools that run there."""
         return self.type in _SKIPPED or self.type.endswith(_RESULT)
 
     def text_field(self, name: str) -> str:
-        """A field that must be a string."""
+        """Return a field that must be a string."""
         value = self.fields.get(name)
         if not isinstance(value, str):
             raise invalid(f"{self.param}.{name}", "a string")
         return value
 
     def optional_text(self, name: str) -> str:
-        """A field that may be absent; empty then."""
+        """Return a string field, or an empty string if it is absent."""
         return "" if self.fields.get(name) is None else self.text_field(name)
 
 
 def invalid(param: str, expected: str, hint: str = "") -> BadRequestError:
-    """The refusal of a part of a conversation."""
+    """Return the error for an invalid part of a conversation."""
     return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param, hint=hint)
 
 
 def read_blocks(content: Any, param: str) -> Iterator[Block]:
-    """The blocks of a content, which may be one string."""
+    """Yield the blocks of a message's content, which may be one string."""
     if isinstance(content, str):
         yield Block("text", {"text": content}, param)
         return
@@ -58,10 +59,10 @@ def read_blocks(content: Any, param: str) -> Iterator[Block]:
 
 
 def block_text(block: Block) -> str:
-    """A block as text for the model.
+    """Return a block as text for the model.
 
     Raises:
-        BadRequestError: it is an image, a file or of a type that nobody here knows.
+        BadRequestError: it is an image, a file or of an unknown type.
     """
     match block.type:
         case "text":
@@ -73,15 +74,15 @@ def block_text(block: Block) -> str:
             return BETWEEN_BLOCKS.join([block.text_field("title"), block.text_field("source"), *found])
         case _:
             raise BadRequestError(
-                f"{block.param} is of type {block.type!r}, and this model reads only text",
+                f"{block.param} is of type {block.type!r}, but this model reads only text",
                 code="unsupported_content",
                 param=block.param,
-                hint="leave it out, or send its text",
+                hint="remove it, or send its text",
             )
 
 
 def texts(content: Any, param: str) -> list[str]:
-    """The text of every block that is not skipped."""
+    """Return the text of every block that is not skipped."""
     return [block_text(block) for block in read_blocks(content, param) if not block.is_skipped]
 
 
@@ -96,7 +97,7 @@ def _document_text(block: Block) -> str:
         body = texts(source.get("content"), f"{where}.content")
     else:
         raise BadRequestError(
-            f"{where} is of type {kind!r}, and documents are read as text alone",
+            f"{where} is of type {kind!r}, but only text documents are supported",
             code="unsupported_content",
             param=where,
             hint="send the document's text",

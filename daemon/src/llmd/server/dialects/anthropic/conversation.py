@@ -1,7 +1,7 @@
-"""Anthropic's conversations in the form that chat templates know.
+"""Converts Anthropic conversations to the messages that chat templates expect.
 
-Results of tools come as blocks of a user's message: they become messages of their own, before the rest of it.
-Messages of one role after another are one.
+Tool results arrive as blocks of a user message; they become separate messages before the rest of it.
+Consecutive messages of one role are merged.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from llmd.chat.model_text import ChatPrompt
 from llmd.chat.templates.message_keys import misspelt, unknown_keys
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.anthropic.blocks import (
     BETWEEN_BLOCKS,
     Block,
@@ -21,8 +22,6 @@ from llmd.server.dialects.anthropic.blocks import (
     read_blocks,
     texts,
 )
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("user", "assistant", "system")
 KEYS = ("role", "content")
@@ -31,26 +30,28 @@ Message = dict[str, Any]
 
 
 class Conversation(Struct, frozen=True):
-    """Messages for a template; ``skipped`` says which blocks and keys of the request's are not among them."""
+    """The messages for a chat template."""
 
     messages: tuple[Message, ...]
     skipped: tuple[str, ...]
+    """Blocks and keys of the request that are not among the messages."""
 
     @property
     def ends_open(self) -> bool:
-        """Whether the answer goes on where the last message ends."""
+        """Whether the answer continues the last message."""
         return bool(self.messages[-1]["role"] == "assistant")
 
     def prompt(self) -> ChatPrompt:
-        """The conversation as a prompt."""
+        """Return the conversation as a prompt."""
         return ChatPrompt(self.messages, not self.ends_open, self.ends_open)
 
 
 def read_conversation(fields: RequestFields) -> Conversation:
-    """The conversation of a request, its ``system`` first.
+    """Parse the conversation of a request; ``system`` comes first.
 
     Raises:
-        BadRequestError: a message is malformed, holds what is not text, or ends with a call that has no result.
+        BadRequestError: a message is malformed, holds something other than text, or ends with a call
+            without result.
     """
     given = fields.value("messages")
     if not isinstance(given, list) or not given:
@@ -64,7 +65,7 @@ def read_conversation(fields: RequestFields) -> Conversation:
         raise fields.invalid("messages", "a list of messages with content")
     if messages[-1].get("tool_calls"):
         raise BadRequestError(
-            "the last message calls tools, and no tool_result answers it",
+            "the last message calls tools, but no tool_result answers it",
             code="invalid_value",
             param=f"messages.{len(given) - 1}",
         )
@@ -96,9 +97,9 @@ def _turns(message: Any, param: str, skipped: list[str]) -> Iterator[Message]:
         yield _assistant_turn(blocks)
         return
     yield from (_tool_turn(block) for block in blocks if block.type == "tool_result")
-    said = [block_text(block) for block in blocks if block.type != "tool_result"]
-    if said:
-        yield {"role": role, "content": BETWEEN_BLOCKS.join(said)}
+    paragraphs = [block_text(block) for block in blocks if block.type != "tool_result"]
+    if paragraphs:
+        yield {"role": role, "content": BETWEEN_BLOCKS.join(paragraphs)}
 
 
 def _misspelt(message: Any) -> str:
@@ -114,7 +115,7 @@ def _tool_turn(block: Block) -> Message:
 
 
 def _assistant_turn(blocks: list[Block]) -> Message:
-    """Text is joined with nothing between: the answer may go on in the middle of a word."""
+    """Texts are joined without a separator: the answer may continue in the middle of a word."""
     plain = [block for block in blocks if block.type not in {"thinking", "tool_use"}]
     turn: Message = {"role": "assistant", "content": "".join(block_text(block) for block in plain)}
     thoughts = [block.text_field("thinking") for block in blocks if block.type == "thinking"]
@@ -135,7 +136,7 @@ def _call(block: Block) -> dict[str, Any]:
 
 
 def _append(messages: list[Message], turn: Message) -> None:
-    """Add a turn, to the message before where that has its role."""
+    """Append a turn, or merge it into the last message if that has the same role."""
     last = messages[-1] if messages else {}
     if last.get("role") != turn["role"] or turn["role"] == "tool":
         messages.append(turn)

@@ -1,11 +1,11 @@
-"""Errors as Anthropic's clients read them."""
+"""Errors in Anthropic's format."""
 
 from __future__ import annotations
 
 from llmd.api.problem import ErrorReply, ErrorShape, Problem
 
 OVERLOADED = 529
-"""Where OpenAI has 503: Claude Code waits and tries again on this status alone."""
+"""Sent in place of 503: Claude Code waits and retries only on this status."""
 
 INVALID_REQUEST = "invalid_request_error"
 _TYPES = {
@@ -20,7 +20,7 @@ _TYPES = {
 
 
 def write_error(problem: Problem, request_id: str) -> ErrorReply:
-    """Anthropic's error object; the types are those that the SDK knows."""
+    """Return Anthropic's error object, with the types that its SDK knows."""
     status = OVERLOADED if problem.status == 503 else problem.status
     kind = _TYPES.get(status, INVALID_REQUEST if status < 500 else "api_error")
     error = {"type": kind, "message": _message(problem)}
@@ -31,9 +31,9 @@ ANTHROPIC = ErrorShape(write_error, paths=("/v1/messages",), header="anthropic-v
 
 
 def _message(problem: Problem) -> str:
-    """The message, with the field that it is about: the object has no place of its own for that."""
+    """Return the message with the name of the field, since the object has no separate key for that."""
     if problem.code == "context_length_exceeded":
-        # The service's own words: agents look for them before they compact a conversation.
+        # Anthropic's wording: agents look for it to decide when to compact a conversation.
         lengths = problem.extra
         return f"prompt is too long: {lengths['n_prompt_tokens']} tokens > {lengths['n_ctx']} maximum"
     if problem.param is None or problem.param in problem.message:

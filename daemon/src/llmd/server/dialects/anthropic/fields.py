@@ -8,14 +8,19 @@ from msgspec import Struct
 
 from llmd.api.messages import Grammar
 from llmd.chat.answers.thinking import effort_budget, thinking_variables
-from llmd.chat.sampling_choice import SamplingChoice
 from llmd.grammar.json_schema import schema_grammar
-from llmd.server.answering.ending import EndChoice
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.ending import EndChoice
+from llmd.requests.fields import RequestFields
+from llmd.requests.number import Number
+from llmd.requests.sampling import MAX_TOKENS, READERS, SamplingChoice, read_sampling
 
 DEFAULT_MAX_TOKENS = 4096
-MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64
+CHANGED = {
+    "temperature": Number(0.0, 1.0),
+    "top_k": Number(0, MAX_TOKENS, whole=True),
+}
+"""Fields that this API reads in another way."""
 THINKING = ("enabled", "adaptive", "between_tools", "disabled")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
@@ -39,16 +44,9 @@ class OutputConfig(Struct, frozen=True):
     ignored: tuple[str, ...]
 
 
-def read_sampling(fields: RequestFields) -> SamplingChoice:
-    """How tokens are drawn; a temperature ends at 1 here."""
-    top_p = fields.number("top_p", 0.0, 1.0)
-    if top_p == 0.0:
-        raise fields.invalid("top_p", "above 0 and at most 1")
-    return SamplingChoice(
-        temperature=fields.number("temperature", 0.0, 1.0),
-        top_k=fields.integer("top_k", 0, MAX_TOKENS),
-        top_p=top_p,
-    )
+def read_anthropic_sampling(fields: RequestFields) -> SamplingChoice:
+    """How tokens are drawn. A temperature is at most 1 here."""
+    return read_sampling(fields, changed=CHANGED, without=READERS.keys() - {"temperature", "top_k", "top_p"})
 
 
 def read_end(fields: RequestFields) -> EndChoice:

@@ -1,4 +1,4 @@
-"""What Claude Code asks before anything else: whether somebody answers."""
+"""Claude Code's connectivity check."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from llmd.server.service import Service
 
 
 async def hello(_request: web.Request, service: Service) -> web.Response:
-    """200 as long as the process answers at all."""
+    """Return 200 as long as the process answers at all."""
     return json_response({"message": f"llmd {service.version}"})

@@ -1,4 +1,4 @@
-"""Answers as Anthropic writes them: a message of content blocks, whole or event by event."""
+"""Writes answers in Anthropic's format: a message of content blocks, whole or as events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.answer_items import (
+from llmd.requests.ending import EndChoice
+from llmd.server.generation.answer_items import (
     AnswerItems,
     Item,
     ItemClosed,
@@ -18,17 +19,16 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import Usage
+from llmd.server.generation.generation import Usage
 
 SIGNATURE = "llmd"
-"""Stands where Anthropic signs reasoning. It is not checked when it comes back."""
+"""In place of Anthropic's signature of the reasoning. It is not checked when a client sends it back."""
 
 Event = dict[str, Any]
 
 
 class MessageShape:
-    """One message. ``end`` is what the request says of its end."""
+    """One message. ``end`` holds the request's stop conditions."""
 
     def __init__(self, model: str, end: EndChoice, *, thinking_is_shown: bool) -> None:
         self._head = {"id": f"msg_{uuid.uuid4().hex}", "type": "message", "role": "assistant", "model": model}
@@ -39,12 +39,12 @@ class MessageShape:
         self._last = Piece("")
 
     def start(self, usage: Usage) -> Event:
-        """The first event; its output tokens are those of the message so far."""
+        """Return the first event; its output tokens are those of the message so far."""
         empty: Event = {"content": [], "stop_reason": None, "stop_sequence": None}
         return {"type": "message_start", "message": self._head | empty | {"usage": usage_body(usage)}}
 
     def events(self, piece: Piece) -> Iterator[Event]:
-        """The events of blocks that a piece becomes."""
+        """Yield the block events of a piece."""
         self._last = piece
         for event in self._items.feed(piece.parts):
             yield from self._block_events(event)
@@ -58,12 +58,12 @@ class MessageShape:
             pass
 
     def end(self, usage: Usage) -> Iterator[Event]:
-        """The last two events."""
+        """Yield the last two events."""
         yield {"type": "message_delta", "delta": self._reason(usage), "usage": usage_body(usage)}
         yield {"type": "message_stop"}
 
     def body(self, usage: Usage) -> dict[str, Any]:
-        """The whole message."""
+        """Return the whole message."""
         content = [self._block(item) for item in self._items.items]
         return self._head | {"content": content} | self._reason(usage) | {"usage": usage_body(usage)}
 
@@ -107,7 +107,7 @@ class MessageShape:
         }
 
     def _stop_reason(self, usage: Usage) -> str:
-        # A model may have stop strings of its own, of which the client knows nothing.
+        # A model may have its own stop strings, which the client does not know.
         if self._last.stop in self._end.strings:
             return "stop_sequence"
         if self._last.finish == "length":
@@ -119,7 +119,7 @@ class MessageShape:
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
-    """Tokens as Anthropic counts them: those of the prompt that were cached stand apart."""
+    """Return the usage as Anthropic counts it: input tokens exclude cached ones."""
     return {
         "input_tokens": usage.prompt_tokens - usage.cached_tokens,
         "cache_creation_input_tokens": 0,
@@ -140,7 +140,7 @@ def _delta(item: Item, text: str) -> dict[str, Any]:
 
 
 def _input(item: Item) -> dict[str, Any]:
-    """The arguments of a call; those that the token limit cut off are none at all."""
+    """Return the arguments of a call; an empty object if the token limit cut them off."""
     try:
         return msgspec.json.decode(item.text or "{}", type=dict[str, Any])
     except msgspec.DecodeError:

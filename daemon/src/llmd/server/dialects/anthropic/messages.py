@@ -7,44 +7,52 @@ from msgspec import Struct, structs
 
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ChatPrompt
-from llmd.server.answering.counting import count_tokens
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.anthropic.conversation import read_conversation
-from llmd.server.dialects.anthropic.fields import read_end, read_output_config, read_sampling, read_thinking
+from llmd.server.dialects.anthropic.fields import (
+    read_anthropic_sampling,
+    read_end,
+    read_output_config,
+    read_thinking,
+)
 from llmd.server.dialects.anthropic.message_shape import MessageShape
 from llmd.server.dialects.anthropic.tools import read_tools
+from llmd.server.generation.counting import count_tokens
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-"""Fills a silence: clients of this API know no comments."""
+"""Sent when there are no events: clients of this API do not support SSE comments."""
 
 
 class MessagesRequest(Struct, frozen=True):
-    """What both routes read: the prompt, what its answer must match, whether reasoning is shown, what was ignored."""
+    """The fields that both routes parse."""
 
     prompt: ChatPrompt
     grammar: Grammar | None
+    """What the answer must match; None: it is free."""
     thinking_is_shown: bool
+    """Whether the answer shows the reasoning."""
     ignored: tuple[str, ...]
+    """Fields that were ignored."""
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a conversation."""
+    """Answer a conversation."""
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     stream, keep_alive_s = fields.boolean("stream"), read_keep_alive(fields)
     question = read_request(fields)
     template = GenerationRequest(
         prompts=(),
-        sampling=read_sampling(fields),
+        sampling=read_anthropic_sampling(fields),
         end=read_end(fields),
         at_text_start=not question.prompt.continue_final_message,
         conversation=question.prompt,
@@ -57,23 +65,23 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         tokens = await service.in_thread(ready.text.encode_chat, question.prompt)
         return template.with_prompts((tokens,))
 
-    exchange = Exchange(model, fields.ignored + question.ignored, prepare, keep_alive_s)
+    prepared = PreparedRequest(model, fields.ignored + question.ignored, prepare, keep_alive_s)
     shape = MessageShape(asked or model.name, template.end, thinking_is_shown=question.thinking_is_shown)
     if stream:
-        return await _stream(request, service, exchange, shape)
-    ready, generation = await exchange.start()
+        return await _stream(request, service, prepared, shape)
+    ready, generation = await prepared.start()
     async with generation:
         async for _, piece in generation.pieces(ready.supervisor):
             shape.add(piece)
-    return json_response(shape.body(generation.usage), headers=exchange.headers())
+    return json_response(shape.body(generation.usage), headers=prepared.headers())
 
 
 async def _stream(
-    request: web.Request, service: Service, exchange: Exchange, shape: MessageShape
+    request: web.Request, service: Service, prepared: PreparedRequest, shape: MessageShape
 ) -> web.StreamResponse:
     ping_s = service.config.ping_s
-    async with EventStream(request, exchange.headers(), ping_s, named=True, ping=PING) as events:
-        ready, generation = await exchange.start()
+    async with EventStream(request, prepared.headers(), ping_s, named=True, ping=PING) as events:
+        ready, generation = await prepared.start()
         async with generation:
             begun = False
             async for _, piece in generation.pieces(ready.supervisor):
@@ -89,17 +97,17 @@ async def _stream(
 
 
 async def count(request: web.Request, service: Service) -> web.Response:
-    """How many tokens a conversation is as a prompt. The engine is not asked."""
+    """Count the prompt tokens of a conversation, without the engine."""
     fields = RequestFields(await read_object(request))
     asked, question = fields.text("model"), read_request(fields)
     return json_response({"input_tokens": await count_tokens(request, service, asked, question.prompt)})
 
 
 def read_request(fields: RequestFields) -> MessagesRequest:
-    """The prompt of a request.
+    """Parse the prompt of a request.
 
     Raises:
-        BadRequestError: a part of it cannot be read.
+        BadRequestError: a part of it cannot be parsed.
     """
     conversation, tools, output = read_conversation(fields), read_tools(fields), read_output_config(fields)
     thinking = read_thinking(fields, output.effort)

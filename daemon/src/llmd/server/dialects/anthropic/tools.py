@@ -1,4 +1,4 @@
-"""Tools of Anthropic's requests. Those that run on its servers are skipped, and said."""
+"""Tools in Anthropic requests. Those that run on Anthropic's servers are skipped and reported."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import RequestFields
 
 
 class Tools(Struct, frozen=True):
-    """Tools as templates know them, which of them an answer may call, and what was skipped or ignored."""
+    """The tools of a request."""
 
     tools: tuple[dict[str, Any], ...]
+    """The tools in the form that templates expect."""
     choice: ToolChoice
+    """Which tools an answer may call."""
     ignored: tuple[str, ...]
+    """Tools and fields that were skipped or ignored."""
 
 
 def read_tools(fields: RequestFields) -> Tools:
-    """``tools`` and ``tool_choice``.
+    """Parse ``tools`` and ``tool_choice``.
 
     Raises:
-        RequestError: a tool is malformed, or the choice names one that there is not.
+        RequestError: a tool is malformed, or the choice names an unknown tool.
     """
     given = fields.value("tools")
     if given is not None and not isinstance(given, list):

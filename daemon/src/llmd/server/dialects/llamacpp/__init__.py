@@ -1,1 +1,1 @@
-"""llama.cpp's own routes, and vLLM's of the same names."""
+"""llama.cpp's own routes, and vLLM's routes of the same names."""

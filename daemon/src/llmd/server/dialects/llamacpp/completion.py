@@ -1,4 +1,4 @@
-"""``/completion`` and ``/infill``: continue prompts, or fill in what stands before a suffix."""
+"""``/completion`` and ``/infill``: continue prompts, or fill in text before a suffix."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from msgspec import structs
 
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.mixed_text import MixedText, encode_mixed
+from llmd.requests.fields import RequestFields
+from llmd.requests.mixed_text import MixedText, encode_mixed
 from llmd.server.dialects.llamacpp.fields import Settings, read_prompts, read_settings
 from llmd.server.dialects.llamacpp.reply import Reply, write_reply
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 Prompts = tuple[tuple[int, ...], ...]
 Encode = Callable[[ModelText], tuple[Prompts, tuple[int, ...]]]
-"""The prompts of a request as tokens, and tokens that end their answers beside the model's own."""
+"""Encodes a request's prompts; also returns token ids that end its answers in addition to the model's own."""
 
 
 async def complete(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a prompt, or several."""
+    """Continue one or several prompts."""
     fields = RequestFields(await read_object(request))
     prompts = read_prompts(fields)
 
@@ -38,7 +38,7 @@ async def complete(request: web.Request, service: Service) -> web.StreamResponse
 
 
 async def infill(request: web.Request, service: Service) -> web.StreamResponse:
-    """Write what stands between ``input_prefix`` and ``input_suffix``."""
+    """Generate the text between ``input_prefix`` and ``input_suffix``."""
     fields = RequestFields(await read_object(request))
     prefix, suffix = fields.text("input_prefix") or "", fields.text("input_suffix") or ""
     begun = fields.text("prompt") or ""
@@ -54,12 +54,12 @@ async def infill(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def encode_prompt(text: ModelText, prompt: MixedText) -> tuple[int, ...]:
-    """A prompt as tokens: a text has BOS where the tokenizer has it, and so has a text that begins a mixed one."""
+    """Encode a prompt. A text, also at the start of a mixed prompt, gets BOS if the tokenizer adds it."""
     return encode_mixed(prompt, text.encode_text, lambda part: text.tokenizer.encode(part, add_special=False))
 
 
 def read_files(fields: RequestFields) -> list[str]:
-    """Other files of the project, which stand before the prefix under their names."""
+    """Return the project's other files, each under its name, to be put before the prefix."""
     files = fields.value("input_extra") or []
     texts = [(file.get("filename"), file.get("text")) for file in files if isinstance(file, dict)]
     if (
@@ -81,8 +81,8 @@ async def _answer(
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(_request, ready.text, settings, encode)
 
-    exchange = Exchange(model, fields.ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, asked or model.name, settings))
+    prepared = PreparedRequest(model, fields.ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, asked or model.name, settings))
 
 
 def _request(text: ModelText, settings: Settings, encode: Encode) -> GenerationRequest:

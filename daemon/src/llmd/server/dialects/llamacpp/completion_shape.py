@@ -1,4 +1,4 @@
-"""Completions as llama-server writes them."""
+"""Writes completions in llama-server's format."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.generation import Generation
 from llmd.server.dialects.llamacpp.fields import Settings
 from llmd.server.dialects.llamacpp.generation_settings import generation_settings
 from llmd.server.dialects.llamacpp.probabilities import probability_entries
+from llmd.server.generation.generation import Generation
 
 MS = 1e6
 _STOP_TYPES = {"length": "limit", "stop": "eos"}
@@ -31,20 +31,20 @@ class CompletionShape:
         self._pieces.setdefault(index, []).append(piece)
 
     def chunk(self, index: int, piece: Piece) -> dict[str, Any]:
-        """A piece as an event."""
+        """Return a piece as an event."""
         counts = {
             "tokens_predicted": self._num_tokens(index),
             "tokens_evaluated": len(self._generation.request.prompts[index]),
         }
-        said = {"index": index, "content": piece.text, "tokens": list(piece.token_ids), "stop": False}
-        return said | counts | self._probabilities(piece.tokens)
+        chunk = {"index": index, "content": piece.text, "tokens": list(piece.token_ids), "stop": False}
+        return chunk | counts | self._probabilities(piece.tokens)
 
     def last(self, index: int) -> dict[str, Any]:
-        """The event that ends an answer: everything but its text."""
+        """Return the event that ends an answer: everything except its text."""
         return self._chosen(self._ending(index) | {"content": "", "tokens": []})
 
     def whole(self, index: int) -> dict[str, Any]:
-        """An answer that was not streamed."""
+        """Return an answer that was not streamed."""
         pieces = self._pieces[index]
         ids = [i for piece in pieces for i in piece.token_ids] if self._settings.return_tokens else []
         tokens = tuple(token for piece in pieces for token in piece.tokens)
@@ -53,7 +53,7 @@ class CompletionShape:
         return self._chosen(whole | self._probabilities(tokens))
 
     def _chosen(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """The fields of an answer that the request wants: all of them, or those of ``response_fields`` that there are."""
+        """Return the requested fields of an answer: all, or those in ``response_fields`` that exist."""
         paths = self._settings.response_fields
         if not paths:
             return answer
@@ -86,7 +86,7 @@ class CompletionShape:
         return sum(len(piece.token_ids) for piece in self._pieces[index])
 
     def _timings(self) -> dict[str, Any]:
-        """llama.cpp's figures; those of a request with several prompts are of all of them."""
+        """Return llama.cpp's timings; with several prompts, they cover all of them."""
         usage, timing = self._generation.usage, self._generation.timing
         computed = usage.prompt_tokens - usage.cached_tokens
         prefill_ms, decode_ms = timing.prefill_ns / MS, timing.decode_ns / MS
@@ -104,7 +104,7 @@ class CompletionShape:
 
 
 def _value_at(answer: dict[str, Any], path: str) -> Any:
-    """The value at a path of names with slashes between, or `_MISSING`."""
+    """Return the value at a slash-separated path, or `_MISSING`."""
     value: Any = answer
     for name in path.split("/"):
         value = value.get(name, _MISSING) if isinstance(value, dict) else _MISSING

@@ -9,24 +9,28 @@ from msgspec import Struct, structs
 
 from llmd.api.messages import Grammar
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import SamplingChoice
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.grammar.closed_objects import close_objects
 from llmd.grammar.json_schema import schema_grammar
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.mixed_text import MixedText, read_mixed_texts
-from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields, is_token_id
+from llmd.requests.ending import EndChoice
+from llmd.requests.fields import BadRequestError, RequestFields, is_token_id
+from llmd.requests.mixed_text import MixedText, read_mixed_texts
+from llmd.requests.number import Number
+from llmd.requests.sampling import ANY_SEED, MAX_TEMPERATURE, MAX_TOKENS, SamplingChoice, read_sampling
 
-MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64
 MAX_PROBS = 20
 MAX_PROMPTS = 256
 MAX_RESPONSE_FIELDS = 256
 MAX_BIAS = 1000.0
 NEVER = -MAX_BIAS
-ANY_SEED = 1 << 256
+
+CHANGED = {
+    "seed": Number(-ANY_SEED, ANY_SEED, whole=True, absent=-1),
+    "temperature": Number(-1.0, MAX_TEMPERATURE, floor=0.0),
+    "top_p": Number(0.0, 1.0),
+}
+"""Fields that llama-server reads in another way."""
 
 # What llama-server does where neither the request nor the model's makers say how to sample.
 FALLBACKS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
@@ -133,26 +137,10 @@ def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
 
 
 def _sampling(fields: RequestFields) -> SamplingChoice:
-    seed = fields.integer("seed", -ANY_SEED, ANY_SEED)
-    top_k = fields.integer("top_k", -1, MAX_TOKENS)
-    top_p = fields.number("top_p", 0.0, 1.0)
-    if top_p == 0.0:  # the smallest nucleus there is
-        top_k, top_p = 1, 1.0
-    temperature = fields.number("temperature", -1.0, MAX_TEMPERATURE)
-    penalty = fields.number("repeat_penalty", 0.0, MAX_PENALTY)
-    if penalty == 0.0:
-        raise fields.invalid("repeat_penalty", f"above 0 and at most {MAX_PENALTY}; 1 changes nothing")
-    return SamplingChoice(
-        temperature=None if temperature is None else max(temperature, 0.0),
-        top_k=None if top_k is None else max(top_k, 0),
-        top_p=top_p,
-        min_p=fields.number("min_p", 0.0, 1.0),
-        seed=None if seed == -1 else seed,
-        repetition_penalty=penalty,
-        frequency_penalty=fields.number("frequency_penalty", -2.0, 2.0) or 0.0,
-        presence_penalty=fields.number("presence_penalty", -2.0, 2.0) or 0.0,
-        **structs.asdict(read_samplers(fields)),
-    )
+    choice = read_sampling(fields, changed=CHANGED, without=("logit_bias",))
+    if choice.top_p == 0.0:  # the smallest nucleus that there is
+        return structs.replace(choice, top_k=1, top_p=1.0)
+    return choice
 
 
 def _biased(fields: RequestFields, token: Any) -> int | str:

@@ -1,4 +1,4 @@
-"""``generation_settings``: everything that an answer was made with, under llama-server's names."""
+"""``generation_settings``: all settings of an answer, under llama-server's names."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import msgspec
 
 from llmd.api.samplers import DynamicTemperature, Mirostat, Xtc
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import ALL_TOKENS, DryChoice, SamplingChoice
+from llmd.requests.named_tokens import ALL_TOKENS, DryChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.llamacpp.fields import Settings
 
 RANDOM_SEED = (1 << 32) - 1
-"""What llama-server says where a request names no seed."""
+"""What llama-server reports if a request has no seed."""
 
 OFF_SIGMA = -1.0
 WHOLE_CONTEXT = -1
-"""How llama-server writes that all tokens of prompt and answer are looked at."""
+"""How llama-server writes that all tokens of prompt and answer count."""
 
 _NO_DYNAMIC_TEMPERATURE = DynamicTemperature(0.0)
 _NO_XTC = Xtc(0.0, 0.1)
@@ -37,13 +38,13 @@ _FIXED = {
     "timings_per_token": False,
     "lora": [],
 }
-"""What llama-server can vary and llmd cannot: no context is shifted, nothing is drafted, no adapter is applied."""
+"""Settings of llama-server that llmd does not have: no context shift, no draft model, no adapters."""
 
 
 def generation_settings(
     settings: Settings, choice: SamplingChoice, defaults: GenerationDefaults
 ) -> dict[str, Any]:
-    """The settings of a request, with the values that hold where it says nothing."""
+    """Return the settings of a request, including default values."""
     limit = -1 if settings.end.max_tokens is None else settings.end.max_tokens
     return {
         **_sampling(choice, defaults),
@@ -102,7 +103,7 @@ def _mirostat(mirostat: Mirostat | None) -> dict[str, Any]:
 
 
 def _grammar(settings: Settings) -> dict[str, Any]:
-    """``grammar`` is GBNF; a schema is not turned into that, and stands beside it."""
+    """``grammar`` is GBNF; a schema is not converted to GBNF, but returned as ``json_schema``."""
     grammar = settings.grammar
     if grammar is None or grammar.kind == "gbnf":
         return {"grammar": grammar.text if grammar else ""}

@@ -1,4 +1,4 @@
-"""``completion_probabilities``: tokens of an answer with their probabilities, as llama-server writes them."""
+"""``completion_probabilities``: tokens of an answer and their probabilities, in llama-server's format."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import logprob_entries
+from llmd.server.generation.logprobs import logprob_entries
 
 
 def probability_entries(
     tokenizer: Tokenizer, tokens: Sequence[AnswerToken], *, final: bool
 ) -> list[dict[str, Any]]:
-    """One entry for each token, with its alternatives: logprobs, or where they are ``final`` probabilities from 0 to 1."""
+    """Return each token and its alternatives, with logprobs or, if ``final``, probabilities from 0 to 1."""
     entries = logprob_entries(tokenizer, tokens)
     for entry, token in zip(entries, tokens, strict=True):
         entry["id"] = token.token_id

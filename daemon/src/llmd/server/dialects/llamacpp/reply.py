@@ -8,10 +8,10 @@ from aiohttp import web
 from msgspec import Struct
 
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import Generation
 from llmd.server.dialects.llamacpp.completion_shape import CompletionShape
 from llmd.server.dialects.llamacpp.fields import Settings
+from llmd.server.generation.generation import Generation
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ReadyModel
@@ -19,19 +19,20 @@ from llmd.server.service import Service
 
 
 class Reply(Struct, frozen=True):
-    """A request that was read. ``name`` is the model as the client called it."""
+    """A parsed request."""
 
-    exchange: Exchange
+    prepared: PreparedRequest
     name: str
+    """The model's name as the client wrote it."""
     settings: Settings
 
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    """Answer a request that was read: one object, or a list of them for several prompts."""
-    headers = answering.exchange.headers()
+    """Answer a parsed request with one object, or with a list of them for several prompts."""
+    headers = answering.prepared.headers()
     if answering.settings.stream:
         return await _stream(request, service, answering)
-    ready, generation = await answering.exchange.start()
+    ready, generation = await answering.prepared.start()
     shape = _shape(answering, ready, generation)
     async with generation:
         async for index, piece in generation.pieces(ready.supervisor):
@@ -41,8 +42,8 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
 
 
 async def _stream(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    async with EventStream(request, answering.exchange.headers(), service.config.ping_s) as events:
-        ready, generation = await answering.exchange.start()
+    async with EventStream(request, answering.prepared.headers(), service.config.ping_s) as events:
+        ready, generation = await answering.prepared.start()
         shape = _shape(answering, ready, generation)
         async with generation:
             async for index, piece in generation.pieces(ready.supervisor):

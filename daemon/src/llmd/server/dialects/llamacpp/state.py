@@ -1,4 +1,4 @@
-"""``/props`` and ``/slots``: what is served, and how busy it is."""
+"""``/props`` and ``/slots``: properties and load of a model."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from aiohttp import web
 
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.llamacpp.fields import read_settings
 from llmd.server.dialects.llamacpp.generation_settings import generation_settings
 from llmd.server.errors import UnavailableError
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 
 async def props(request: web.Request, service: Service) -> web.Response:
-    """Properties of a model: ``?model=`` names it where several are loaded."""
+    """Return the properties of a model. ``?model=`` names it if several are loaded."""
     asked = request.query.get("model")
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
     ready = await model.ready()
@@ -39,10 +39,10 @@ async def props(request: web.Request, service: Service) -> web.Response:
 
 
 async def slots(request: web.Request, service: Service) -> web.Response:
-    """One entry for each sequence that can run at once. Prompts are not shown.
+    """Return an entry for each sequence that can run at once. Prompts are not shown.
 
     Raises:
-        UnavailableError: ``?fail_on_no_slot=1``, and every slot is taken.
+        UnavailableError: ``?fail_on_no_slot=1`` was given and all slots are in use.
     """
     model = await service.models.resolve(request.query.get("model"), allow_path=peer_of(request).is_unix)
     ready = await model.ready()
@@ -50,7 +50,10 @@ async def slots(request: web.Request, service: Service) -> web.Response:
     running, total = (report.running if report else 0), model.supervisor.slots
     if request.query.get("fail_on_no_slot") and running >= total:
         raise UnavailableError(
-            "no slot is free", code="no_slot", hint="requests wait in a queue", retry_after_s=1
+            "no slot is free",
+            code="no_slot",
+            hint="requests wait in a queue until a slot is free",
+            retry_after_s=1,
         )
     return json_response([_slot(place, ready.window, busy=place < running) for place in range(total)])
 
@@ -60,7 +63,7 @@ def _slot(place: int, window: int, *, busy: bool) -> dict[str, Any]:
 
 
 def _default_settings(text: ModelText) -> dict[str, Any]:
-    """The settings of a request that says nothing."""
+    """Return the settings of a request without any fields."""
     settings = read_settings(RequestFields({}))
     return generation_settings(settings, settings.choice(text.tokenizer, text.defaults), text.defaults)
 

@@ -1,6 +1,7 @@
-"""``/tokenize``, ``/detokenize`` and ``/apply-template``: the text side of a model, without its engine.
+"""``/tokenize``, ``/detokenize`` and ``/apply-template``: tokenizer and template without the engine.
 
-vLLM has routes of the same names: a request with ``prompt`` or ``messages`` is its, one with ``content`` is llama.cpp's.
+vLLM has routes of the same names: a request with ``prompt`` or ``messages`` is vLLM's, one with
+``content`` is llama.cpp's.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from aiohttp import web
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tools.choice import prepare_tools
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 
 async def tokenize(request: web.Request, service: Service) -> web.Response:
-    """The tokens of a text or of a conversation."""
+    """Return the tokens of a text or a conversation."""
     fields = RequestFields(await read_object(request))
     model = await service.models.resolve(fields.text("model"), allow_path=peer_of(request).is_unix)
     if not {"prompt", "messages"} & set(fields.names):
@@ -36,14 +36,14 @@ async def tokenize(request: web.Request, service: Service) -> web.Response:
 
 
 async def detokenize(request: web.Request, service: Service) -> web.Response:
-    """The text of tokens, under the names of both servers."""
+    """Return the text of tokens, under the keys of both servers."""
     fields = RequestFields(await read_object(request))
     ids = fields.token_ids("tokens")
     model = await service.models.resolve(fields.text("model"), allow_path=peer_of(request).is_unix)
     text = await model.text()
     if max(ids, default=0) >= text.tokenizer.vocab_size:
         raise BadRequestError(
-            f"tokens has the id {max(ids)}, the vocabulary ends with {text.tokenizer.vocab_size - 1}",
+            f"tokens contains the id {max(ids)}, but the vocabulary ends at {text.tokenizer.vocab_size - 1}",
             code="invalid_value",
             param="tokens",
         )
@@ -52,7 +52,7 @@ async def detokenize(request: web.Request, service: Service) -> web.Response:
 
 
 async def apply_template(request: web.Request, service: Service) -> web.Response:
-    """The prompt that a conversation becomes."""
+    """Render a conversation with the chat template."""
     fields = RequestFields(await read_object(request))
     prompt = read_conversation(fields)
     model = await service.models.resolve(fields.text("model"), allow_path=peer_of(request).is_unix)
@@ -62,7 +62,7 @@ async def apply_template(request: web.Request, service: Service) -> web.Response
 
 
 def read_conversation(fields: RequestFields) -> ChatPrompt:
-    """Messages, tools and variables of the template."""
+    """Parse messages, tools and template variables."""
     messages = fields.value("messages")
     if not isinstance(messages, list) or not messages:
         raise fields.invalid("messages", "a list of at least one message")
@@ -99,7 +99,7 @@ def _vllm_tokens(text: ModelText, fields: RequestFields) -> list[int]:
 
 
 def piece_of(tokenizer: Tokenizer, token_id: int) -> str | list[int]:
-    """A token as text, or as bytes where it is only a part of a character."""
+    """Return a token as text, or as bytes if it is only a part of a character."""
     content = tokenizer.token_bytes(token_id)
     try:
         return content.decode()

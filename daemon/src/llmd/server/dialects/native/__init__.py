@@ -1,1 +1,1 @@
-"""llmd's own API: health for supervisors, ``/llmd/…`` for the command line of this machine."""
+"""llmd's own API: health checks, metrics and ``/llmd/…`` for the command line."""

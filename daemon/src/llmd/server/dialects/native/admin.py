@@ -1,4 +1,4 @@
-"""What runs, and how it ends. For those who may manage; `llmd.server.http.app` sees to that."""
+"""State and control of the daemon. Needs the right to manage, which `llmd.server.http.app` checks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from aiohttp import web
 
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
@@ -21,13 +20,13 @@ SCHEMA = 1
 
 
 async def ps(_request: web.Request, service: Service) -> web.Response:
-    """Loaded models: where they lie, what they do."""
+    """Return the loaded models with their directories and states."""
     models = [await _row(model, service.models.names_of(model)[1:]) for model in service.models.served]
     return json_response({"schema": SCHEMA, "version": service.version, "models": models})
 
 
 async def plan(_request: web.Request, service: Service) -> web.Response:
-    """Which layers of each loaded model lie on which device, and what they take there."""
+    """Return which layers of each loaded model are on which device, and the memory that they take."""
     models = [
         {"name": model.name, "stages": msgspec.to_builtins(model.loaded.stages)}
         for model in service.models.served
@@ -37,7 +36,7 @@ async def plan(_request: web.Request, service: Service) -> web.Response:
 
 
 async def stop(request: web.Request, service: Service) -> web.Response:
-    """Unload ``model``, or end the daemon where ``daemon`` is true.
+    """Unload ``model``, or shut the daemon down if ``daemon`` is true.
 
     Raises:
         NotFoundError: that model is not loaded.
@@ -50,27 +49,27 @@ async def stop(request: web.Request, service: Service) -> web.Response:
         return json_response({"schema": SCHEMA, "stopping": True})
     if not name:
         raise BadRequestError(
-            "nothing to stop was named",
+            "the request names nothing to stop",
             code="invalid_value",
             param="model",
-            hint="give model, or daemon: true",
+            hint="set model to a name, or daemon to true",
         )
     await service.models.unload(name)
     return json_response({"schema": SCHEMA, "stopped": name})
 
 
 async def reload(_request: web.Request, service: Service) -> web.Response:
-    """Take API keys and certificate as they are in their files now, as SIGHUP does.
+    """Read the API keys and the certificate again, as on SIGHUP.
 
     Raises:
-        ConfigError: one of them cannot be read; what it was stays.
+        ConfigError: one of them cannot be read; it stays as it was.
     """
     service.reload()
     return json_response({"schema": SCHEMA, "reloaded": True})
 
 
 async def plugins(_request: web.Request, service: Service) -> web.Response:
-    """Every plugin with its state and reason, as far as this daemon has looked."""
+    """Return every plugin with its state and reason, as far as this daemon has loaded them."""
     states = await service.ask_host(PluginHost.plugins)
     return json_response(
         {"schema": SCHEMA, "plugins": [with_old_keys(msgspec.to_builtins(one)) for one in states]}
@@ -78,7 +77,7 @@ async def plugins(_request: web.Request, service: Service) -> web.Response:
 
 
 async def devices(_request: web.Request, service: Service) -> web.Response:
-    """Every device that a probe found, and the backends whose probes failed."""
+    """Return every device that a probe found, and the backends whose probes failed."""
     states = await service.ask_host(PluginHost.devices)
     failed = await service.ask_host(PluginHost.failed_backends)
     rows: list[dict[str, Any]] = [
@@ -111,7 +110,7 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
 
 
 def _expiry(model: ServedModel) -> str | None:
-    """When it is unloaded if nobody asks again; None: it stays."""
+    """Return when the idle model is unloaded; None: it stays loaded."""
     remaining_s = model.leases.remaining_s
     if remaining_s is None:
         return None

@@ -1,4 +1,4 @@
-"""``GET /llmd/events``: what happens in the daemon, as it happens (docs/operations.md has the shapes)."""
+"""``GET /llmd/events``: a live stream of the daemon's events (docs/operations.md lists their fields)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ LAST_EVENT = "Last-Event-ID"
 
 
 class NumberedEvents(StreamedReply):
-    """Server-sent events with a number, from which a client that was cut off goes on."""
+    """Server-sent events with numbers, so that a client can resume after a disconnect."""
 
     def _framed(self, value: Event) -> bytes:
         return f"id: {value.number}\nevent: {value.type}\ndata: ".encode() + value.data + b"\n\n"
 
 
 async def events(request: web.Request, service: Service) -> web.StreamResponse:
-    """A snapshot, then every event, until the client leaves. A watcher that falls too far behind is told, and gets a new snapshot."""
+    """Stream a snapshot, then every event, until the client disconnects.
+
+    A watcher that falls too far behind gets a ``lost`` event and a new snapshot.
+    """
     feed = service.metrics.feed
     after = last_seen(request.headers.get(LAST_EVENT, ""))
     async with (
@@ -40,11 +43,11 @@ async def events(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def last_seen(text: str) -> int | None:
-    """The number of the last event that a client has; None where it begins anew."""
+    """Return the number of the last event that a client has received; None if it starts without one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 async def metrics(_request: web.Request, service: Service) -> web.Response:
-    """Figures for Prometheus."""
+    """Return the metrics for Prometheus."""
     body = await service.snapshots.metrics()
     return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

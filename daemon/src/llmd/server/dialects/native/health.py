@@ -1,4 +1,4 @@
-"""Is the process alive, does it accept requests, what is it."""
+"""Health, readiness and version of the daemon."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from llmd.server.service import Service
 
 
 async def health(_request: web.Request, _service: Service) -> web.Response:
-    """200 as long as the process answers at all."""
+    """Return 200 as long as the process answers at all."""
     return json_response({"status": "ok"})
 
 
 async def ready(_request: web.Request, service: Service) -> web.Response:
-    """200 where requests are accepted, with the models that can answer.
+    """Return 200 if requests are accepted, with the models that can answer.
 
-    503 while draining, before the first models are loaded, and where every model has failed. A model that loads later,
-    or whose engine is started again, changes nothing: its requests wait.
+    Return 503 while draining, before the first models are loaded, and if every model has failed. A model
+    that is loaded later, or whose engine restarts, changes nothing: its requests wait.
     """
     served = service.models.served
     failed = {model.name: str(model.error) for model in served if model.status == "failed"}
@@ -39,5 +39,4 @@ def _status(service: Service, num_failed: int) -> str:
 
 
 async def version(_request: web.Request, service: Service) -> web.Response:
-    """Name and version."""
     return json_response({"name": "llmd", "version": service.version})

@@ -1,4 +1,4 @@
-"""Models that there are, and models that come: for clients of this machine alone."""
+"""Lists models and pulls models, for clients with the right to manage."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
 from llmd.registry.stored_model import StoredModel
-from llmd.server.errors import BadRequestError
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
@@ -22,7 +21,7 @@ FIRST_LINE_S = 1.0
 
 
 async def models(_request: web.Request, service: Service) -> web.Response:
-    """Every model of the store with its state, and every pull that runs with its steps."""
+    """Return every model in the store with its state, and every running pull with its steps."""
     served = {model.name: model for model in service.models.served}
     stored = await service.in_thread(service.models.store.list)
     rows = [_row(model, served.get(model.name)) for model in stored]
@@ -34,19 +33,19 @@ async def models(_request: web.Request, service: Service) -> web.Response:
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
-    """Fetch ``model`` from the hub; a line of JSON for each step, at least two in a second.
+    """Pull ``model`` from the hub. Streams a line of JSON for each step, at least two per second.
 
     Raises:
         BadRequestError: no model is named.
         RequestError: it is not a valid model name.
-        ConflictError: the name belongs to something that llmd did not fetch.
+        ConflictError: the name belongs to something that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     if not asked:
         raise BadRequestError("model is required", code="invalid_value", param="model")
     name = parse_hub_name(asked)
-    await service.in_thread(service.models.store.library.check_free, name.local)
+    await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         async with service.pulls.subscribe(name) as steps:
             async for step in steps:

@@ -1,1 +1,1 @@
-"""Ollama's API, so that what people have pointed at it works with llmd as it is."""
+"""Ollama's API, so that its clients work with llmd unchanged."""

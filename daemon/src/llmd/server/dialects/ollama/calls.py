@@ -1,4 +1,4 @@
-"""Calls of tools: each arrives whole, with its arguments as an object."""
+"""Tool calls: each is sent whole, with its arguments as an object."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from llmd.api.parts import AnswerPart, CallArguments, CallStart
 
 
 class ToolCalls:
-    """Collects calls from the parts of one answer."""
+    """Collects the calls in the parts of one answer."""
 
     def __init__(self) -> None:
         self._start: CallStart | None = None
         self._arguments: list[str] = []
 
     def feed(self, parts: Iterable[AnswerPart]) -> list[dict[str, Any]]:
-        """The calls that end in these parts."""
+        """Return the calls that end in these parts."""
         ended: list[dict[str, Any]] = []
         for part in parts:
             if isinstance(part, CallStart):
@@ -30,7 +30,7 @@ class ToolCalls:
         return ended
 
     def finish(self) -> list[dict[str, Any]]:
-        """The call that was still open; one that the token limit cut short is none."""
+        """Return the last open call; nothing if the token limit cut it off."""
         start, text = self._start, "".join(self._arguments)
         self._start, self._arguments = None, []
         if start is None:

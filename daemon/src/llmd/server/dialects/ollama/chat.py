@@ -12,22 +12,22 @@ from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
 from llmd.chat.tools.choice import prepare_tools
 from llmd.chat.truncation import Fitted, fit_messages
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.lines import said_in_chat
 from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.reply import Reply, write_reply
 from llmd.server.dialects.ollama.request import read_request, think_variables
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a conversation; without messages, load the model or let it go."""
+    """Answer a conversation; without messages, load or unload the model."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields)
     asked = read_request(fields, service.models.store.derived)
@@ -42,12 +42,12 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         return asked.request(ready.text, tokens, conversation=thinking)
 
     ignored = asked.ignored + unknown_keys(prompt.messages, CHAT_KEYS)
-    exchange = Exchange(model, ignored, prepare, asked.keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, asked.name, said_in_chat, stream=asked.stream))
+    prepared = PreparedRequest(model, ignored, prepare, asked.keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, asked.name, said_in_chat, stream=asked.stream))
 
 
 def read_prompt(fields: RequestFields) -> ChatPrompt:
-    """The conversation. One that ends with words of the assistant is continued."""
+    """Parse the conversation. If it ends with text of the assistant, that is continued."""
     messages = read_messages(fields)
     tools = fields.value("tools") or []
     if not isinstance(tools, list):
@@ -62,7 +62,7 @@ def read_prompt(fields: RequestFields) -> ChatPrompt:
 
 
 def encode(text: ModelText, prompt: ChatPrompt, most: int | None) -> Fitted:
-    """The conversation as tokens, without its oldest messages where it has more than ``most``. Blocks."""
+    """Encode the conversation, dropping its oldest messages if it exceeds ``most`` tokens. Blocks."""
 
     def tokens(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
         return text.encode_chat(structs.replace(prompt, messages=messages))

@@ -1,4 +1,4 @@
-"""``POST /api/create``: a model of the store under another name, with words and settings of its own."""
+"""``POST /api/create``: derives a model from one in the store, with another name, prompt and settings."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from aiohttp import web
 
 from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.messages import read_messages
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import read_options
 from llmd.server.dialects.ollama.progress import write_progress
 from llmd.server.dialects.ollama.request import read_template
-from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
@@ -27,13 +26,13 @@ _FILES = "llmd serves model directories as they are: put the directory below its
 REFUSED = {
     "files": _FILES,
     "adapters": "adapters are not applied",
-    "quantize": "weights are quantised while they load, by `llmd serve --quant q8`",
+    "quantize": "weights are quantised when they are loaded: use `llmd serve --quant q8`",
     "modelfile": "send its lines as fields: from, parameters, template, system, messages",
 }
 
 
 async def create(request: web.Request, service: Service) -> web.StreamResponse:
-    """Keep the model; one of that name that was derived before is replaced."""
+    """Create a derived model; it replaces an earlier derived model of that name."""
     fields = RequestFields(await read_object(request))
     name = read_name(fields)
     stream = fields.boolean("stream", default=True)
@@ -46,16 +45,16 @@ async def create(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def read_record(fields: RequestFields, table: ModelTable, *, allow_path: bool) -> DerivedModel:
-    """What the new model is made of; what is not said is as in a derived model that it is made from.
+    """Return the record of the new model. Missing fields are copied if the source is itself a derived model.
 
     Raises:
-        NotFoundError: there is no model to derive it from.
-        BadRequestError: a field cannot be used.
+        NotFoundError: the source model does not exist.
+        BadRequestError: a field is invalid.
     """
     source = fields.text("from")
     if not source:
         raise BadRequestError(
-            "from is required: the model that the new one is derived from", code="invalid_value", param="from"
+            "from is required: name the model to derive the new one from", code="invalid_value", param="from"
         )
     derived = table.store.derived.find(source)
     before = derived[1] if derived else DerivedModel(_base(table, source, allow_path=allow_path), 0.0)
@@ -71,23 +70,23 @@ def read_record(fields: RequestFields, table: ModelTable, *, allow_path: bool) -
 
 
 def read_parameters(fields: RequestFields) -> Mapping[str, Any]:
-    """Options, checked as those of a request are."""
+    """Parse options, with the checks of a request's options."""
     parameters = fields.nested("parameters")
     read_options(parameters, None)
     return {name: parameters.value(name) for name in parameters.names}
 
 
 def new_name(table: ModelTable, text: str, param: str) -> str:
-    """Return the name that a derived model may get, without ``:latest``; ``param`` is the field that holds it.
+    """Return the name of a new derived model, without ``:latest``. ``param`` is the field that holds it.
 
     Raises:
-        RequestError: no model may have that name.
-        BadRequestError: a model has it that is not derived.
+        RequestError: the name is not valid.
+        BadRequestError: a model that is not derived has that name.
     """
     name = check_model_name(text, param=param)
     if name in {*table.directories(), *table.aliases}:
         raise BadRequestError(
-            f"there is a model {name} already, and it is not derived from another",
+            f"the model {name} already exists and is not a derived model",
             code="model_exists",
             param=param,
             hint="choose another name",
@@ -96,6 +95,6 @@ def new_name(table: ModelTable, text: str, param: str) -> str:
 
 
 def _base(table: ModelTable, source: str, *, allow_path: bool) -> str:
-    """The name of the base, or its directory where it lies outside the store."""
+    """Return the name of the base, or its directory if it is outside the store."""
     name, directory = table.locate(source, allow_path=allow_path)
     return name if name in table.store.directories() else str(directory)

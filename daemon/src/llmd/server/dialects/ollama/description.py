@@ -1,4 +1,4 @@
-"""What Ollama's clients are told about a model, from its configuration and the headers of its weights."""
+"""Describes models to Ollama's clients, from their configuration and the headers of their weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import SAFETENSORS, StoredModel
 from llmd.server.dialects.ollama.names import KnownModel
 
-# Ollama's name of a value, and where configurations keep it.
+# Ollama's name of a value, and its key in configurations.
 _INFO = {
     "context_length": "max_position_embeddings",
     "embedding_length": "hidden_size",
@@ -32,7 +32,7 @@ _INFO = {
 
 
 class Description(Struct, frozen=True):
-    """A model of the store with its configuration; that of a model for text and images is the part about text."""
+    """A model in the store and its configuration; for a model of text and images, that of the text part."""
 
     stored: StoredModel
     config: Config
@@ -42,7 +42,7 @@ class Description(Struct, frozen=True):
         return str(self.config.get("model_type") or self.stored.architecture or "unknown")
 
     def details(self, parent: str = "") -> dict[str, Any]:
-        """The short form, which lists carry."""
+        """Return the short form, for lists."""
         return {
             "parent_model": parent,
             "format": self.stored.file_format or SAFETENSORS,
@@ -55,7 +55,7 @@ class Description(Struct, frozen=True):
         }
 
     def info(self) -> dict[str, Any]:
-        """The long form, under the names that GGUF files use."""
+        """Return the long form, with GGUF's names."""
         stated = {f"{self.family}.{name}": self.config.get(key) for name, key in _INFO.items()}
         general = {
             "general.architecture": self.family,
@@ -71,7 +71,7 @@ class Description(Struct, frozen=True):
 
 
 def describe_model(stored: StoredModel) -> Description:
-    """Read what else there is to know; a configuration that cannot be read says nothing."""
+    """Describe a model; an unreadable configuration counts as empty."""
     try:
         config = read_config(stored.directory)
     except LlmdError:
@@ -80,9 +80,9 @@ def describe_model(stored: StoredModel) -> Description:
 
 
 def digest(directory: Path, record: DerivedModel | None = None) -> str:
-    """64 hex digits that change when a file of the model, or what a derived one changes of it, does.
+    """Return 64 hex digits that change with the model's files and with the record of a derived model.
 
-    Of names, sizes and times: reading gigabytes for every list would be too slow.
+    They are a hash of names, sizes and times: reading gigabytes for every list would be too slow.
     """
     files = files_of(directory) if is_model_path(directory) else []
     known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
@@ -91,12 +91,12 @@ def digest(directory: Path, record: DerivedModel | None = None) -> str:
 
 
 def parent_of(model: KnownModel) -> str:
-    """The base of a derived model."""
+    """Return the base of a derived model, or an empty string."""
     return model.record.base if model.record else ""
 
 
 def human_count(number: int) -> str:
-    """1234567890 as 1.2B, as models are called."""
+    """Format 1234567890 as 1.2B, as in names of models."""
     for size, letter in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
         if number >= size:
             return f"{number / size:.1f}{letter}"

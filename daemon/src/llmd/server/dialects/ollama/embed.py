@@ -1,4 +1,4 @@
-"""``POST /api/embed``, and ``/api/embeddings`` as it was before."""
+"""``POST /api/embed`` and the older ``/api/embeddings``."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from aiohttp import web
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import EmbeddingExchange, Embeddings
-from llmd.server.answering.exchange import truncation_header
-from llmd.server.answering.vectors import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
+from llmd.requests.embedding import MAX_DIMENSIONS, MAX_INPUTS, EmbeddingRequest
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import MAX_TOKENS
 from llmd.server.dialects.ollama.names import read_name, resolve
-from llmd.server.dialects.ollama.options import MAX_TOKENS
+from llmd.server.generation.embedding import Embeddings, PreparedEmbedding
+from llmd.server.generation.prepared_request import truncation_header
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
 
 class EmbedRequest(Struct, frozen=True):
-    """The common fields."""
+    """The fields that both routes parse."""
 
     name: str
     truncates: bool
@@ -35,7 +35,7 @@ class EmbedRequest(Struct, frozen=True):
 
 
 async def embed(request: web.Request, service: Service) -> web.Response:
-    """Embed texts, vectors of length 1; without a text, load the model."""
+    """Embed texts as vectors of length 1; without a text, load the model."""
     fields = RequestFields(await read_object(request))
     texts = () if fields.value("input") == "" else fields.strings("input", MAX_INPUTS)
     dimensions = fields.integer("dimensions", 0, MAX_DIMENSIONS) or None
@@ -59,7 +59,7 @@ async def embed(request: web.Request, service: Service) -> web.Response:
 
 
 async def embed_one(request: web.Request, service: Service) -> web.Response:
-    """Embed one text as the older route does: its vector as the model's makers have it."""
+    """Embed one text, for the older route. The model's configuration decides whether it is normalised."""
     fields = RequestFields(await read_object(request))
     text = fields.text("prompt") or ""
     asked = _read(fields)
@@ -74,7 +74,7 @@ async def embed_one(request: web.Request, service: Service) -> web.Response:
 
 
 def _read(fields: RequestFields) -> EmbedRequest:
-    """Read what both routes share, when everything else has been read."""
+    """Parse the fields of both routes, after all others have been parsed."""
     options = fields.nested("options")
     return EmbedRequest(
         name=read_name(fields),
@@ -96,9 +96,9 @@ async def _answer(
     request: web.Request, service: Service, asked: EmbedRequest, wanted: EmbeddingRequest
 ) -> tuple[Embeddings, dict[str, str]]:
     model = await resolve(request, service, asked.name)
-    exchange = EmbeddingExchange(model, asked.ignored, wanted, asked.keep_alive_s)
-    embeddings = await exchange.answer(service)
-    return embeddings, exchange.headers() | truncation_header(embeddings.truncated_tokens)
+    prepared = PreparedEmbedding(model, asked.ignored, wanted, asked.keep_alive_s)
+    embeddings = await prepared.answer(service)
+    return embeddings, prepared.headers() | truncation_header(embeddings.truncated_tokens)
 
 
 def _truncated(embeddings: Embeddings) -> dict[str, Any]:
@@ -107,5 +107,5 @@ def _truncated(embeddings: Embeddings) -> dict[str, Any]:
 
 
 def _encoded(vectors: NDArray[np.float32]) -> msgspec.Raw:
-    """The vectors as JSON. Blocks."""
+    """Return the vectors as JSON. Blocks."""
     return msgspec.Raw(encode_json(vectors.tolist()))

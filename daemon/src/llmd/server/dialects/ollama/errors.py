@@ -1,4 +1,4 @@
-"""Errors as Ollama's clients read them: a text."""
+"""Errors in Ollama's format: only a text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from llmd.api.problem import ErrorReply, ErrorShape, Problem
 
 
 def write_error(problem: Problem, _request_id: str) -> ErrorReply:
-    """The message alone; one about a long prompt speaks of ``num_ctx``, which is what these clients can set."""
+    """Return only the message. If the prompt is too long, it mentions ``num_ctx``, which clients can set."""
     return ErrorReply(problem.status, {"error": _message(problem)})
 
 
@@ -18,6 +18,6 @@ def _message(problem: Problem) -> str:
         return problem.message
     lengths = problem.extra
     return (
-        f"the prompt has {lengths['n_prompt_tokens']} tokens, num_ctx allows {lengths['n_ctx']}: shorten the prompt, "
-        "raise num_ctx where the model goes further, or send truncate: true"
+        f"the prompt has {lengths['n_prompt_tokens']} tokens, but num_ctx allows {lengths['n_ctx']}: shorten the prompt, "
+        "raise num_ctx if the model supports more, or send truncate: true"
     )

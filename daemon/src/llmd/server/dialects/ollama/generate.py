@@ -9,42 +9,41 @@ from llmd.chat.derived_text import with_template
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, fit_tokens
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.lines import said_in_generate
 from llmd.server.dialects.ollama.load_unload import load_or_unload
 from llmd.server.dialects.ollama.messages import refuse_images
 from llmd.server.dialects.ollama.names import resolve
 from llmd.server.dialects.ollama.reply import Reply, write_reply
 from llmd.server.dialects.ollama.request import OllamaRequest, read_request, read_template, think_variables
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 
 class GenerateRequest(Struct, frozen=True):
-    """The prompt and what stands around it. ``raw``: it goes to the model as it is, without a template.
-
-    ``context`` are the tokens that an earlier answer ended with: this one goes on from there.
-    """
+    """The prompt and its context."""
 
     prompt: str
     suffix: str = ""
+    """Text after the answer: the answer fills the gap."""
     system: str = ""
     template: str = ""
     raw: bool = False
+    """Send the prompt to the model without a template."""
     context: tuple[int, ...] = ()
+    """Tokens of an earlier prompt and answer, which this request continues."""
 
     @property
     def continues(self) -> bool:
-        """Whether the answer goes on in the prompt's own text."""
+        """Whether the answer continues the prompt's text."""
         return self.raw or bool(self.suffix)
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Answer a prompt; without one, load the model or let it go."""
+    """Answer a prompt; without one, load or unload the model."""
     body = await read_object(request)
     fields = RequestFields(body)
     question = read_generate(fields)
@@ -56,18 +55,18 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     async def prepare(ready: ReadyModel) -> GenerationRequest:
         return await service.in_thread(ask, ready, question, asked)
 
-    exchange = Exchange(model, asked.ignored, prepare, asked.keep_alive_s)
+    prepared = PreparedRequest(model, asked.ignored, prepare, asked.keep_alive_s)
     answering = Reply(
-        exchange, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
+        prepared, asked.name, said_in_generate, stream=asked.stream, with_context=not question.continues
     )
     return await write_reply(request, service, answering)
 
 
 def read_generate(fields: RequestFields) -> GenerateRequest:
-    """Read what is asked.
+    """Parse the prompt.
 
     Raises:
-        BadRequestError: there are pictures, or a raw prompt with what only a template can place.
+        BadRequestError: there are images, or a raw prompt has fields that only a template can use.
     """
     refuse_images({"images": fields.value("images")}, "images")
     question = GenerateRequest(
@@ -80,16 +79,16 @@ def read_generate(fields: RequestFields) -> GenerateRequest:
     )
     if question.raw and (question.system or question.context or question.template):
         raise BadRequestError(
-            "a raw prompt has no system text, no template and no context",
+            "a raw prompt takes no system text, template or context",
             code="invalid_value",
             param="raw",
-            hint="write them into the prompt, or leave raw out",
+            hint="write them into the prompt, or remove raw",
         )
     return question
 
 
 def ask(ready: ReadyModel, question: GenerateRequest, asked: OllamaRequest) -> GenerationRequest:
-    """The request to the engine. Blocks."""
+    """Return the request to the engine. Blocks."""
     text = ready.text
     stops: tuple[int, ...] = ()
     conversation: ChatPrompt | None = None
@@ -108,19 +107,19 @@ def ask(ready: ReadyModel, question: GenerateRequest, asked: OllamaRequest) -> G
 
 
 def read_conversation(text: ModelText, question: GenerateRequest, asked: OllamaRequest) -> ChatPrompt:
-    """The prompt as a user's message."""
+    """Return the prompt as a user message."""
     system = [{"role": "system", "content": question.system}] if question.system else []
     messages = [*system, {"role": "user", "content": question.prompt}]
     return ChatPrompt(messages, variables=think_variables(asked.think, text, asked.name))
 
 
 def encode(text: ModelText, question: GenerateRequest, conversation: ChatPrompt) -> tuple[int, ...]:
-    """The conversation as tokens, behind the context where there is one."""
+    """Encode the conversation, after the context if there is one."""
     if question.template:
         text = with_template(text, question.template)
     if not question.context:
         return text.encode_chat(conversation)
-    # What stands before a conversation stands at the beginning of the context already.
+    # The opening messages of the model are already at the start of the context.
     tokens = structs.replace(text, opening=()).encode_chat(conversation)
-    begins_anew = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
-    return question.context + (tokens[1:] if begins_anew else tokens)
+    begins_with_bos = text.tokenizer.bos_id is not None and tokens[:1] == (text.tokenizer.bos_id,)
+    return question.context + (tokens[1:] if begins_with_bos else tokens)

@@ -1,4 +1,4 @@
-"""Answers as Ollama writes them: lines, the last of which has the figures."""
+"""Writes answers in Ollama's format: lines, the last of which has the counts and durations."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from llmd.api.parts import Reasoning, Text
 from llmd.chat.answers.answer_text import Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.ollama.calls import ToolCalls
 from llmd.server.dialects.ollama.times import rfc3339
+from llmd.server.generation.logprobs import logprob_entries
 
 Content = Callable[[str, str, list[dict[str, Any]]], dict[str, Any]]
-"""Text, thinking and calls in the form of one route."""
+"""Formats text, thinking and calls for one route."""
 
 
 def said_in_chat(text: str, thinking: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """A message of the assistant."""
+    """Return an assistant message."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if thinking:
         message["thinking"] = thinking
@@ -28,12 +28,12 @@ def said_in_chat(text: str, thinking: str, calls: list[dict[str, Any]]) -> dict[
 
 
 def said_in_generate(text: str, thinking: str, _calls: list[dict[str, Any]]) -> dict[str, Any]:
-    """Text; nobody can offer tools here."""
+    """Return the text; this route has no tools."""
     return {"response": text} | ({"thinking": thinking} if thinking else {})
 
 
 class AnswerLines:
-    """Lines of one answer. ``tokens`` are its ids so far, without those of a stop string."""
+    """The lines of one answer. ``tokens`` are the token ids so far, without those of a stop string."""
 
     def __init__(
         self,
@@ -53,27 +53,27 @@ class AnswerLines:
         self._calls = ToolCalls()
 
     def lines(self, piece: Piece) -> Iterator[dict[str, Any]]:
-        """The line of a piece, unless there is nothing to say."""
+        """Yield the line of a piece, unless it is empty."""
         self.tokens += piece.token_ids if piece.stop is None else [token.token_id for token in piece.tokens]
         text = "".join(part.text for part in piece.parts if isinstance(part, Text))
         thinking = "".join(part.text for part in piece.parts if isinstance(part, Reasoning))
         calls = self._calls.feed(piece.parts) + (self._calls.finish() if piece.finish else [])
         entries = logprob_entries(self._tokenizer, piece.tokens) if self._logprobs else []
         if text or thinking or calls or entries:
-            said = self._content(text, thinking, calls)
-            yield self._line(said | ({"logprobs": entries} if entries else {}))
+            content = self._content(text, thinking, calls)
+            yield self._line(content | ({"logprobs": entries} if entries else {}))
 
     def last(self, reason: str, figures: dict[str, Any]) -> dict[str, Any]:
-        """The line that ends the answer."""
+        """Return the line that ends the answer."""
         line = self._line(self._content("", "", []))
         return line | {"done": True, "done_reason": reason} | figures
 
-    def _line(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"model": self._model, "created_at": rfc3339(self._clock()), **said, "done": False}
+    def _line(self, content: dict[str, Any]) -> dict[str, Any]:
+        return {"model": self._model, "created_at": rfc3339(self._clock()), **content, "done": False}
 
 
 def joined(lines: list[dict[str, Any]]) -> dict[str, Any]:
-    """A whole answer: its last line with everything that was said."""
+    """Join lines to a whole answer: the last line with all text and calls."""
     whole = dict(lines[-1])
     for name in ("response", "thinking"):
         if text := "".join(line.get(name, "") for line in lines):

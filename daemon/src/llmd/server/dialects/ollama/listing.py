@@ -1,4 +1,4 @@
-"""``/api/tags``: what there is. ``/api/ps``: what is loaded."""
+"""``/api/tags`` lists the models, ``/api/ps`` the loaded ones."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from llmd.server.models.model_table import ModelTable
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
-# As Ollama writes that a model stays until it is told to go.
+# The date that Ollama returns for a model that stays loaded.
 FOR_EVER = datetime(2318, 1, 1, tzinfo=UTC)
 MAIN_MEMORY = ("cpu", "reference")
 
 
 async def tags(_request: web.Request, service: Service) -> web.Response:
-    """Every model that can be used."""
+    """List every usable model."""
     return json_response({"models": await service.in_thread(_tags, service.models)})
 
 
 async def ps(_request: web.Request, service: Service) -> web.Response:
-    """Loaded models, with the memory that they take."""
+    """List the loaded models with the memory that they use."""
     loaded = [(model, model.loaded) for model in service.models.served if model.status != "failed"]
     rows = [await service.in_thread(_running, model, known) for model, known in loaded if known is not None]
     return json_response({"models": rows})

@@ -1,4 +1,4 @@
-"""Requests without a prompt: they load a model, or let it go."""
+"""Requests without a prompt, which load or unload a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from llmd.server.service import Service
 async def load_or_unload(
     request: web.Request, service: Service, asked: OllamaRequest, content: Content
 ) -> web.Response:
-    """Wait until the model is loaded; with ``keep_alive`` 0, let it go once nobody uses it."""
+    """Wait until the model is loaded. With ``keep_alive`` 0, unload it once no request uses it."""
     allow_path = peer_of(request).is_unix
     if asked.keep_alive_s == 0:
         with missing_as(NotFoundText.USED, asked.name):

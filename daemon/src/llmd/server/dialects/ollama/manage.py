@@ -10,19 +10,19 @@ from msgspec import structs
 from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.create import new_name
 from llmd.server.dialects.ollama.names import NotFoundText, known_model, missing_as, read_name
-from llmd.server.errors import BadRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
 
 async def copy(request: web.Request, service: Service) -> web.Response:
-    """Give a model a second name. A version that was pulled is shared; else the name is that of a derived model, which
-    changes nothing.
+    """Copy a model under a second name.
+
+    The files of a pulled model are shared; otherwise the copy is a derived model without changes.
     """
     fields = RequestFields(await read_object(request))
     source, destination = fields.text("source"), fields.text("destination")
@@ -38,12 +38,12 @@ async def copy(request: web.Request, service: Service) -> web.Response:
 
 
 async def delete(request: web.Request, service: Service) -> web.Response:
-    """Delete a derived model, or one that was pulled; one that is loaded and idle is unloaded first.
+    """Delete a derived or pulled model; an idle pulled one is unloaded first.
 
     Raises:
-        RequestError: no model may have that name.
-        NotFoundError: there is none of that name.
-        BadRequestError: it is a directory of the user's own.
+        RequestError: the name is not valid.
+        NotFoundError: no model has that name.
+        BadRequestError: it is a directory of the user.
         ConflictError: it is in use.
     """
     name = read_name(RequestFields(await read_object(request)))
@@ -52,7 +52,7 @@ async def delete(request: web.Request, service: Service) -> web.Response:
     if not is_derived and await service.in_thread(service.models.store.is_pulled, known):
         if any(served.name == known and not served.leases.users for served in service.models.served):
             await service.models.unload(known)
-        await service.in_thread(service.models.store.library.remove, known)
+        await service.in_thread(service.models.store.pulled_models.remove, known)
     else:
         await service.in_thread(_delete, service.models, name)
     return web.Response()
@@ -62,7 +62,7 @@ def _copy(table: ModelTable, source: str, destination: str, *, allow_path: bool)
     store = table.store
     known = known_model(table, source, allow_path=allow_path)
     if known.record is None and store.is_pulled(known.name):
-        store.library.copy(known.stored.directory, destination)
+        store.pulled_models.copy(known.stored.directory, destination)
         return
     base = known.name if known.name in store.directories() else str(known.stored.directory)
     record = known.record or DerivedModel(base, 0.0)
@@ -78,7 +78,7 @@ def _delete(table: ModelTable, name: str) -> None:
         check_model_name(name)
         raise NotFoundError(NotFoundText.SHOWN.format(name))
     raise BadRequestError(
-        f"{name} is a directory that llmd did not make",
+        f"{name} is a directory that llmd did not create",
         code="not_ours",
         param="model",
         hint="delete the directory yourself",

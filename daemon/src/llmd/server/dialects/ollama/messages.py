@@ -1,22 +1,21 @@
-"""Conversations as Ollama's clients send them, in the form that templates are given."""
+"""Converts conversations of Ollama's clients to the messages that templates expect."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from llmd.server.answering.chat_messages import check_message
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.generation.chat_messages import check_message
 
 ROLES = ("system", "user", "assistant", "tool")
 
 
 def read_messages(fields: RequestFields) -> list[dict[str, Any]]:
-    """The conversation; empty where there is none.
+    """Parse the conversation; empty if there is none.
 
     Raises:
-        RequestError: a message has an unknown role, no content, or pictures.
+        RequestError: a message has an unknown role, no content, or images.
     """
     messages = fields.value("messages") or []
     if not isinstance(messages, list):
@@ -25,13 +24,13 @@ def read_messages(fields: RequestFields) -> list[dict[str, Any]]:
 
 
 def refuse_images(holder: Mapping[str, Any], param: str) -> None:
-    """Raises `BadRequestError` where there are pictures, which no model here can see."""
+    """Raises `BadRequestError` if there are images, which no model here can read."""
     if holder.get("images"):
         raise BadRequestError(
-            f"{param} cannot be seen: the models that llmd serves read text alone",
+            f"{param} is not supported: the models that llmd serves read only text",
             code="unsupported_parameter",
             param=param,
-            hint="leave images out",
+            hint="remove the images",
         )
 
 

@@ -1,4 +1,4 @@
-"""The field that names a model, and the models that lists show."""
+"""The field that names a model, and the models under all their names."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from msgspec import Struct, structs
 from llmd.api.errors import LlmdError, NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import StoredModel, describe
-from llmd.server.errors import BadRequestError, UnknownModelError
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.errors import UnknownModelError
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
 
 class NotFoundText(StrEnum):
-    """What Ollama answers for a model that is not there (``server/routes.go``), which its clients look for.
+    """Ollama's messages for a missing model (``server/routes.go``), which its clients look for.
 
-    Of routes that use a model, those of early versions and the scheduler of today's tell to pull it, and other code of
-    today's leaves that out: the longer text has both.
+    For routes that use a model, early versions and today's scheduler suggest pulling it; other current
+    code does not. The longer text contains both messages.
     """
 
     USED = "model '{}' not found, try pulling it first"
@@ -35,7 +35,7 @@ class NotFoundText(StrEnum):
 
 @contextmanager
 def missing_as(text: NotFoundText, asked: str) -> Iterator[None]:
-    """Where the block finds no model ``asked``, say so in this text alone."""
+    """Replace the error of the block with this text if there is no model ``asked``."""
     try:
         yield
     except UnknownModelError as error:
@@ -45,21 +45,22 @@ def missing_as(text: NotFoundText, asked: str) -> Iterator[None]:
 
 
 async def resolve(request: web.Request, service: Service, asked: str) -> AnsweringModel:
-    """The model that is to answer.
+    """Return the model that answers.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: it does not exist.
     """
     with missing_as(NotFoundText.USED, asked):
         return await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
 
 
 class KnownModel(Struct, frozen=True):
-    """A model under one of its names; ``record`` says what a derived one changes of ``stored``."""
+    """A model under one of its names."""
 
     name: str
     stored: StoredModel
     record: DerivedModel | None = None
+    """The changes of a derived model to ``stored``; None for other models."""
 
     @property
     def modified(self) -> datetime:
@@ -67,10 +68,10 @@ class KnownModel(Struct, frozen=True):
 
 
 def read_name(fields: RequestFields) -> str:
-    """``model``, or ``name`` as older clients call it.
+    """Return ``model``, or ``name`` as older clients call it.
 
     Raises:
-        BadRequestError: neither is there.
+        BadRequestError: neither is given.
     """
     named, older = fields.text("model"), fields.text("name")
     name = named or older
@@ -80,7 +81,7 @@ def read_name(fields: RequestFields) -> str:
 
 
 def known_models(table: ModelTable) -> list[KnownModel]:
-    """Every model that a request may name and that can be used, under each of its names. Reads headers: in a thread."""
+    """Return every usable model under each of its names. Reads file headers: call it in a thread."""
     stored = {model.name: model for model in table.store.list()}
     outside = {
         name: describe(name, directory)
@@ -98,10 +99,10 @@ def known_models(table: ModelTable) -> list[KnownModel]:
 
 
 def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownModel:
-    """A model by any name that a request may call it; it is not loaded for that. Reads headers: in a thread.
+    """Return a model by any name that a request may use, without loading it. Call it in a thread.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: it does not exist.
     """
     derived = table.store.derived.find(asked)
     if derived is None:
@@ -112,7 +113,7 @@ def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownMode
 
 
 def _derived(table: ModelTable, name: str) -> KnownModel | None:
-    """A derived model; None where it is damaged or its base is gone."""
+    """Return a derived model; None if it is damaged or its base is missing."""
     try:
         return known_model(table, name, allow_path=True)
     except LlmdError:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from msgspec import Struct, structs
 
 from llmd.chat.generation_defaults import GenerationDefaults
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.sampler_fields import MAX_PENALTY, MAX_TEMPERATURE, read_samplers
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.ending import EndChoice
+from llmd.requests.fields import RequestFields
+from llmd.requests.number import Number
+from llmd.requests.sampling import ANY_SEED, MAX_TEMPERATURE, MAX_TOKENS, SamplingChoice, read_sampling
 
-MAX_TOKENS = (1 << 31) - 1
 MAX_STOPS = 64
-ANY_SEED = 1 << 256
+
+CHANGED = {
+    "seed": Number(-ANY_SEED, ANY_SEED, whole=True, absent=-1),
+    "temperature": Number(0.0, MAX_TEMPERATURE),
+    "top_p": Number(0.0, 1.0),
+}
+"""Fields that Ollama reads in another way."""
 
 # What Ollama does where neither the request nor the model's makers say how to sample.
 FALLBACKS = SamplingChoice(temperature=0.8, top_k=40, top_p=0.9)
@@ -58,27 +63,7 @@ def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> Samp
 
 
 def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
-    seed = options.integer("seed", -ANY_SEED, ANY_SEED)
-    top_k = options.integer("top_k", -1, MAX_TOKENS)
-    top_p = options.number("top_p", 0.0, 1.0)
-    if top_p == 0.0:  # the smallest nucleus there is
-        top_k, top_p = 1, 1.0
-    return SamplingChoice(
-        temperature=options.number("temperature", 0.0, MAX_TEMPERATURE),
-        top_k=None if top_k is None else max(top_k, 0),
-        top_p=top_p,
-        min_p=options.number("min_p", 0.0, 1.0),
-        seed=None if seed == -1 else seed,
-        logprobs=logprobs,
-        repetition_penalty=_repeat_penalty(options),
-        frequency_penalty=options.number("frequency_penalty", -2.0, 2.0) or 0.0,
-        presence_penalty=options.number("presence_penalty", -2.0, 2.0) or 0.0,
-        **structs.asdict(read_samplers(options)),
-    )
-
-
-def _repeat_penalty(options: RequestFields) -> float | None:
-    penalty = options.number("repeat_penalty", 0.0, MAX_PENALTY)
-    if penalty == 0.0:
-        raise options.invalid("repeat_penalty", f"above 0 and at most {MAX_PENALTY}; 1 changes nothing")
-    return penalty
+    choice = read_sampling(options, logprobs, changed=CHANGED)
+    if choice.top_p == 0.0:  # the smallest nucleus that there is
+        return structs.replace(choice, top_k=1, top_p=1.0)
+    return choice

@@ -1,4 +1,4 @@
-"""Progress of what takes a while: lines, or the last one alone."""
+"""Progress of an operation, as lines or only the last one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_LINE_S = 1.0
 async def write_progress(
     request: web.Request, lines: Sequence[dict[str, Any]], *, stream: bool
 ) -> web.StreamResponse:
-    """Tell what was done."""
+    """Send the steps of an operation."""
     if not stream:
         return json_response(lines[-1])
     async with LineStream(request, {}, FIRST_LINE_S) as reply:

@@ -1,4 +1,4 @@
-"""``POST /api/pull``: a model from the hub."""
+"""``POST /api/pull``: pulls a model from the hub."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
 from llmd.registry.pull import PullStep
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.progress import FIRST_LINE_S
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
-    """Fetch a model, with a line for each step and at least two in a second; not streamed, the last line alone.
+    """Pull a model. Streams a line for each step, at least two per second, or returns only the last one.
 
-    Which hub is asked the daemon's settings say; ``insecure`` changes nothing.
+    The hub is set in the daemon's settings; ``insecure`` has no effect.
 
     Raises:
         RequestError: this is not a valid model name.
-        ConflictError: the name belongs to a directory that llmd did not fetch.
+        ConflictError: the name belongs to a directory that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
     name = parse_hub_name(read_name(fields))
     stream = fields.boolean("stream", default=True)
-    await service.in_thread(service.models.store.library.check_free, name.local)
+    await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with service.pulls.subscribe(name) as steps:
         if not stream:
             async for step in steps:
@@ -43,7 +43,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def _line(step: PullStep) -> dict[str, Any]:
-    """A step as Ollama writes it: counts stand where there is something to count."""
+    """Return a step in Ollama's format; it has counts only if a total is known."""
     if not step.total:
         return {"status": step.status}
     return {"status": step.status, "digest": step.digest, "total": step.total, "completed": step.completed}

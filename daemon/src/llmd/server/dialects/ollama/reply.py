@@ -1,4 +1,4 @@
-"""Runs a request and writes its lines, as they come or joined into one."""
+"""Runs a request and writes its lines, streamed or joined into one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.server.answering.exchange import Exchange, truncation_header
-from llmd.server.answering.generation import Generation
 from llmd.server.dialects.ollama.lines import AnswerLines, Content, joined
+from llmd.server.generation.generation import Generation
+from llmd.server.generation.prepared_request import PreparedRequest, truncation_header
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
 from llmd.server.models.served_model import ReadyModel
@@ -21,21 +21,20 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Reply(Struct, frozen=True):
-    """A request that was read. ``name`` is the model as the client called it.
+    """A parsed request."""
 
-    ``with_context``: the last line has the tokens of prompt and answer, for the client to go on from.
-    """
-
-    exchange: Exchange
+    prepared: PreparedRequest
     name: str
+    """The model's name as the client wrote it."""
     content: Content
     stream: bool
     with_context: bool = False
+    """Whether the last line has the tokens of prompt and answer, for the client to continue from."""
 
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    """Answer a request that was read."""
-    headers = answering.exchange.headers()
+    """Answer a parsed request."""
+    headers = answering.prepared.headers()
     if answering.stream:
         async with LineStream(request, headers, service.config.ping_s) as stream:
             await _run(answering, stream.send, stream.response.headers)
@@ -51,9 +50,9 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
 
 
 async def _run(answering: Reply, send: Send, headers: MutableMapping[str, str]) -> None:
-    """Send every line. ``headers`` still take what is known once the prompt is tokens, if they have not gone out."""
+    """Send every line, and headers that are known after encoding the prompt, if they can still be sent."""
     begun = time.monotonic_ns()
-    ready, generation = await answering.exchange.start()
+    ready, generation = await answering.prepared.start()
     load_ns = time.monotonic_ns() - begun
     request = generation.request
     headers.update(truncation_header(request.truncated_tokens))
@@ -80,7 +79,7 @@ def _lines(answering: Reply, ready: ReadyModel, generation: Generation) -> Answe
 
 
 def _figures(generation: Generation, begun: int, load_ns: int) -> dict[str, Any]:
-    """Counts, and durations in nanoseconds; the whole prompt is counted, cached or not."""
+    """Return counts and durations in nanoseconds; the whole prompt counts, cached or not."""
     truncated = generation.request.truncated_tokens
     return {
         "total_duration": time.monotonic_ns() - begun,

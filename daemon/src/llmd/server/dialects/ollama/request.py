@@ -15,11 +15,10 @@ from llmd.chat.truncation import Fitted, prompt_room
 from llmd.grammar.closed_objects import close_objects
 from llmd.grammar.json_schema import schema_grammar
 from llmd.registry.derived import DerivedModels
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import GenerationRequest
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 

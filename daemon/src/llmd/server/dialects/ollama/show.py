@@ -1,4 +1,4 @@
-"""``/api/show``: everything about one model."""
+"""``/api/show``: describes one model."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from llmd.chat.capabilities import capability_names, read_capabilities
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.description import describe_model, parent_of
 from llmd.server.dialects.ollama.names import KnownModel, NotFoundText, known_model, missing_as, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 MAX_LICENSE_BYTES = 1 << 20
-# What the makers of a model call a setting, and what Ollama calls it.
+# The name of a setting in a model's files, and Ollama's name.
 PARAMETERS = {
     "temperature": "temperature",
     "top_k": "top_k",
@@ -35,7 +35,7 @@ PARAMETERS = {
 
 
 async def show(request: web.Request, service: Service) -> web.Response:
-    """Describe a model; it is not loaded for that."""
+    """Describe a model, without loading it."""
     fields = RequestFields(await read_object(request))
     name = read_name(fields)
     allow_path = peer_of(request).is_unix
@@ -64,7 +64,7 @@ def _body(model: KnownModel) -> dict[str, Any]:
 
 
 def default_parameters(directory: Path) -> dict[str, Any]:
-    """What the model's makers say about sampling, under Ollama's names."""
+    """Return the model's own sampling defaults, under Ollama's names."""
     try:
         defaults = read_generation_defaults(directory)
     except ModelError:
@@ -74,7 +74,7 @@ def default_parameters(directory: Path) -> dict[str, Any]:
 
 
 def parameter_lines(parameters: dict[str, Any]) -> str:
-    """One line for each value, names and values in columns; texts are quoted."""
+    """Return a line for each value, with names and values in columns; strings are quoted."""
     flat = [
         (name, item)
         for name, value in parameters.items()
@@ -84,7 +84,7 @@ def parameter_lines(parameters: dict[str, Any]) -> str:
 
 
 def modelfile(record: DerivedModel, template: str, parameters: str) -> str:
-    """The model as a recipe, from which it could be made again."""
+    """Return a Modelfile from which the model could be created again."""
     lines = ["# Modelfile of llmd", f"FROM {record.base}"]
     lines += [f"TEMPLATE {_quoted(template)}"] if template else []
     lines += [f"SYSTEM {_quoted(record.system)}"] if record.system else []
@@ -94,7 +94,7 @@ def modelfile(record: DerivedModel, template: str, parameters: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Three quotes, unless the text holds three."""
+    """Quote with three double quotes, or three single ones if the text contains the former."""
     quote = '"""' if '"""' not in text else "'''"
     return f"{quote}{text}{quote}"
 

@@ -1,4 +1,4 @@
-"""Who answers here, at which level, and what it does not do."""
+"""Health and version of the API, and routes that llmd does not support."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
 
 LEVEL = "0.12.11"
-"""The version of Ollama whose API this is; clients read it as a plain number to know what they may ask for."""
+"""The version of Ollama's API that is served; clients parse it to know which features they can use."""
 
 
 async def root(_request: web.Request, _service: Service) -> web.Response:
-    """Some clients look for these very words."""
+    """Return the exact text that some clients look for."""
     return web.Response(text="Ollama is running")
 
 
 async def version(_request: web.Request, service: Service) -> web.Response:
-    """The level of the API, and llmd's own version."""
+    """Return the version of the API, and llmd's own."""
     return json_response({"version": LEVEL, "llmd": service.version})
 
 
 async def status(_request: web.Request, _service: Service) -> web.Response:
-    """Nothing leaves this machine."""
+    """Report that no cloud is used."""
     return json_response({"cloud": {"disabled": True, "source": "none"}})
 
 
 async def no_account(_request: web.Request, _service: Service) -> web.Response:
-    """Nobody can be signed in."""
-    return _refusal(401, "there are no accounts here: llmd runs models of this machine alone")
+    """Refuse to sign in: there are no accounts."""
+    return _refusal(401, "there are no accounts: llmd runs models on this machine only")
 
 
 async def no_push(_request: web.Request, _service: Service) -> web.Response:
-    """There is nowhere to push to."""
+    """Refuse to push."""
     return _refusal(501, "llmd does not push models: copy the model's directory instead")
 
 
 async def no_blob(_request: web.Request, _service: Service) -> web.Response:
-    """No file of a client is kept, so that none is there."""
+    """Report that a file does not exist, since files of clients are not stored."""
     return _refusal(404, "there is no such blob")
 
 
 async def no_blobs(_request: web.Request, _service: Service) -> web.Response:
-    """Models are made of directories of this machine, not of files that a client sends."""
-    return _refusal(501, "llmd takes no files over HTTP: put the model's directory below its models folder")
+    """Refuse to store a file: models come from directories on this machine, not from uploads."""
+    return _refusal(
+        501, "llmd does not accept files over HTTP: put the model's directory below its models folder"
+    )
 
 
 def _refusal(code: int, message: str) -> web.Response:
-    # Clients try again after a 501 unless they are told that it is no use.
+    # Clients retry after a 501 unless this header says not to.
     return json_response({"error": message}, status=code, headers={"x-should-retry": "false"})

@@ -1,1 +1,1 @@
-"""OpenAI's API, with the extensions of vLLM and llama.cpp that clients send to it."""
+"""OpenAI's API, with the extensions of vLLM and llama.cpp that clients use."""

@@ -10,13 +10,11 @@ from aiohttp import web
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt
 from llmd.chat.templates.message_keys import CHAT_KEYS, unknown_keys
-from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
-from llmd.server.answering.chat_messages import check_message
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.grammar_fields import read_grammar
-from llmd.server.answering.sampling_fields import MAX_TOKENS, read_sampling
+from llmd.requests.beams import read_beams, refuse_scores, unused_by
+from llmd.requests.ending import read_end
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.grammars import read_grammar
+from llmd.requests.sampling import MAX_TOKENS, read_sampling
 from llmd.server.dialects.openai.chat_calls import CallForms, with_functions
 from llmd.server.dialects.openai.chat_shape import ChatShape
 from llmd.server.dialects.openai.fields import (
@@ -30,10 +28,11 @@ from llmd.server.dialects.openai.fields import (
 )
 from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
 from llmd.server.dialects.openai.tools import ToolUse, read_tools_aside
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.chat_messages import check_message
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -41,21 +40,21 @@ from llmd.server.service import Service
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 REASONING_FORMATS = ("auto", "deepseek", "none")
-_TEXT_ONLY = "answers are text"
+_TEXT_ONLY = "answers are text only"
 REFUSED_IN_CHAT: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "audio": ((), _TEXT_ONLY),
     "modalities": ((["text"],), _TEXT_ONLY),
     "web_search_options": ((), "there is no web search"),
     "moderation": ((), "answers are not moderated"),
-    "documents": ((), "templates get messages alone"),
+    "documents": ((), "templates get only the messages"),
     "chat_template": ((), "the model's own template is used"),
     "echo": ((False,), "the last message is not repeated"),
-    "add_special_tokens": ((False,), "the model's own template writes special tokens"),
+    "add_special_tokens": ((False,), "the model's own template adds special tokens"),
 }
 
 
 async def answer(request: web.Request, service: Service) -> web.StreamResponse:
-    """Continue a conversation."""
+    """Answer a conversation."""
     fields = RequestFields(await read_object(request))
     asked = fields.text("model")
     options, ignored_options = read_stream_options(fields)
@@ -102,12 +101,15 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
     ignored += unknown_keys(prompt.messages, CHAT_KEYS)
-    exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, options, shape))
+    prepared = PreparedRequest(model, ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, options, shape))
 
 
 def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
-    """The conversation and its tools. One that ends with an assistant's message is continued, unless the request says otherwise."""
+    """Parse the conversation and its tools.
+
+    A last assistant message is continued, unless the request says otherwise.
+    """
     messages = fields.value("messages")
     if not isinstance(messages, list) or not messages:
         raise fields.invalid("messages", "a list of at least one message")
@@ -118,7 +120,7 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
     continues = fields.boolean("continue_final_message", default=ends_open and not begins_new)
     if continues and (begins_new or not ends_open):
         raise BadRequestError(
-            "continue_final_message needs an assistant's message at the end, and no add_generation_prompt",
+            "continue_final_message requires an assistant message at the end and excludes add_generation_prompt",
             code="invalid_value",
             param="continue_final_message",
         )
@@ -136,7 +138,7 @@ def read_prompt(fields: RequestFields, use: ToolUse) -> ChatPrompt:
 
 
 def read_variables(fields: RequestFields) -> dict[str, Any]:
-    """Variables of the template; ``reasoning_effort`` is one, and ``none`` of it turns thinking off."""
+    """Return the template's variables. ``reasoning_effort`` is one of them; ``none`` turns thinking off."""
     variables = fields.value("chat_template_kwargs") or {}
     if not isinstance(variables, dict):
         raise fields.invalid("chat_template_kwargs", "an object")
@@ -149,13 +151,13 @@ def read_variables(fields: RequestFields) -> dict[str, Any]:
 
 
 def read_reasoning_budget(fields: RequestFields) -> int | None:
-    """VLLM's field, or what the effort means."""
+    """Return vLLM's ``thinking_token_budget``, or the budget of the reasoning effort."""
     budget = fields.integer("thinking_token_budget", 0, MAX_TOKENS)
     return effort_budget(fields.text("reasoning_effort")) if budget is None else budget
 
 
 def read_reasoning_format(fields: RequestFields) -> str:
-    """llama.cpp's field: with ``none`` reasoning stays in the content, else it has fields of its own."""
+    """Return llama.cpp's ``reasoning_format``. ``none``: reasoning stays in the content."""
     form = fields.text("reasoning_format") or "auto"
     if form not in REASONING_FORMATS:
         raise fields.invalid("reasoning_format", f"one of {', '.join(REASONING_FORMATS)}")

@@ -1,4 +1,4 @@
-"""Calls in chat answers: of functions, of custom tools, and of functions as they were before there were tools."""
+"""Calls in chat answers: of functions, of custom tools, and in the legacy form ``function_call``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from llmd.server.dialects.openai.custom_input import InputReader, arguments_of, 
 
 
 class CallForms(Struct, frozen=True):
-    """How calls are written: ``custom`` are the names of custom tools; ``is_legacy``: as ``function_call``, of which there is one."""
+    """How calls are written."""
 
     custom: frozenset[str] = frozenset()
+    """The names of custom tools."""
     is_legacy: bool = False
+    """Whether calls are written as ``function_call``, of which an answer has only one."""
 
     def whole(self, name: str, arguments: str) -> dict[str, Any]:
-        """A whole call, as the message has it."""
+        """Return a whole call for a message."""
         if name in self.custom:
             return _call("custom", {"name": name, "input": input_of(arguments)})
         return _call("function", {"name": name, "arguments": arguments})
 
 
 class CallDeltas:
-    """The deltas of one answer's calls; clients join their strings, so that names and ids go out once."""
+    """The deltas of one answer's calls. Clients concatenate strings, so names and ids are sent only once."""
 
     def __init__(self, forms: CallForms) -> None:
         self._forms = forms
@@ -33,7 +35,7 @@ class CallDeltas:
         self._index = 0
 
     def start(self, index: int, name: str) -> dict[str, Any]:
-        """The delta with which a call begins; what is left of the last one went out before, by `rest`."""
+        """Return the delta that begins a call. Send `rest` of the previous call first."""
         self._index, self._arguments, self._custom = index, "", None
         if self._forms.is_legacy:
             return {"function_call": {"name": name, "arguments": ""}}
@@ -43,7 +45,7 @@ class CallDeltas:
         return _at(index, _call("function", {"name": name, "arguments": ""}))
 
     def more(self, index: int, arguments: str) -> dict[str, Any] | None:
-        """The delta of further arguments, None where they say nothing yet."""
+        """Return the delta of further arguments; None if there is nothing to send yet."""
         if self._forms.is_legacy:
             return {"function_call": {"arguments": arguments}}
         if self._custom is None:
@@ -52,7 +54,7 @@ class CallDeltas:
         return self._input(self._custom.feed(arguments))
 
     def rest(self) -> dict[str, Any] | None:
-        """The delta of what the last call's end tells, None where nothing is left."""
+        """Return the delta of the last call's remaining input; None if there is none."""
         if self._custom is None:
             return None
         found, self._custom = self._custom.rest(self._arguments), None
@@ -63,7 +65,7 @@ class CallDeltas:
 
 
 def with_functions(message: dict[str, Any]) -> dict[str, Any]:
-    """A message of the history whose calls of custom tools are what the model knows: calls of functions of one text."""
+    """Return a message with its calls of custom tools as function calls, as the model knows them."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message

@@ -1,4 +1,4 @@
-"""The parts of an answer as OpenAI's messages and deltas have them."""
+"""Converts the parts of an answer to OpenAI's messages and deltas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAIN = CallForms()
 
 
 def deltas_of(parts: Iterable[AnswerPart], calls: CallDeltas) -> Iterator[dict[str, Any]]:
-    """Parts of a streamed answer, which follow those of earlier pieces."""
+    """Yield the deltas of further parts of a streamed answer."""
     for part in parts:
         if isinstance(part, CallStart):
             yield from _known(calls.rest())
@@ -30,12 +30,12 @@ def deltas_of(parts: Iterable[AnswerPart], calls: CallDeltas) -> Iterator[dict[s
 
 
 def last_deltas(calls: CallDeltas) -> Iterator[dict[str, Any]]:
-    """What the end of the answer tells."""
+    """Yield the deltas at the end of an answer."""
     yield from _known(calls.rest())
 
 
 def message_of(parts: Iterable[AnswerPart], forms: CallForms = PLAIN) -> dict[str, Any]:
-    """A whole answer."""
+    """Return a whole answer as a message."""
     whole = _Whole.of(parts)
     message: dict[str, Any] = {
         "role": "assistant",
@@ -53,7 +53,7 @@ def message_of(parts: Iterable[AnswerPart], forms: CallForms = PLAIN) -> dict[st
 
 
 def finish_of(finish: str | None, *, has_calls: bool, is_legacy: bool = False) -> str | None:
-    """An answer that ended by itself after a call ended for it; one that was cut was cut."""
+    """Return the finish reason. An answer that stopped by itself and has calls stopped for them."""
     if finish != "stop" or not has_calls:
         return finish
     return "function_call" if is_legacy else "tool_calls"
@@ -84,7 +84,7 @@ class _Whole(Struct, frozen=True):
 
 
 def _reasoning(text: str) -> dict[str, Any]:
-    """Under both names that clients look for: vLLM's and Ollama's, llama.cpp's and DeepSeek's."""
+    """Return both keys that clients look for: vLLM's and Ollama's, and llama.cpp's and DeepSeek's."""
     return {"reasoning": text, "reasoning_content": text}
 
 

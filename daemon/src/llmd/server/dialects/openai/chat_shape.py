@@ -1,4 +1,4 @@
-"""Chat answers as OpenAI writes them."""
+"""Writes chat answers in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from llmd.api.parts import CallStart
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.prompt_logprobs import prompt_entries
 from llmd.server.dialects.openai.chat_calls import CallDeltas, CallForms
 from llmd.server.dialects.openai.chat_parts import PLAIN, deltas_of, finish_of, last_deltas, message_of
 from llmd.server.dialects.openai.logprobs import chat_logprobs
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prompt_logprobs import prompt_entries
 
 CHUNK = "chat.completion.chunk"
 
 
 class ChatShape:
-    """One chat answer. Clients join strings of deltas, so that the role goes out exactly once."""
+    """One chat answer. Clients concatenate the strings of deltas, so the role is sent only once."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Completions as OpenAI writes them."""
+"""Writes completions in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from msgspec import structs
 from llmd.api.messages import Logprobs
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.prompt_logprobs import prompt_entries, prompt_tokens
 from llmd.server.dialects.openai.logprobs import completion_logprobs
 from llmd.server.dialects.openai.reply import ReplyHead
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prompt_logprobs import prompt_entries, prompt_tokens
 
 KIND = "text_completion"
 
@@ -32,8 +32,9 @@ class CompletionShape:
         echoes_scores: bool = False,
         num_prompt_logprobs: int | None = None,
     ) -> None:
-        """``echoes_scores``: the logprobs of an answer begin with those of its prompt; ``num_prompt_logprobs``: how many
-        alternatives these have in a field of their own.
+        """``echoes_scores``: the logprobs of an answer begin with those of its prompt.
+        ``num_prompt_logprobs``: alternatives per token in ``prompt_logprobs``; None: that field is not
+        sent.
         """
         self._head = head
         self._request = request
@@ -92,7 +93,7 @@ class CompletionShape:
     def _logprobs(
         self, index: int, tokens: tuple[AnswerToken, ...], scores: tuple[Logprobs, ...] | None
     ) -> dict[str, Any] | None:
-        """Entries of tokens; where the answer repeats its prompt, with those of the prompt's tokens first."""
+        """Return the logprobs of tokens, after those of the prompt if the answer repeats it."""
         wanted, text_len = self._request.sampling.logprobs, len(self._echo(index))
         if wanted is None:
             return None

@@ -11,12 +11,11 @@ from msgspec import structs
 from llmd.api.errors import RequestError
 from llmd.chat.fill_in_middle import FillInMiddle
 from llmd.chat.model_text import ModelText
-from llmd.server.answering.beam_fields import read_beams, refuse_scores, unused_by
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.grammar_fields import read_grammar
-from llmd.server.answering.sampling_fields import read_sampling
+from llmd.requests.beams import read_beams, refuse_scores, unused_by
+from llmd.requests.ending import read_end
+from llmd.requests.fields import BadRequestError, RequestFields, is_token_id
+from llmd.requests.grammars import read_grammar
+from llmd.requests.sampling import read_sampling
 from llmd.server.dialects.openai.completion_shape import CompletionShape
 from llmd.server.dialects.openai.fields import (
     MAX_PRIORITY,
@@ -28,10 +27,10 @@ from llmd.server.dialects.openai.fields import (
     refuse,
 )
 from llmd.server.dialects.openai.reply import Reply, ReplyHead, read_stream_options, write_reply
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
-from llmd.server.http.request_fields import RequestFields, is_token_id
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
@@ -39,7 +38,7 @@ from llmd.server.service import Service
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 256
 REFUSED_IN_COMPLETIONS: Mapping[str, tuple[tuple[Any, ...], str]] = {
-    "add_special_tokens": ((True,), "BOS is written where the tokenizer has it"),
+    "add_special_tokens": ((True,), "BOS is added if the tokenizer has it"),
     "prompt_embeds": ((), "prompts are text or token ids"),
 }
 Prompt = str | tuple[int, ...]
@@ -59,10 +58,10 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     echoed_logprobs = logprobs if echo else None
     if suffix and echoed_logprobs is not None:
         raise BadRequestError(
-            "echo with logprobs goes with a prompt alone",
+            "echo with logprobs cannot be combined with a suffix",
             code="unsupported_parameter",
             param="echo",
-            hint="leave out suffix, echo or logprobs",
+            hint="remove suffix, echo or logprobs",
         )
     return_token_ids = fields.boolean("return_token_ids")
     keep_alive_s = read_keep_alive(fields)
@@ -109,12 +108,12 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
         )
 
     ignored = (*fields.ignored, *ignored_options, *bound.ignored, *unused_by(beams, fields))
-    exchange = Exchange(model, ignored, prepare, keep_alive_s)
-    return await write_reply(request, service, Reply(exchange, options, shape))
+    prepared = PreparedRequest(model, ignored, prepare, keep_alive_s)
+    return await write_reply(request, service, Reply(prepared, options, shape))
 
 
 def read_prompts(fields: RequestFields) -> tuple[Prompt, ...]:
-    """A prompt, or several: text or token ids. None at all is an empty text, which is BOS alone."""
+    """Parse one or several prompts, as text or token ids. A missing prompt is empty: BOS alone."""
     value = fields.value("prompt")
     value = "" if value in (None, []) else value
     several = value if isinstance(value, list) and value and not is_token_id(value[0]) else [value]
@@ -135,10 +134,10 @@ def _prompt(value: object) -> Prompt | None:
 def with_tokens(
     text: ModelText, template: GenerationRequest, prompts: tuple[Prompt, ...], suffix: str
 ) -> GenerationRequest:
-    """The request with its prompts as tokens; before a suffix, answers fill in the middle.
+    """Return the request with its prompts encoded. With a suffix, answers fill in the middle.
 
     Raises:
-        RequestError: there is a suffix, and the model has no tokens for it or a prompt is no text.
+        RequestError: there is a suffix, but the model has no tokens for it or a prompt is not text.
     """
     if not suffix:
         return template.with_prompts(
@@ -147,12 +146,12 @@ def with_tokens(
     middle = FillInMiddle.of(text.tokenizer)
     prefixes = [prompt for prompt in prompts if isinstance(prompt, str)]
     if len(prefixes) < len(prompts):
-        raise RequestError("a prompt before a suffix must be a text", param="prompt", hint="send texts")
+        raise RequestError("a prompt with a suffix must be text", param="prompt", hint="send it as text")
     end = structs.replace(template.end, token_ids=(*template.end.token_ids, *middle.stop_ids))
     filled = tuple(middle.encode(prefix, suffix) for prefix in prefixes)
     return structs.replace(template, end=end).with_prompts(filled)
 
 
 def prompt_text(text: ModelText, prompt: Prompt, tokens: tuple[int, ...]) -> str:
-    """A prompt as its answer echoes it."""
+    """Return a prompt as its answer echoes it."""
     return prompt if isinstance(prompt, str) else text.tokenizer.decode(tokens)

@@ -1,4 +1,4 @@
-"""The input of a custom tool, from the arguments that a model writes: JSON with one text in it."""
+"""Converts between the input of a custom tool and the JSON arguments that the model writes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ import msgspec
 from msgspec import Struct
 
 INPUT = "input"
-"""The one parameter under which a model writes the input of a custom tool."""
+"""The only parameter, which holds the input of a custom tool."""
 _OPENING = re.compile(rf'\s*\{{\s*"{INPUT}"\s*:\s*"')
 _HIGH, _LOW, _UNIT = "[dD][89abAB][0-9a-fA-F]{2}", "[dD][c-fC-F][0-9a-fA-F]{2}", "[0-9a-fA-F]{4}"
 _WHOLE = re.compile(rf'(?:[^"\\]|\\["\\/bfnrt]|\\u{_HIGH}\\u{_LOW}|\\u(?!{_HIGH}|{_LOW}){_UNIT})*')
-"""Characters that are whole: neither a part of an escape, nor half of a pair."""
+"""Complete characters: no part of an escape sequence, no half of a surrogate pair."""
 
 
 class InputReader(Struct):
-    """Tells the input while its arguments come; ``told`` is what was told so far."""
+    """Decodes the input while the arguments arrive."""
 
     told: str = ""
+    """The input that was returned so far."""
     held: str = ""
+    """Received arguments that are not decoded yet."""
     is_open: bool = False
+    """Whether the input has begun."""
 
     def feed(self, arguments: str) -> str:
-        """The text that these further arguments are, up to the last character that is whole."""
+        """Return the input in these further arguments, up to the last complete character."""
         self.held += arguments
         if not self.is_open:
             opening = _OPENING.match(self.held)
@@ -39,12 +42,12 @@ class InputReader(Struct):
         return new
 
     def rest(self, arguments: str) -> str:
-        """What is left to be told once all ``arguments`` are there."""
+        """Return the remaining input, given all ``arguments``."""
         return input_of(arguments)[len(self.told) :]
 
 
 def input_of(arguments: str) -> str:
-    """The text that a model wrote for a custom tool: where a limit has cut the call, as much of it as came."""
+    """Return the input of a custom tool; if a limit cut the call off, the input up to there."""
     try:
         match msgspec.json.decode(arguments):
             case {"input": str(text)}:
@@ -58,5 +61,5 @@ def input_of(arguments: str) -> str:
 
 
 def arguments_of(text: str) -> str:
-    """The arguments that stand for an input in the history that a model reads."""
+    """Return the arguments that represent an input in the model's history."""
     return json.dumps({INPUT: text})

@@ -1,4 +1,7 @@
-"""Custom tools of the Chat and the Responses API: to the model they are functions of one text, which a grammar may bind."""
+"""Custom tools of the Chat and Responses APIs.
+
+For the model, they are functions with one text, optionally constrained by a grammar.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,40 @@ from msgspec import Struct
 
 from llmd.api.errors import GrammarError
 from llmd.grammar.lark_pattern import pattern_of_lark
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.openai.custom_input import INPUT
-from llmd.server.errors import BadRequestError
 
 CALLED = ("function", "custom")
 """The kinds of tools that a model can call."""
 _ANCHORS = re.compile(r"\A\^|(?<!\\)\$\Z")
-"""A pattern is of the whole text in any case; some families take it without anchors."""
+"""A pattern always covers the whole text; some model families expect it without anchors."""
 _FORMS = '{"type": "text"}, or a grammar whose syntax is lark or regex'
 
 
 class InputFormat(Struct, frozen=True):
-    """What the input of a tool is: any text, or one that a grammar describes, as ``pattern`` does."""
+    """The format of a tool's input."""
 
     syntax: Literal["lark", "regex"] | None = None
+    """The kind of grammar; None: any text."""
     definition: str = ""
+    """The grammar as the client sent it."""
     pattern: str | None = None
+    """The grammar as a regular expression; None: any text."""
 
     def shown_parameters(self) -> dict[str, Any]:
-        """The parameters that the model reads: it is told the grammar as it was sent."""
-        told = f"Text that follows this {self.syntax} grammar:\n{self.definition}"
-        return _parameters({"type": "string", "description": "Any text." if self.syntax is None else told})
+        """Return the parameters that the model reads, with the grammar as the client sent it."""
+        grammar = f"Text that follows this {self.syntax} grammar:\n{self.definition}"
+        return _parameters({"type": "string", "description": "Any text." if self.syntax is None else grammar})
 
     def binding_parameters(self) -> dict[str, Any]:
-        """The parameters that bind a call."""
+        """Return the parameters that constrain a call."""
         return _parameters(
             {"type": "string"} if self.pattern is None else {"type": "string", "pattern": self.pattern}
         )
 
 
 def read_format(form: Any, param: str) -> InputFormat:
-    """The ``format`` of a custom tool, with its grammar inside of an object of its own (Chat) or without one (Responses).
+    """Parse the ``format`` of a custom tool. Its grammar is in a nested object (Chat) or not (Responses).
 
     Raises:
         BadRequestError: it is neither a text nor a grammar.

@@ -10,15 +10,15 @@ import numpy as np
 from aiohttp import web
 from numpy.typing import NDArray
 
-from llmd.server.answering.embedding import EmbeddingExchange
-from llmd.server.answering.vectors import MAX_DIMENSIONS, EmbeddingRequest, read_inputs
+from llmd.requests.embedding import MAX_DIMENSIONS, EmbeddingRequest, read_inputs
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.completions import REFUSED_IN_COMPLETIONS
 from llmd.server.dialects.openai.fields import REFUSED, refuse
+from llmd.server.generation.embedding import PreparedEmbedding
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.service import Service
 
@@ -38,19 +38,19 @@ async def answer(request: web.Request, service: Service) -> web.Response:
     keep_alive_s = read_keep_alive(fields)
     refuse(fields, {**REFUSED, **REFUSED_IN_COMPLETIONS})
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
-    exchange = EmbeddingExchange(model, fields.ignored, wanted, keep_alive_s)
-    embeddings = await exchange.answer(service)
+    prepared = PreparedEmbedding(model, fields.ignored, wanted, keep_alive_s)
+    embeddings = await prepared.answer(service)
     body = {
         "object": "list",
         "data": await service.in_thread(encoded, embeddings.vectors, encoding),
         "model": asked or model.name,
         "usage": {"prompt_tokens": embeddings.prompt_tokens, "total_tokens": embeddings.prompt_tokens},
     }
-    return json_response(body, headers=exchange.headers())
+    return json_response(body, headers=prepared.headers())
 
 
 def read_encoding(fields: RequestFields) -> Encoding:
-    """How numbers are written; OpenAI's own client asks for base64 where its user says nothing."""
+    """Return how to write the numbers. OpenAI's client requests base64 unless its user chooses a format."""
     value = fields.text("encoding_format")
     if value in (None, "float"):
         return "float"
@@ -60,7 +60,7 @@ def read_encoding(fields: RequestFields) -> Encoding:
 
 
 def encoded(vectors: NDArray[np.float32], encoding: Encoding) -> msgspec.Raw:
-    """The list of embeddings as JSON. Blocks: numbers of long lists take a while to write."""
+    """Return the list of embeddings as JSON. Blocks: long lists take a while to encode."""
     rows = [
         {"object": "embedding", "index": i, "embedding": _row(row, encoding)} for i, row in enumerate(vectors)
     ]
@@ -68,5 +68,5 @@ def encoded(vectors: NDArray[np.float32], encoding: Encoding) -> msgspec.Raw:
 
 
 def _row(row: NDArray[np.float32], encoding: Encoding) -> Any:
-    """Numbers, or the bytes of little-endian float32."""
+    """Return the numbers, or base64 of little-endian float32."""
     return row.tolist() if encoding == "float" else base64.b64encode(row.astype("<f4").tobytes()).decode()

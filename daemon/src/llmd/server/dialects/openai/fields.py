@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmd.server.answering.beam_fields import MAX_CHOICES
-from llmd.server.answering.sampling_fields import MAX_TOKENS
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
+from llmd.requests.beams import MAX_CHOICES
+from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.sampling import MAX_TOKENS
 
 MAX_TOP_LOGPROBS = 20
 MAX_PRIORITY = 1 << 31

@@ -1,4 +1,4 @@
-"""Logprobs in OpenAI's two forms: entries in chat, parallel lists in completions."""
+"""Logprobs in OpenAI's two formats: entries for chat, parallel lists for completions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.server.answering.logprobs import finite, logprob_entries
+from llmd.server.generation.logprobs import finite, logprob_entries
 
 
 def chat_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
-    """``choices[].logprobs`` of a chat answer or chunk."""
+    """Return ``choices[].logprobs`` of a chat answer or chunk."""
     return {"content": logprob_entries(tokenizer, tokens), "refusal": None}
 
 
 def completion_logprobs(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> dict[str, Any]:
-    """``choices[].logprobs`` of a completion or chunk. The first token of a prompt has no logprob, which is null."""
+    """Return ``choices[].logprobs`` of a completion or chunk. A prompt's first token has null."""
     listed = list(tokens)
     return {
         "tokens": [_name(tokenizer, token.token_id) for token in listed],
@@ -33,7 +33,7 @@ def _top(tokenizer: Tokenizer, token: AnswerToken) -> dict[str, float] | None:
 
 
 def _name(tokenizer: Tokenizer, token_id: int) -> str:
-    """A token's text; what is only a part of a character is written as OpenAI does, so that names differ."""
+    """Return a token's text. A part of a character is written as OpenAI does, so that names differ."""
     content = tokenizer.token_bytes(token_id)
     try:
         return content.decode()

@@ -1,4 +1,4 @@
-"""``GET /v1/models``: one entry that clients of OpenAI, vLLM, llama.cpp and Anthropic can read."""
+"""``GET /v1/models``: entries for clients of OpenAI, vLLM, llama.cpp and Anthropic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWNER = "llmd"
 
 
 async def list_models(_request: web.Request, service: Service) -> web.Response:
-    """Loaded models with their aliases, then those in the store."""
+    """List the loaded models with their aliases, then the others in the store."""
     data = await entries(service)
     body = {
         "object": "list",
@@ -32,10 +32,10 @@ async def list_models(_request: web.Request, service: Service) -> web.Response:
 
 
 async def show_model(request: web.Request, service: Service) -> web.Response:
-    """One model, found by every name that a request may call it. It may hold slashes, encoded or not.
+    """Return one model by any name that a request may use. The name may contain slashes, encoded or not.
 
     Raises:
-        NotFoundError: there is no such model.
+        NotFoundError: no model has that name.
     """
     name = request.path.partition("/models/")[2].strip("/")
     data = {entry["id"]: entry for entry in await entries(service)}
@@ -43,11 +43,11 @@ async def show_model(request: web.Request, service: Service) -> web.Response:
     if len(found) == 1:
         return json_response(data[found[0]])
     known = ", ".join(data) or "none"
-    raise NotFoundError(f"there is no model {name}; there are {known}", hint="GET /v1/models lists them")
+    raise NotFoundError(f"there is no model {name}; the models are {known}", hint="see GET /v1/models")
 
 
 async def entries(service: Service) -> list[dict[str, Any]]:
-    """Every model, loaded ones first."""
+    """Return the entries of all models, loaded ones first."""
     table = service.models
     served = {name: model for model in table.served for name in table.names_of(model)}
     stored = await service.in_thread(table.store.list)
@@ -59,7 +59,7 @@ async def entries(service: Service) -> list[dict[str, Any]]:
 
 
 def _derived_entries(derived: DerivedModels, models: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Derived models, as their bases but for the name; those without a base are left out."""
+    """Return entries of derived models: their base's with another name. Those without a base are left out."""
     bases = {entry["id"]: entry for entry in models}
     found = [known for name in derived.names() if (known := derived.find(name)) is not None]
     return [

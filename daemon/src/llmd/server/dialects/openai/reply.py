@@ -1,4 +1,4 @@
-"""Runs a request and writes its answer, whole or as a stream; chat and completions differ only in shape."""
+"""Runs a request and writes its answer, whole or streamed. Chat and completions differ only in `Shape`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from aiohttp import web
 from msgspec import Struct
 
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import Generation, GenerationRequest, Usage
+from llmd.requests.fields import RequestFields
+from llmd.server.generation.generation import Generation, GenerationRequest, Usage
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.service import Service
 
 
 class ReplyHead(Struct, frozen=True):
-    """What all chunks of an answer share."""
+    """The fields shared by all chunks of an answer."""
 
     id: str
     model: str
@@ -33,7 +33,7 @@ class ReplyHead(Struct, frozen=True):
         return cls(f"{prefix}-{uuid.uuid4().hex}", model, int(time.time()), f"llmd-{version}")
 
     def envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        """A whole answer or a chunk of one."""
+        """Return a whole answer or a chunk of one."""
         return {
             "id": self.id,
             "object": kind,
@@ -45,18 +45,20 @@ class ReplyHead(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """Whether the answer is streamed, and where its stream says what it used."""
+    """Whether the answer is streamed, and which chunks contain the usage."""
 
     stream: bool = False
     include_usage: bool = False
+    """Send the usage in a last chunk."""
     continuous_usage: bool = False
+    """Send the usage in every chunk."""
 
 
 class Shape(Protocol):
-    """One answer in a dialect's form; made when the prompts are known."""
+    """Formats one answer; created when the prompts are known."""
 
     def chunks(self, index: int, piece: Piece) -> Iterable[dict[str, Any]]:
-        """The chunks that a piece of choice ``index`` becomes."""
+        """Return the chunks of a piece of choice ``index``."""
         ...
 
     def add(self, index: int, piece: Piece) -> None:
@@ -64,29 +66,29 @@ class Shape(Protocol):
         ...
 
     def body(self) -> dict[str, Any]:
-        """The whole answer, but for its usage."""
+        """Return the whole answer, without its usage."""
         ...
 
     def without_choices(self) -> dict[str, Any]:
-        """The chunk that carries the usage alone."""
+        """Return the chunk that carries only the usage."""
         ...
 
 
 class Reply(Struct, frozen=True):
-    """An exchange and how its answer is written: ``shape`` gives the form."""
+    """A prepared request and the format of its answer."""
 
-    exchange: Exchange
+    prepared: PreparedRequest
     options: StreamOptions
     shape: Callable[[ReadyModel, GenerationRequest], Shape]
 
     async def start(self) -> tuple[ReadyModel, Generation, Shape]:
-        """The generation, and the form of its answer."""
-        ready, generation = await self.exchange.start()
+        """Start the generation and create the shape of its answer."""
+        ready, generation = await self.prepared.start()
         return ready, generation, self.shape(ready, generation.request)
 
 
 def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str, ...]]:
-    """Stream options, and which of them were ignored."""
+    """Parse the stream options; return also the names of ignored ones."""
     nested = fields.nested("stream_options")
     options = StreamOptions(
         stream=fields.boolean("stream"),
@@ -97,7 +99,7 @@ def read_stream_options(fields: RequestFields) -> tuple[StreamOptions, tuple[str
 
 
 async def write_reply(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    """Answer a request that was read."""
+    """Answer a parsed request."""
     if answering.options.stream:
         return await _stream(request, service, answering)
     ready, generation, shape = await answering.start()
@@ -105,11 +107,11 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
         async for index, piece in generation.pieces(ready.supervisor):
             shape.add(index, piece)
     body = shape.body() | {"usage": usage_body(generation.usage)}
-    return json_response(body, headers=answering.exchange.headers())
+    return json_response(body, headers=answering.prepared.headers())
 
 
 async def _stream(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    async with EventStream(request, answering.exchange.headers(), service.config.ping_s) as events:
+    async with EventStream(request, answering.prepared.headers(), service.config.ping_s) as events:
         ready, generation, shape = await answering.start()
         async with generation:
             async for index, piece in generation.pieces(ready.supervisor):
@@ -128,7 +130,7 @@ def _chunk_usage(options: StreamOptions, usage: Usage) -> dict[str, Any]:
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
-    """Tokens as OpenAI counts them."""
+    """Return the usage in OpenAI's format."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

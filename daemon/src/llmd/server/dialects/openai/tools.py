@@ -1,4 +1,4 @@
-"""Tools in a chat request: those of today, and ``functions`` as they were before."""
+"""Tools in a chat request, in the current and in the legacy form (``functions``)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.custom_tools import CALLED, InputFormat, read_format
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 _CHOICES = (
@@ -19,26 +18,26 @@ _CHOICES = (
 
 
 class ToolUse(Struct, frozen=True):
-    """The tools of a request and what may be called. ``is_legacy``: calls are answered as ``function_call``.
-
-    ``custom`` has the formats of those among them that are custom tools, by their names.
-    """
+    """The tools of a request."""
 
     tools: tuple[dict[str, Any], ...] = ()
     choice: ToolChoice = ToolChoice()
+    """Which tools an answer may call."""
     is_legacy: bool = False
+    """Whether calls are returned as ``function_call``."""
     custom: Mapping[str, InputFormat] = {}
+    """The input formats of custom tools, by name."""
 
     def bindings(self) -> dict[str, dict[str, Any]]:
-        """What binds the calls of tools, where it is not what the prompt shows."""
+        """Return the parameters that constrain calls, for tools whose prompt shows different ones."""
         return {name: form.binding_parameters() for name, form in self.custom.items()}
 
 
 def read_tools(fields: RequestFields) -> ToolUse:
-    """Read all fields about tools.
+    """Parse all fields about tools.
 
     Raises:
-        BadRequestError: one of them has a form that is not known.
+        BadRequestError: a field has an unknown form.
         RequestError: a tool is malformed, or the choice names none of them.
     """
     tools, functions = fields.value("tools"), fields.value("functions")
@@ -53,7 +52,7 @@ def read_tools(fields: RequestFields) -> ToolUse:
         listed = [{"type": "function", "function": function} for function in listed]
         parallel, choice = False, _of_old_form(fields, old_choice)
     elif old_choice not in (None, "none", "auto"):
-        raise fields.invalid("function_call", "left out where there are no functions")
+        raise fields.invalid("function_call", "left out if there are no functions")
     custom = dict(_custom_tools(listed))
     prepared = tuple(prepare_tools([_as_function(tool, custom) for tool in listed], name))
     read = _choice(fields, choice, parallel=parallel)
@@ -62,7 +61,7 @@ def read_tools(fields: RequestFields) -> ToolUse:
 
 
 async def read_tools_aside(fields: RequestFields, service: Service) -> ToolUse:
-    """As `read_tools`, away from the event loop where there are tools: a grammar of theirs may take a tenth of a second."""
+    """As `read_tools`, but in a thread if there are tools: converting a grammar may take 0.1 s."""
     return await service.in_thread(read_tools, fields) if "tools" in fields.names else read_tools(fields)
 
 
@@ -76,7 +75,7 @@ def _custom_tools(listed: list[Any]) -> Iterator[tuple[str, InputFormat]]:
 
 
 def _as_function(tool: Any, custom: Mapping[str, InputFormat]) -> Any:
-    """A custom tool as models know tools; others as they are."""
+    """Return a custom tool as the function that the model sees; other tools unchanged."""
     if not isinstance(tool, dict) or tool.get("type") != "custom":
         return tool
     name = tool["custom"]["name"]
@@ -112,7 +111,7 @@ def _choice(fields: RequestFields, choice: Any, *, parallel: bool) -> ToolChoice
 
 
 def _named(fields: RequestFields, tool: Any) -> str:
-    """The name of ``{"type": "function", "function": {"name": …}}``, or of a custom tool."""
+    """Return the name of ``{"type": "function", "function": {"name": …}}`` or of a custom tool."""
     match tool:
         case {"type": "custom", "custom": {"name": str(name)}} | {"function": {"name": str(name)}}:
             return name

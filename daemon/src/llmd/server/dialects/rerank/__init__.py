@@ -1,1 +1,1 @@
-"""Ranking documents: the API of Jina and Cohere, which vLLM and llama.cpp serve, too."""
+"""Reranking: the API of Jina and Cohere, which vLLM and llama.cpp serve, too."""

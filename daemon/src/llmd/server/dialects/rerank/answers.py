@@ -1,7 +1,7 @@
-"""A ranking by a model that generates: one token for each document, of which only two logprobs are looked at.
+"""Reranking with a generating model: one token per document, of which only two logprobs are used.
 
-All documents are one generation: they wait in one place of the queue, are cancelled together, and share the prefix that
-the query is.
+All documents are one generation: they count as one sequence in the queue, are cancelled together, and
+share the prefix with the query.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ from msgspec import Struct
 
 from llmd.chat.model_text import ModelText
 from llmd.chat.rerankers.reranker import relevance
-from llmd.chat.sampling_choice import SamplingChoice
-from llmd.server.answering.ending import EndChoice
-from llmd.server.answering.generation import Generation, GenerationRequest
+from llmd.requests.ending import EndChoice
+from llmd.requests.sampling import SamplingChoice
 from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.generation.generation import Generation, GenerationRequest
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
 
 
 class Answers(Struct, frozen=True):
-    """A ranking that is ready for the engine."""
+    """Prompts that are ready for the engine."""
 
     request: GenerationRequest
     truncated_tokens: int
+    """Tokens that were cut off the documents."""
 
     async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
-        """The relevance of each document.
+        """Return the relevance of each document.
 
         Raises:
-            LlmdError: the engine could not look at one of them; the others are cancelled.
+            LlmdError: the engine failed on one of them; the others are cancelled.
         """
         found = [0.0] * len(self.request.prompts)
         async with Generation(self.request, ready.text, ready.window, ready.loaded.vocab_size) as generation:
@@ -41,10 +42,10 @@ class Answers(Struct, frozen=True):
 
 
 def ask_about(text: ModelText, request: RerankRequest) -> Answers:
-    """What the model is request. Blocks.
+    """Return the generation that asks the model about each document. Blocks.
 
     Raises:
-        RequestError: the model does not rank, or its template refuses a text.
+        RequestError: the model does not rerank, or its template refuses a text.
     """
     documents = cut(text.tokenizer, request.documents, request.max_document_tokens)
     return Answers(

@@ -1,4 +1,4 @@
-"""Documents as a model gets them: whole, or cut where the request says how long they may be."""
+"""Documents as the model gets them, truncated if the request limits their length."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class Documents(Struct, frozen=True):
-    """``texts`` in their order; together they lack ``truncated_tokens``."""
+    """The texts of documents, in order."""
 
     texts: tuple[str, ...]
     truncated_tokens: int = 0
+    """Tokens that were cut off, in total."""
 
 
 def cut(tokenizer: Tokenizer, documents: Sequence[str], most: int | None) -> Documents:
-    """The documents, none of them longer than ``most`` tokens where that is given. Blocks."""
+    """Truncate each document to ``most`` tokens; None: keep them whole. Blocks."""
     if most is None:
         return Documents(tuple(documents))
     encoded = [tokenizer.encode(text, add_special=False, parse_special=False) for text in documents]

@@ -1,4 +1,4 @@
-"""A ranking by a cross-encoder: it reads the query and a document as one text, and leaves one number."""
+"""Reranking with a cross-encoder: it reads the query and a document as one text and returns one number."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ from llmd.api.errors import ContextLengthError
 from llmd.api.messages import EmbedText
 from llmd.chat.rerankers.reranker import logistic
 from llmd.chat.tokenizers.pairs import TokenPair
-from llmd.server.answering.embedding import vectors_of
+from llmd.requests.fields import BadRequestError
 from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.embedding import vectors_of
 from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
 
 
 class Pairs(Struct, frozen=True):
-    """A ranking that is ready for the engine. ``function`` makes scores of its numbers."""
+    """Token pairs that are ready for the engine."""
 
     pairs: tuple[TokenPair, ...]
     function: ScoreFunction
+    """Turns the model's numbers into scores."""
     truncated_tokens: int
+    """Tokens that were cut off the documents."""
     ignored: tuple[str, ...]
+    """Fields of the request that were ignored."""
 
     async def scores(self, ready: ReadyModel, record: RequestRecord) -> Scores:
-        """The relevance of each document.
+        """Return the relevance of each document.
 
         Raises:
-            LlmdError: the engine could not look at one of them; the others are cancelled.
+            LlmdError: the engine failed on one of them; the others are cancelled.
         """
         texts = [EmbedText(0, tuple(pair.ids), second_at=pair.second_at) for pair in self.pairs]
         vectors = await vectors_of(ready, texts, record)
@@ -42,19 +45,19 @@ class Pairs(Struct, frozen=True):
 
 
 def join_pairs(ready: ReadyModel, function: ScoreFunction, request: RerankRequest) -> Pairs:
-    """The query with each document. Blocks.
+    """Tokenize the query with each document. Blocks.
 
     Raises:
-        BadRequestError: there is an instruction, which the model has no place for.
+        BadRequestError: the request has an instruction, which the model does not support.
         ContextLengthError: a document is too long.
-        RequestError: the model's tokenizer does not join texts.
+        RequestError: the model's tokenizer cannot encode pairs.
     """
     if request.instruction:
         raise BadRequestError(
-            "this model takes no instruction",
+            "this model does not support an instruction",
             code="unsupported_parameter",
             param="instruction",
-            hint="leave it out",
+            hint="remove instruction",
         )
     tokenizer = ready.text.tokenizer
     documents = cut(tokenizer, request.documents, request.max_document_tokens)

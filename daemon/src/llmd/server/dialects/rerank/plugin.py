@@ -1,4 +1,4 @@
-"""Announces the dialect."""
+"""Registers the dialect."""
 
 from __future__ import annotations
 

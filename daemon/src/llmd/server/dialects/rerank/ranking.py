@@ -1,4 +1,4 @@
-"""A request for a ranking on its way through a model, whichever way that ranks."""
+"""Runs a rerank request on a model, whichever kind of reranker that is."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from msgspec import Struct
 
-from llmd.server.answering.exchange import reply_headers, wait_for
-from llmd.server.answering.vectors import not_finite
+from llmd.requests.embedding import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.generation.prepared_request import reply_headers, wait_for
 from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
@@ -19,22 +19,23 @@ from llmd.server.service import Service
 
 
 class Ranking(Struct, frozen=True):
-    """A request that was read, as `Exchange`."""
+    """A parsed rerank request, like `PreparedRequest` for generations."""
 
     model: AnsweringModel
     ignored: tuple[str, ...]
     request: RerankRequest
 
     def headers(self, scores: Scores) -> dict[str, str]:
-        """Headers of the reply."""
+        """Return the headers of the reply."""
         return reply_headers(self.model.name, tuple(sorted(self.ignored + scores.ignored)))
 
     async def scores(self, service: Service) -> Scores:
         """Wait for the model and for the score of every document.
 
         Raises:
-            LlmdError: the model does not rank, cannot answer this request, or not in time; or a score is no number.
-            BusyError: too many wait for the model.
+            LlmdError: the model does not rerank, cannot answer this request or not in time, or a score is
+                not finite.
+            BusyError: the model's queue is full.
         """
         with self.model.in_use(self.request.keep_alive_s):
             ready, work = await wait_for(
@@ -47,10 +48,10 @@ class Ranking(Struct, frozen=True):
 
 
 def prepare(ready: ReadyModel, request: RerankRequest) -> Answers | Pairs:
-    """What the engine is given. Blocks.
+    """Prepare the work for the engine. Blocks.
 
     Raises:
-        RequestError: the model does not rank, or not this.
+        RequestError: the model does not rerank, or cannot rerank this request.
     """
     embedding = ready.loaded.embedding
     if embedding is None or embedding.score is None:

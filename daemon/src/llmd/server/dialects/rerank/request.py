@@ -1,6 +1,7 @@
-"""A request for a ranking: the fields of Jina, Cohere and vLLM.
+"""Parses a rerank request: the fields of Jina, Cohere and vLLM.
 
-Sources: the API references of Jina (``/v1/rerank``) and Cohere (``/v1/rerank``, ``/v2/rerank``); vLLM's rerank API.
+Sources: the API references of Jina (``/v1/rerank``) and Cohere (``/v1/rerank``, ``/v2/rerank``); vLLM's
+rerank API.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.fields import MAX_PRIORITY
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.models.keep_alive import read_keep_alive
 
 MAX_DOCUMENTS = 2048
@@ -19,34 +19,35 @@ MAX_DOCUMENT_TOKENS = 1 << 20
 
 
 class RerankRequest(Struct, frozen=True):
-    """What to rank, and how it is answered. ``top_n`` None: every document is returned.
-
-    ``instruction`` None: the model's own. ``max_document_tokens`` cuts longer documents; None: none is cut.
-    """
+    """A parsed rerank request."""
 
     model: str | None
     query: str
     documents: tuple[str, ...]
     top_n: int | None
+    """How many documents to return; None: all."""
     returns_documents: bool
     instruction: str | None
+    """None: the model's own instruction."""
     max_document_tokens: int | None
+    """Longer documents are truncated to this length; None: none is."""
     priority: int
     cache_salt: str
     keep_alive_s: float | None
 
     @property
     def prompt_fields(self) -> tuple[str, ...]:
-        """The fields among these that were given and are about prompts, which a cross-encoder has none of."""
+        """The given fields that affect only prompts, which a cross-encoder does not have."""
         given = {"cache_salt": self.cache_salt, "priority": self.priority}
         return tuple(name for name, value in given.items() if value)
 
 
 def read_request(fields: RequestFields) -> RerankRequest:
-    """Read every field.
+    """Parse every field.
 
     Raises:
-        BadRequestError: one has another form, there is nothing to rank, or what it wants would make the order wrong.
+        BadRequestError: a field is malformed, there is nothing to rank, or a field cannot be supported and
+            would change the ranking.
     """
     request = RerankRequest(
         model=fields.text("model"),
@@ -60,8 +61,8 @@ def read_request(fields: RequestFields) -> RerankRequest:
         cache_salt=fields.text("cache_salt") or "",
         keep_alive_s=read_keep_alive(fields),
     )
-    fields.refuse("rank_fields", (["text"],), "documents are texts")
-    fields.refuse("truncate_prompt_tokens", (-1,), "max_tokens_per_doc cuts documents")
+    fields.refuse("rank_fields", (["text"],), "documents are ranked by their text only")
+    fields.refuse("truncate_prompt_tokens", (-1,), "use max_tokens_per_doc to truncate documents")
     fields.refuse("use_activation", (True,), "scores are probabilities")
     return request
 
@@ -69,26 +70,26 @@ def read_request(fields: RequestFields) -> RerankRequest:
 def _query(fields: RequestFields) -> str:
     query = _text(fields.value("query"))
     if not query:
-        raise fields.invalid("query", "a text that is not empty")
+        raise fields.invalid("query", "a non-empty text")
     return query
 
 
 def _documents(fields: RequestFields) -> tuple[str, ...]:
     given = fields.value("documents")
     if not isinstance(given, list) or not given:
-        raise fields.invalid("documents", "a list of texts that is not empty")
+        raise fields.invalid("documents", "a non-empty list of texts")
     if len(given) > MAX_DOCUMENTS:
         raise BadRequestError(
-            f"there are {len(given)} documents, at most {MAX_DOCUMENTS} are ranked together",
+            f"the request has {len(given)} documents; at most {MAX_DOCUMENTS} can be ranked at once",
             code="invalid_value",
             param="documents",
-            hint="rank them in several requests",
+            hint="split them into several requests",
         )
     documents = tuple(text for text in map(_text, given) if text is not None)
     if len(documents) < len(given):
         place = next(place for place, document in enumerate(given) if _text(document) is None)
         raise BadRequestError(
-            f"documents[{place}] is no text",
+            f"documents[{place}] is not a text",
             code="invalid_value",
             param=f"documents[{place}]",
             hint='send strings, or objects such as {"text": "…"}',
@@ -97,6 +98,6 @@ def _documents(fields: RequestFields) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str | None:
-    """A string, or the text of ``{"text": …}``."""
+    """Return a string, or the text of ``{"text": …}``; None otherwise."""
     found = value.get("text") if isinstance(value, dict) else value
     return found if isinstance(found, str) else None

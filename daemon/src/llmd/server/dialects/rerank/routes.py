@@ -1,4 +1,4 @@
-"""``POST /v1/rerank``, and the paths of others for the same."""
+"""``POST /v1/rerank`` and its aliases."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from aiohttp import web
 
-from llmd.server.answering.exchange import truncation_header
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.rerank.ranking import Ranking
 from llmd.server.dialects.rerank.request import RerankRequest, read_request
 from llmd.server.dialects.rerank.scores import Scores
+from llmd.server.generation.prepared_request import truncation_header
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.service import Service
 
 
 async def rerank(request: web.Request, service: Service) -> web.Response:
-    """Rank documents by how well they answer a query."""
+    """Rank documents by their relevance to a query."""
     fields = RequestFields(await read_object(request))
     wanted = read_request(fields)
     model = await service.models.resolve(wanted.model, allow_path=peer_of(request).is_unix)
@@ -30,7 +30,7 @@ async def rerank(request: web.Request, service: Service) -> web.Response:
 
 
 def body_of(request: RerankRequest, name: str, scores: Scores) -> dict[str, Any]:
-    """The documents from the most relevant on, equal ones as they came; ``meta`` is what Cohere has for ``usage``."""
+    """Return the documents by relevance, best first, ties in order. ``meta`` is Cohere's ``usage``."""
     relevance, tokens = scores.relevance, scores.prompt_tokens
     order = sorted(range(len(relevance)), key=lambda index: -relevance[index])
     return {

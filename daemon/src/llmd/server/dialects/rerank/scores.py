@@ -1,4 +1,4 @@
-"""What a ranking found."""
+"""The result of reranking."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from msgspec import Struct
 
 
 class Scores(Struct, frozen=True):
-    """``relevance`` of each document, the higher the better; ``prompt_tokens`` of all prompts together, which lack
-    ``truncated_tokens`` of their documents. ``ignored`` are fields that mean nothing to a model that ranks in this way.
-    """
+    """The scores of a request's documents."""
 
     relevance: list[float]
+    """Relevance of each document; higher is better."""
     prompt_tokens: int
+    """Tokens of all prompts together."""
     truncated_tokens: int
+    """Tokens that were cut off the documents."""
     ignored: tuple[str, ...] = ()
+    """Fields of the request that this kind of reranker ignores."""

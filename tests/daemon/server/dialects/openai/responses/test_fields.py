@@ -8,6 +8,7 @@ import pytest
 from openai.types.responses import ResponseFormatTextConfig
 
 from llmd.api.messages import Grammar
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.responses.fields import (
     LOGPROBS,
     read_logprobs,
@@ -17,8 +18,6 @@ from llmd.server.dialects.openai.responses.fields import (
     read_text,
     read_truncation,
 )
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 from tests.clients.strict import check
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from llmd.chat.templates.template_messages import prepare_messages
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.responses.input_items import Input, given_items, read_items
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 CALL = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path":"a"}'}
 RESULT = {"type": "function_call_output", "call_id": "call_1", "output": "found"}

@@ -37,7 +37,7 @@ def no_entries(_tokens: tuple[AnswerToken, ...]) -> list[dict[str, Any]]:
 def run(
     *parts: AnswerPart, finish: str = "stop", summarized: bool = False
 ) -> tuple[Output, list[dict[str, Any]]]:
-    """The output of these parts, and its events; every one of them is held against the client's types."""
+    """Return the output of these parts and its events; every event is checked against the client's types."""
     output = Output(call, no_entries, summarized=summarized)
     events = [event for made in pieces(*parts, finish=finish) for event in output.events(made)]
     for number, event in enumerate(events):

@@ -1,4 +1,4 @@
-"""Streams and whole responses say the same, and a stream that fails says so in its own way."""
+"""Streams and whole responses have the same content, and a failed stream ends with its own kind of event."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from llmd.api.errors import EngineCrashedError
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.generation import Generation
 from llmd.server.engines.supervisor import Supervisor
+from llmd.server.generation.generation import Generation
 from tests.clients.sse import Event, events
 from tests.serving.http import Reply, send
 from tests.serving.model import CONTEXT_LEN

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from llmd.api.errors import RequestError
 from llmd.chat.answers.thinking import effort_budget
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.responses.request import ResponsesRequest, read_input, read_request
-from llmd.server.http.request_fields import RequestFields
 from tests.serving.garbage import garbage
 
 

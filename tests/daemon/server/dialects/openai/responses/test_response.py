@@ -7,10 +7,10 @@ import pytest
 
 from llmd.api.parts import Text
 from llmd.api.problem import Problem
-from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses.calls import FunctionCall
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.response import Response, error_event
+from llmd.server.generation.generation import Usage
 from tests.clients.strict_responses import check_event, check_response
 from tests.serving.pieces import pieces
 

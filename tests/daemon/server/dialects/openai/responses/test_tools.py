@@ -6,9 +6,9 @@ import pytest
 
 from llmd.api.errors import RequestError
 from llmd.chat.tools.choice import ToolChoice
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.responses.calls import CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
-from llmd.server.http.request_fields import RequestFields
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 

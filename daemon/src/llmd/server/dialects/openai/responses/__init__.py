@@ -1,1 +1,1 @@
-"""OpenAI's Responses API, the one that Codex speaks."""
+"""OpenAI's Responses API, which Codex uses."""

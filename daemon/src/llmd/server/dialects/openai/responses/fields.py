@@ -10,9 +10,9 @@ from msgspec import Struct
 from llmd.api.messages import Grammar
 from llmd.chat.answers.thinking import thinking_variables
 from llmd.grammar.json_schema import schema_grammar
-from llmd.server.answering.sampling_fields import MAX_TOKENS
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import MAX_TOKENS
 from llmd.server.dialects.openai.fields import MAX_TOP_LOGPROBS
-from llmd.server.http.request_fields import RequestFields
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 SUMMARIES = ("auto", "concise", "detailed")

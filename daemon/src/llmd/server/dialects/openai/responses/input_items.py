@@ -1,7 +1,8 @@
-"""Input items in the form that chat templates know.
+"""Converts input items to the messages that chat templates expect.
 
-What a model said comes in several items: reasoning, messages and calls in a row are one message of the assistant.
-Several texts of one message stay parts of it, which `prepare_messages` joins as the model's template does.
+Output of the model is split into several items: consecutive reasoning, messages and calls become one
+assistant message. Several texts of a message remain separate parts, which `prepare_messages` joins as the
+model's template does.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from msgspec import Struct
 
 from llmd.chat.templates.message_keys import misspelt, unknown_keys
 from llmd.chat.templates.text_parts import LINE_BREAK
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.custom_input import arguments_of
-from llmd.server.errors import BadRequestError
-from llmd.server.http.request_fields import RequestFields
 
 ROLES = ("system", "developer", "user", "assistant")
 MESSAGE_KEYS = ("type", "id", "role", "status", "content", "phase")
@@ -28,17 +28,18 @@ Message = dict[str, Any]
 
 
 class Input(Struct, frozen=True):
-    """Messages of a request; ``skipped`` says which items and keys are not among them."""
+    """The messages of a request."""
 
     messages: tuple[Message, ...]
     skipped: tuple[str, ...]
+    """Items and keys of the input that are not among the messages."""
 
 
 def given_items(fields: RequestFields) -> list[Any]:
-    """``input`` as items; a text is a message of the user.
+    """Return ``input`` as items; a text becomes a user message.
 
     Raises:
-        BadRequestError: it is absent or neither.
+        BadRequestError: it is missing, or neither a text nor a list.
     """
     given = fields.value("input")
     if isinstance(given, str):
@@ -49,10 +50,10 @@ def given_items(fields: RequestFields) -> list[Any]:
 
 
 def read_items(items: Sequence[Any]) -> Input:
-    """Items as messages.
+    """Convert items to messages.
 
     Raises:
-        BadRequestError: an item is malformed, has what is not text, or refers to another.
+        BadRequestError: an item is malformed, holds something other than text, or refers to another item.
     """
     reader = _Reader()
     for place, item in enumerate(items):
@@ -63,7 +64,7 @@ def read_items(items: Sequence[Any]) -> Input:
 
 
 class _Reader:
-    """Takes items one after the other."""
+    """Converts items one after the other."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -89,13 +90,13 @@ class _Reader:
                 self._output(item, param)
             case "item_reference":
                 raise BadRequestError(
-                    f"{param} refers to an item of an earlier response, and items are not kept",
+                    f"{param} refers to an item of an earlier response, but items are not kept",
                     code="unsupported_parameter",
                     param=param,
                     hint="send the item itself, or previous_response_id",
                 )
             case "additional_tools":
-                pass  # no message: `read_tools` takes them
+                pass  # not a message; parsed by `read_tools`
             case kind:
                 self.skipped.append(f"{param}.{kind}")
 
@@ -120,12 +121,12 @@ class _Reader:
 
     def _output(self, item: Message, param: str) -> None:
         content = _content(_texts(_required(item, "output", OUTPUT_KEYS, param), _TEXTS, f"{param}.output"))
-        # Shell calls were once answered under the name of their item.
+        # Shell calls used to be answered with the id of their item.
         name = "call_id" if "call_id" in item else "id"
         self.messages.append({"role": "tool", "tool_call_id": _text(item, name, param), "content": content})
 
     def _extend(self, said: Message) -> None:
-        """Add to what the assistant says; after calls a new message begins, unless more calls follow."""
+        """Add to the assistant's message. After calls, a new message begins, unless more calls follow."""
         last = self.messages[-1] if self.messages else {}
         begins = last.get("role") != "assistant" or ("tool_calls" in last and "tool_calls" not in said)
         if begins:
@@ -136,7 +137,7 @@ class _Reader:
 
 
 def invalid(param: str, expected: str, hint: str = "") -> BadRequestError:
-    """The refusal of a part of the input."""
+    """Return the error for an invalid part of the input."""
     return BadRequestError(f"{param} must be {expected}", code="invalid_value", param=param, hint=hint)
 
 
@@ -155,7 +156,7 @@ def _text(item: Message, name: str, param: str) -> str:
 
 
 def _texts(content: Any, known: dict[str, str], param: str) -> list[str]:
-    """The texts of a content that are not empty."""
+    """Return the non-empty texts of a content."""
     if content is None or isinstance(content, str):
         return [content] if content else []
     if not isinstance(content, list):
@@ -165,12 +166,12 @@ def _texts(content: Any, known: dict[str, str], param: str) -> list[str]:
 
 
 def _content(texts: Sequence[str]) -> str | list[dict[str, str]]:
-    """The content of a chat message."""
+    """Return texts as the content of a chat message."""
     return [{"type": "text", "text": text} for text in texts] if len(texts) > 1 else "".join(texts)
 
 
 def _joined(name: str, before: Any, after: Any) -> Any:
-    """A field of two items that become one message."""
+    """Merge a field of two items that become one message."""
     match name:
         case "content":
             return _content([*_texts(before, _TEXTS, name), *_texts(after, _TEXTS, name)])
@@ -184,9 +185,9 @@ def _part(part: Any, known: dict[str, str], param: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str) or kind not in known:
         raise BadRequestError(
-            f"{param} is of type {kind!r}, and this model reads only text",
+            f"{param} is of type {kind!r}, but this model reads only text",
             code="unsupported_content",
             param=param,
-            hint="leave it out, or send its text",
+            hint="remove it, or send its text",
         )
     return _text(part, known[kind], param)

@@ -1,4 +1,4 @@
-"""Tools as a request offers them, in the two kinds that a model can call: functions, and custom tools, whose input is text."""
+"""The tools of a request that a model can call: functions, and custom tools, whose input is text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from llmd.server.dialects.openai.custom_tools import InputFormat
 
 
 class Function(Struct, frozen=True):
-    """A function. ``shown`` is the name that the model reads."""
-
     shown: str
+    """The name that the model sees."""
     name: str
     namespace: str | None
     description: str | None
@@ -20,12 +19,12 @@ class Function(Struct, frozen=True):
     strict: bool | None
 
     def prompt_tool(self) -> dict[str, Any]:
-        """The function as templates know it."""
+        """Return the function in the form that templates expect."""
         function = {"name": self.shown, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
     def echo(self) -> dict[str, Any]:
-        """The function as the response repeats it."""
+        """Return the function as the response repeats it."""
         return {
             "type": "function",
             "name": self.name,
@@ -36,23 +35,26 @@ class Function(Struct, frozen=True):
 
 
 class CustomTool(Struct, frozen=True):
-    """A custom tool, with its format as it was sent and as it was read."""
+    """A custom tool."""
 
     shown: str
+    """The name that the model sees."""
     name: str
     namespace: str | None
     description: str | None
     format: dict[str, Any]
+    """The format as the client sent it."""
     input: InputFormat = InputFormat()
+    """The parsed format."""
 
     def prompt_tool(self) -> dict[str, Any]:
-        """The tool as templates know functions."""
+        """Return the tool as a function in the form that templates expect."""
         parameters = self.input.shown_parameters()
         function = {"name": self.shown, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
     def echo(self) -> dict[str, Any]:
-        """The tool as the response repeats it."""
+        """Return the tool as the response repeats it."""
         return {
             "type": "custom",
             "name": self.name,

@@ -1,4 +1,4 @@
-"""Output items of a response, and the events that tell of them while they grow."""
+"""Output items of a response and their events while they grow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from llmd.api.parts import Text
 from llmd.chat.answers.answer_text import AnswerToken, Piece
-from llmd.server.answering.answer_items import (
+from llmd.server.dialects.openai.responses.calls import Call, FunctionCall
+from llmd.server.generation.answer_items import (
     AnswerItems,
     Item,
     ItemClosed,
@@ -17,7 +18,6 @@ from llmd.server.answering.answer_items import (
     ItemKind,
     ItemOpened,
 )
-from llmd.server.dialects.openai.responses.calls import Call, FunctionCall
 
 Event = dict[str, Any]
 Entry = dict[str, Any]
@@ -26,10 +26,10 @@ _PREFIXES = {ItemKind.TEXT: "msg", ItemKind.REASONING: "rs"}
 
 
 class Output:
-    """The output of one response. ``items`` are those that are whole.
+    """The output of one response. ``items`` are the finished ones.
 
-    ``call`` tells what a call is by the name that the model wrote; ``summarized``: reasoning is told as its summary;
-    ``entries``: the logprobs of tokens, none where nobody asked for them.
+    ``call`` returns the call for the name that the model wrote. ``summarized``: reasoning is sent as a
+    summary. ``entries`` returns the logprobs of tokens, or an empty list if they were not requested.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Output:
         self._status = "completed"
 
     def events(self, piece: Piece) -> Iterator[Event]:
-        """The events that a piece becomes; after the last piece every item is whole."""
-        # Tokens belong to the text: those of reasoning and calls have no place for logprobs.
+        """Yield the events of a piece; after the last piece, every item is finished."""
+        # Logprobs belong to the text: reasoning and calls have no field for them.
         if any(isinstance(part, Text) for part in piece.parts):
             self._new_logprobs += self._entries(piece.tokens)
         for event in self._answer.feed(piece.parts):
@@ -123,7 +123,7 @@ class Output:
         yield {"type": "response.output_item.done", "output_index": item.index, "item": whole}
 
     def _at(self, item: Item, kind: str, **fields: Any) -> Event:
-        """An event about the open item, and its only part where it has parts."""
+        """Return an event about the open item and, unless it is a call, its only part."""
         place: Event = {"item_id": self._id, "output_index": item.index}
         if item.kind is not ItemKind.CALL:
             summary = item.kind is ItemKind.REASONING and self._summarized

@@ -1,4 +1,4 @@
-"""Runs a request for a response and writes it, whole or as a stream."""
+"""Runs a request and writes its response, whole or streamed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from aiohttp import web
 
 from llmd.api.problem import Problem
 from llmd.chat.answers.answer_text import AnswerToken
-from llmd.server.answering.exchange import Exchange, truncation_header
-from llmd.server.answering.generation import Generation
-from llmd.server.answering.logprobs import logprob_entries
 from llmd.server.dialects.openai.responses.output import Output
 from llmd.server.dialects.openai.responses.request import ResponsesRequest
 from llmd.server.dialects.openai.responses.response import Response, error_event
+from llmd.server.generation.generation import Generation
+from llmd.server.generation.logprobs import logprob_entries
+from llmd.server.generation.prepared_request import PreparedRequest, truncation_header
 from llmd.server.http.event_stream import EventStream
 from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ReadyModel
@@ -21,11 +21,11 @@ from llmd.server.service import Service
 
 
 class Reply:
-    """One answer on its way; ``model`` is the name that was asked for. ``body`` is the response once it is whole."""
+    """One answer. ``model`` is the name in the request. ``body`` is the response once it is complete."""
 
-    def __init__(self, exchange: Exchange, asked: ResponsesRequest, model: str) -> None:
+    def __init__(self, prepared: PreparedRequest, asked: ResponsesRequest, model: str) -> None:
         self.body: dict[str, Any] | None = None
-        self._exchange = exchange
+        self._prepared = prepared
         self._asked = asked
         self._model = model
         self._response: Response | None = None
@@ -41,11 +41,11 @@ class Reply:
         self.body = response.body(generation.usage)
         return json_response(
             self.body,
-            headers=self._exchange.headers() | truncation_header(generation.request.truncated_tokens),
+            headers=self._prepared.headers() | truncation_header(generation.request.truncated_tokens),
         )
 
     async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
-        headers, ping_s = self._exchange.headers(), service.config.ping_s
+        headers, ping_s = self._prepared.headers(), service.config.ping_s
         async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
             ready, generation, response = await self._start()
             events.response.headers.update(truncation_header(generation.request.truncated_tokens))
@@ -60,7 +60,7 @@ class Reply:
         return events.response
 
     async def _start(self) -> tuple[ReadyModel, Generation, Response]:
-        ready, generation = await self._exchange.start()
+        ready, generation = await self._prepared.start()
         asked, sampling = self._asked, generation.request.sampling
 
         def entries(tokens: tuple[AnswerToken, ...]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A request for a response, read."""
+"""Parses a request for a response."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec import Struct, structs
 from llmd.chat.answers.thinking import effort_budget
 from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import fit_messages, prompt_room
-from llmd.server.answering.ending import read_end
-from llmd.server.answering.generation import GenerationRequest
-from llmd.server.answering.sampling_fields import read_sampling
+from llmd.requests.ending import read_end
+from llmd.requests.fields import RequestFields
+from llmd.requests.sampling import read_sampling
 from llmd.server.dialects.openai.fields import REFUSED as REFUSED_EVERYWHERE
 from llmd.server.dialects.openai.fields import refuse
 from llmd.server.dialects.openai.responses.fields import (
@@ -28,33 +28,36 @@ from llmd.server.dialects.openai.responses.fields import (
 )
 from llmd.server.dialects.openai.responses.input_items import given_items, read_items
 from llmd.server.dialects.openai.responses.tools import Tools, read_tools
-from llmd.server.http.request_fields import RequestFields
+from llmd.server.generation.generation import GenerationRequest
 
 
 class ResponsesInput(Struct, frozen=True):
-    """What the model is asked: ``items`` are those of the whole conversation."""
+    """The parsed prompt."""
 
     prompt: ChatPrompt
     items: list[Any]
+    """The items of the whole conversation."""
     tools: Tools
     reasoning: Reasoning
     instructions: str | None
     ignored: tuple[str, ...]
+    """Fields that were ignored."""
 
 
 class ResponsesRequest(Struct, frozen=True):
-    """How it is answered. ``echo`` are the fields that the response repeats."""
+    """A parsed request."""
 
     question: ResponsesInput
     template: GenerationRequest
     echo: dict[str, Any]
+    """The fields that the response repeats."""
     ignored: tuple[str, ...]
 
     def request(self, text: ModelText, window: int) -> GenerationRequest:
-        """What the engine is asked. May block: call it in a thread.
+        """Return the request to the engine. May block: call it in a thread.
 
         Raises:
-            LlmdError: the conversation cannot be made a prompt.
+            LlmdError: the conversation cannot be converted to a prompt.
         """
         prompt = self.question.prompt
         if self.echo["truncation"] == "disabled":
@@ -69,10 +72,10 @@ class ResponsesRequest(Struct, frozen=True):
 
 
 def read_input(fields: RequestFields, earlier: list[Any]) -> ResponsesInput:
-    """The prompt, after the items of an earlier response.
+    """Parse the prompt; it follows the items of an earlier response.
 
     Raises:
-        RequestError: a part of it cannot be read.
+        RequestError: a part of it cannot be parsed.
     """
     items = [*earlier, *given_items(fields)]
     given = read_items(items)
@@ -97,10 +100,10 @@ def read_input(fields: RequestFields, earlier: list[Any]) -> ResponsesInput:
 
 
 def read_request(fields: RequestFields, earlier: list[Any]) -> ResponsesRequest:
-    """All fields but the model and how it is sent.
+    """Parse all fields except the model and how the reply is sent.
 
     Raises:
-        RequestError: a field cannot be read or honoured.
+        RequestError: a field cannot be parsed or supported.
     """
     question = read_input(fields, earlier)
     max_tokens, logprobs = read_max_tokens(fields), read_logprobs(fields)

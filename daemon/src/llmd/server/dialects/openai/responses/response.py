@@ -1,4 +1,4 @@
-"""A response: the object that is answered whole, and that a stream begins and ends with."""
+"""The response object, which is the whole reply or is in the first and last events of a stream."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from llmd.api.problem import Problem
 from llmd.chat.answers.answer_text import Piece
-from llmd.server.answering.generation import Usage
 from llmd.server.dialects.openai.responses.output import Output
+from llmd.server.generation.generation import Usage
 
 Event = dict[str, Any]
 
@@ -18,7 +18,7 @@ _ERROR_CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}
 
 
 class Response:
-    """One response and its events, numbered from 0. ``echo`` are the fields that repeat the request."""
+    """One response and its events, numbered from 0. ``echo`` holds the fields that repeat the request."""
 
     def __init__(self, model: str, echo: Mapping[str, Any], output: Output) -> None:
         self._head = {
@@ -35,7 +35,7 @@ class Response:
         self._next_number = 0
 
     def events(self, piece: Piece) -> Iterator[Event]:
-        """The events that a piece becomes, the first two before those of the first piece."""
+        """Yield the events of a piece; those of the first piece follow two opening events."""
         if not self._next_number:
             yield from self._start()
         self._finish = piece.finish
@@ -48,12 +48,12 @@ class Response:
             pass
 
     def end(self, usage: Usage) -> Event:
-        """The last event."""
+        """Return the last event."""
         body = self.body(usage)
         return self._numbered({"type": f"response.{body['status']}", "response": body})
 
     def failed(self, problem: Problem) -> Event:
-        """The last event of a stream that fails."""
+        """Return the last event of a stream that fails."""
         if not self._next_number:
             return error_event(problem)
         error = {"code": _ERROR_CODES.get(problem.status, "server_error"), "message": problem.message}
@@ -61,7 +61,7 @@ class Response:
         return self._numbered({"type": "response.failed", "response": body})
 
     def body(self, usage: Usage) -> dict[str, Any]:
-        """The whole response."""
+        """Return the whole response."""
         used = usage_body(usage)
         if self._finish == "length":
             reason = {"reason": "max_output_tokens"}
@@ -86,17 +86,18 @@ class Response:
 
 
 def error_event(problem: Problem) -> Event:
-    """The only event of a stream that fails before its response was sent.
+    """Return the only event of a stream that fails before its response was sent.
 
-    OpenAI documents the fields of the error as fields of the event, and sends them in ``error``, as Open Responses has
-    it: its SDK raises where it finds ``error``, and else returns the event. Clients read either.
+    OpenAI documents the error's fields as fields of the event, but sends them in ``error``, as Open
+    Responses does. Its SDK raises if it finds ``error`` and otherwise returns the event. Sending both
+    suits all clients.
     """
     fields = {"code": problem.code, "message": problem.message, "param": problem.param}
     return {"type": "error", "sequence_number": 0, **fields, "error": {"type": problem.type, **fields}}
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
-    """Tokens as this API counts them."""
+    """Return the usage in this API's format."""
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},

@@ -1,4 +1,4 @@
-"""``/v1/responses``: answers, those that were kept, and prompts counted."""
+"""``/v1/responses``: create, show and delete responses, and count prompt tokens."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.problem import Problem
-from llmd.server.answering.counting import count_tokens
-from llmd.server.answering.exchange import Exchange
-from llmd.server.answering.generation import GenerationRequest
+from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.input_tokens import counted
 from llmd.server.dialects.openai.responses.reply import Reply
 from llmd.server.dialects.openai.responses.request import read_input, read_request
 from llmd.server.dialects.openai.responses.store import ResponseStore
-from llmd.server.errors import BadRequestError
+from llmd.server.generation.counting import count_tokens
+from llmd.server.generation.generation import GenerationRequest
+from llmd.server.generation.prepared_request import PreparedRequest
 from llmd.server.http.bodies import read_object
 from llmd.server.http.error_shapes import error_response
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
 from llmd.server.http.problems import NOT_FOUND
-from llmd.server.http.request_fields import RequestFields
 from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
@@ -28,13 +27,13 @@ from llmd.server.service import Service
 
 
 class Responses:
-    """The routes, and the responses that were to be kept."""
+    """The routes, and the stored responses."""
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
 
     async def create(self, request: web.Request, service: Service) -> web.StreamResponse:
-        """Answer a conversation; the response is kept only where ``store`` is true."""
+        """Answer a conversation. The response is stored only if ``store`` is true."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
         stream = fields.boolean("stream")
@@ -45,8 +44,8 @@ class Responses:
         async def prepare(ready: ReadyModel) -> GenerationRequest:
             return await service.in_thread(asked.request, ready.text, ready.window)
 
-        exchange = Exchange(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
-        answering = Reply(exchange, asked, named or model.name)
+        prepared = PreparedRequest(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
+        answering = Reply(prepared, asked, named or model.name)
         reply = await answering.write(request, service, stream=stream)
         if asked.echo["store"] and answering.body is not None:
             items = [*asked.question.items, *answering.body["output"]]
@@ -54,27 +53,27 @@ class Responses:
         return reply
 
     async def show(self, request: web.Request, _service: Service) -> web.Response:
-        """A response that was kept."""
+        """Return a stored response."""
         response_id = _id_of(request)
         stored = self._store.get(current_record().key, response_id)
         return _unknown(request, response_id) if stored is None else json_response(stored.body)
 
     async def delete(self, request: web.Request, _service: Service) -> web.Response:
-        """Forget a response."""
+        """Delete a stored response."""
         response_id = _id_of(request)
         if not self._store.delete(current_record().key, response_id):
             return _unknown(request, response_id)
         return json_response({"id": response_id, "object": "response", "deleted": True})
 
     async def count(self, request: web.Request, service: Service) -> web.Response:
-        """How many tokens a conversation is as a prompt. The engine is not asked."""
+        """Count the prompt tokens of a conversation, without the engine."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
         question = await service.in_thread(read_input, fields, self._earlier(fields))
         return counted(await count_tokens(request, service, named, question.prompt))
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
-        """The items of the response that this one goes on from."""
+        """Return the items of the response that this request continues."""
         response_id = fields.text("previous_response_id")
         if response_id is None:
             return []
@@ -84,7 +83,7 @@ class Responses:
                 f"there is no response {response_id}",
                 code="previous_response_not_found",
                 param="previous_response_id",
-                hint="only responses to requests with store: true are kept, the newest until the daemon ends",
+                hint="send store: true to keep a response; only the newest are kept, until the daemon ends",
             )
         return stored.items
 

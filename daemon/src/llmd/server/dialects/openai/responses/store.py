@@ -1,4 +1,4 @@
-"""Responses that were to be kept, in memory: the oldest go first, and all go with the daemon."""
+"""Stored responses, in memory only. The oldest are evicted first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_BYTES = 64 << 20
 
 
 class Stored(Struct, frozen=True):
-    """A response, and all items of its conversation up to its own output."""
+    """A response, and all items of its conversation including its output."""
 
     body: dict[str, Any]
     items: list[Any]
 
 
 class ResponseStore:
-    """Responses by id. Who has another API key does not see them. Used on the event loop alone."""
+    """Responses by API key and id; other keys cannot see them. Use on the event loop only."""
 
     def __init__(self, max_responses: int = MAX_RESPONSES, max_bytes: int = MAX_BYTES) -> None:
         self._max_responses = max_responses
@@ -28,7 +28,7 @@ class ResponseStore:
         self._num_bytes = 0
 
     def put(self, key: str, body: dict[str, Any], items: list[Any]) -> None:
-        """Keep a response under its id; one that is larger than everything may be is not kept."""
+        """Store a response under its id; one larger than the whole store is not kept."""
         encoded = msgspec.json.encode(Stored(body, items))
         self._encoded[key, body["id"]] = encoded
         self._num_bytes += len(encoded)
@@ -36,12 +36,12 @@ class ResponseStore:
             self._remove(next(iter(self._encoded)))
 
     def get(self, key: str, response_id: str) -> Stored | None:
-        """The response of that id."""
+        """Return the response with that id; None if there is none."""
         encoded = self._encoded.get((key, response_id))
         return None if encoded is None else msgspec.json.decode(encoded, type=Stored)
 
     def delete(self, key: str, response_id: str) -> bool:
-        """Forget a response; whether there was one."""
+        """Delete a response; return whether it existed."""
         known = (key, response_id) in self._encoded
         if known:
             self._remove((key, response_id))

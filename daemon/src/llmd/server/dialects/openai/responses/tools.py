@@ -1,6 +1,6 @@
-"""Tools of the Responses API: functions and custom tools, alone or in a namespace. Others are skipped, and said.
+"""Tools of the Responses API: functions and custom tools, optionally in a namespace.
 
-They stand in ``tools``, or among the items of the input (``additional_tools``).
+They are in ``tools`` or in input items (``additional_tools``). Other kinds are skipped and reported.
 """
 
 from __future__ import annotations
@@ -12,34 +12,38 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.chat.tools.choice import ToolChoice, check_choice, prepare_tools
+from llmd.requests.fields import RequestFields
 from llmd.server.dialects.openai.custom_tools import CALLED, read_format
 from llmd.server.dialects.openai.responses.calls import Call, CustomCall, FunctionCall
 from llmd.server.dialects.openai.responses.input_items import ADDITIONAL_TOOLS, invalid
 from llmd.server.dialects.openai.responses.offered_tools import CustomTool, Function, Offered
-from llmd.server.http.request_fields import RequestFields
 
 MODES = ("none", "auto", "required")
 
 
 class Tools(Struct, frozen=True):
-    """Tools, which of them an answer may call, that choice as it was sent, and what is not honoured."""
+    """The tools of a request."""
 
     offered: tuple[Offered, ...]
+    """The tools that a model can call."""
     choice: ToolChoice
+    """Which of them an answer may call."""
     sent_choice: Any
+    """The choice as the client sent it."""
     ignored: tuple[str, ...]
+    """Tools that were skipped."""
 
     def prompt_tools(self) -> list[dict[str, Any]]:
-        """The tools as templates know them."""
+        """Return the tools in the form that templates expect."""
         return prepare_tools([tool.prompt_tool() for tool in self.offered])
 
     def bindings(self) -> dict[str, dict[str, Any]]:
-        """What binds the calls of tools, where it is not what the prompt shows."""
+        """Return the parameters that constrain calls, for tools whose prompt shows different ones."""
         custom = (tool for tool in self.offered if isinstance(tool, CustomTool))
         return {tool.shown: tool.input.binding_parameters() for tool in custom}
 
     def call(self, shown: str) -> Call:
-        """A call, by the name that the model wrote."""
+        """Return a call for the name that the model wrote."""
         found = next((tool for tool in self.offered if tool.shown == shown), None)
         named = {"name": shown}
         if found is not None and found.namespace is not None:
@@ -48,7 +52,7 @@ class Tools(Struct, frozen=True):
 
 
 class _Given(Struct, frozen=True):
-    """A tool as it was sent, where it stands, and its namespace."""
+    """A tool as the client sent it, its path in the request and its namespace."""
 
     tool: Any
     place: str
@@ -65,10 +69,10 @@ class _Given(Struct, frozen=True):
 
 
 def read_tools(fields: RequestFields, items: Sequence[Any] = ()) -> Tools:
-    """``tools``, those among the items of the input, ``tool_choice`` and ``parallel_tool_calls``.
+    """Parse ``tools``, tools in input items, ``tool_choice`` and ``parallel_tool_calls``.
 
     Raises:
-        RequestError: a tool is malformed, or the choice names one that there is not.
+        RequestError: a tool is malformed, or the choice names an unknown tool.
     """
     given = fields.value("tools")
     if given is not None and not isinstance(given, list):
@@ -92,7 +96,7 @@ def read_tools(fields: RequestFields, items: Sequence[Any] = ()) -> Tools:
 
 
 def _among(items: Sequence[Any]) -> Iterator[_Given]:
-    """The tools of items that bring some along."""
+    """Yield the tools in ``additional_tools`` items."""
     for place, item in enumerate(items):
         if isinstance(item, dict) and item.get("type") == ADDITIONAL_TOOLS:
             if not isinstance(item.get("tools"), list):
@@ -101,7 +105,7 @@ def _among(items: Sequence[Any]) -> Iterator[_Given]:
 
 
 def _flat(given: list[Any], at: str) -> Iterator[_Given]:
-    """Each tool, those of a namespace with it."""
+    """Yield each tool; a namespace's tools with the name of the namespace."""
     for place, tool in enumerate(given):
         outer = _Given(tool, f"{at}[{place}]")
         if outer.kind == "namespace" and isinstance(tool.get("tools"), list):
@@ -112,7 +116,7 @@ def _flat(given: list[Any], at: str) -> Iterator[_Given]:
 
 
 def _tool(given: _Given, *, is_only: bool) -> Offered | None:
-    """The tool, where models can call its kind; ``is_only``: no other has its name."""
+    """Return the tool, or None if models cannot call its kind. ``is_only``: no other tool has its name."""
     if given.kind not in CALLED:
         return None
     name, tool = given.name, given.tool

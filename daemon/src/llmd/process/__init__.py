@@ -1,0 +1,1 @@
+"""Child processes: frames of messages, workers with limits, and the time that they use."""

@@ -1,0 +1,89 @@
+"""How long a child process may take, in processor time: on a busy machine it gets little of it in each second."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+SHORTEST_WAIT_S = 0.1
+
+
+class TimeSpent(msgspec.Struct, frozen=True):
+    """The time that a child process has taken so far."""
+
+    processor_s: float
+    """Processor time of all its threads and of the processes that it has waited for."""
+    wall_s: float
+    """Time since it was started or got its task."""
+    delayed_s: float = 0.0
+    """How long its most delayed thread was ready to run while other processes had the processors."""
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether it spent most of the time waiting for a processor."""
+        return self.delayed_s > self.wall_s / 2
+
+
+class TimeLimit(msgspec.Struct, frozen=True):
+    """When a child process is killed.
+
+    Several threads use more than a second of processor time in each second, so a child is never killed before
+    ``processor_s`` seconds of wall time have passed either.
+    """
+
+    processor_s: float
+    """Processor time that it may use."""
+    wall_s: float
+    """Wall time after which it is killed in any case."""
+
+    def is_reached(self, spent: TimeSpent) -> bool:
+        """Whether the child must be killed."""
+        return spent.wall_s >= self.wall_s or _computed_s(spent) >= self.processor_s
+
+    def wait_s(self, spent: TimeSpent) -> float:
+        """Seconds until the limit can be reached: when to look again."""
+        computing_s = max(self.processor_s - _computed_s(spent), SHORTEST_WAIT_S)
+        return max(0.0, min(computing_s, self.wall_s - spent.wall_s))
+
+
+class MachineLoad(msgspec.Struct, frozen=True):
+    """How busy the machine is."""
+
+    average: float
+    """The load average of the last minute."""
+    num_processors: int
+
+    @classmethod
+    def now(cls) -> MachineLoad:
+        return cls(os.getloadavg()[0], os.cpu_count() or 1)
+
+    def __str__(self) -> str:
+        return f"the load of the machine was {self.average:.1f} on {self.num_processors} processors"
+
+
+def processor_seconds(process_id: int, *, with_children: bool = True) -> float | None:
+    """Return the processor time that a process has used; None if the system does not say.
+
+    With children: the time of those that have ended and that it has waited for is included.
+    """
+    try:
+        after_name = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    last = 15 if with_children else 13  # utime, stime, cutime, cstime
+    return sum(map(int, after_name[11:last])) / os.sysconf("SC_CLK_TCK")
+
+
+def delayed_seconds(process_id: int) -> float:
+    """Return how long the most delayed thread of a process has waited for a processor; 0 if the system does not say."""
+    try:
+        threads = [path.read_text() for path in Path(f"/proc/{process_id}/task").glob("*/schedstat")]
+    except OSError:  # a thread has just ended
+        return 0.0
+    return max((int(thread.split()[1]) / 1e9 for thread in threads), default=0.0)
+
+
+def _computed_s(spent: TimeSpent) -> float:
+    return min(spent.processor_s, spent.wall_s)

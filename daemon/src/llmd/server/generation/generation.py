@@ -1,0 +1,263 @@
+"""One request as the engine sees it: prompts in, pieces of text out. No dialect, no transport."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from msgspec import Struct, structs
+
+from llmd.api.errors import ContextLengthError, GrammarError, RequestError
+from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, Submit, TokenOutput
+from llmd.chat.answers.answer_text import AnswerText, Piece
+from llmd.chat.answers.found_tokens import found_tokens
+from llmd.chat.model_text import ChatPrompt, ModelText
+from llmd.requests.ending import EndChoice
+from llmd.requests.named_tokens import NO_TOKENS, NamedTokens
+from llmd.requests.sampling import SamplingChoice
+from llmd.server.engines.mailbox import Mailbox
+from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
+from llmd.server.engines.token_stream import TokenStream
+from llmd.server.generation.timing import Timing
+from llmd.server.http.request_record import current_record
+
+
+class GenerationRequest(Struct, frozen=True):
+    """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
+
+    ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
+    many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
+    prompt lacks, because the request allowed to cut it. ``grammar`` binds every
+    answer; ``grammar_param`` is the field that asks for it. ``priority``, ``cache_salt`` and ``prompt_logprobs`` are
+    those of `llmd.api.messages.Submit`. ``together``: all answers take one place in the queue. ``conversation`` is what the
+    prompt was made of, where it is a chat: answers may then hold reasoning and calls. With ``beams`` answers are searched
+    for, of which there may be fewer than ``n``.
+    """
+
+    prompts: tuple[tuple[int, ...], ...]
+    sampling: SamplingChoice
+    end: EndChoice
+    n: int = 1
+    skip_special: bool = True
+    at_text_start: bool = True
+    param: str = "messages"
+    window: int | None = None
+    truncated_tokens: int = 0
+    grammar: Grammar | None = None
+    grammar_param: str = "response_format"
+    priority: int = 0
+    cache_salt: str = ""
+    conversation: ChatPrompt | None = None
+    prompt_logprobs: int | None = None
+    together: bool = False
+    beams: BeamParams | None = None
+
+    def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
+        """The same request, once its prompts are tokens."""
+        return structs.replace(self, prompts=prompts)
+
+
+class Usage(Struct):
+    """Tokens of a request, exactly. Of the prompt's tokens, the cached ones were not computed again.
+
+    Reasoning tokens are some of the completion's.
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class Generation:
+    """An async context manager around running answers; leaving it frees whatever still runs, and what is ``held``.
+
+    Answer ``prompt index * n + i`` is choice ``i`` of a prompt. ``window`` is how many tokens prompt and answer may have.
+    """
+
+    def __init__(self, request: GenerationRequest, text: ModelText, window: int, vocab_size: int) -> None:
+        """``window`` is how many tokens prompt and answer may have.
+
+        Raises:
+            ContextLengthError: a prompt leaves no room for an answer.
+            RequestError: a prompt is empty, a prompt or bias has a token outside the vocabulary, or a stop string is empty.
+        """
+        self.window = min(window, request.window or window)
+        for prompt in request.prompts:
+            _check_tokens(prompt, vocab_size, request.param)
+            _check_length(request, len(prompt), self.window)
+        _check_ids(request.sampling, vocab_size)
+        self.request = request
+        self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
+        self.timing = Timing()
+        self.held = ExitStack()
+        self._text = text
+        self._answers = {
+            index: self._answer(request.prompts[index // request.n])
+            for index in range(len(request.prompts) * request.n)
+        }
+        self._per_prompt = request.n if request.beams is None else 1  # sequences, not answers
+        self._unbegun = set(range(0, len(request.prompts) * self._per_prompt, self._per_prompt))
+        self._prompts: dict[int, tuple[Logprobs, ...] | None] = {}
+        self._stream: TokenStream | Mailbox[BeamOutput] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self.held.close()
+
+    async def pieces(self, supervisor: Supervisor) -> AsyncIterator[tuple[int, Piece]]:
+        """Run every answer; pieces come with the index of theirs.
+
+        Raises:
+            LlmdError: the engine could not finish an answer; the others are cancelled.
+        """
+        scores = self.request.prompt_logprobs is not None
+        if self.request.end.max_tokens == 0 and not scores:
+            for index in self._answers:
+                yield index, Piece("", finish="length")
+            return
+        record = current_record()
+        self.timing.submit()
+        if self.request.grammar is not None:
+            supervisor.set_vocabulary(self._text.grammars.vocabulary)
+        requests = self._submits(await self._named_tokens())
+        if self.request.beams is None:
+            self._stream = supervisor.open(requests, record, together=self.request.together)
+        else:
+            self._stream = supervisor.search(requests, record)
+        while self._answers:
+            for index, token in await self._next(self._stream):
+                if scores:
+                    self._prompts.setdefault(index, token.prompt)
+                piece = self._feed(index, token) if index in self._answers else None
+                if piece is None:
+                    continue
+                if piece.finish is not None:
+                    record.finish = piece.finish
+                    self._end(index)
+                yield index, piece
+
+    async def _next(self, stream: TokenStream | Mailbox[BeamOutput]) -> list[tuple[int, TokenOutput]]:
+        """The next token with the index of its answer; of a search, all tokens of all answers."""
+        try:
+            index, output = await stream.next()
+        except GrammarError as error:  # one that became too complex on the way
+            error.param = self.request.grammar_param
+            raise
+        self.timing.token()
+        self._count_cached(stream, index)
+        return [(index, output)] if isinstance(output, TokenOutput) else self._found(index, output)
+
+    def _found(self, place: int, output: BeamOutput) -> list[tuple[int, TokenOutput]]:
+        """The answers to a prompt; those that there are not are no longer waited for."""
+        first, n = place * self.request.n, self.request.n
+        for missing in range(first + len(output.hypotheses), first + n):
+            del self._answers[missing]
+        return [
+            (index, token)
+            for index, found in enumerate(output.hypotheses, first)
+            for token in found_tokens(output.request_id, found)
+        ]
+
+    def _end(self, index: int) -> None:
+        """Let go of an answer that is whole; its sequence may still run."""
+        del self._answers[index]
+        if isinstance(self._stream, TokenStream):
+            self._stream.cancel(index)
+
+    def _count_cached(self, stream: TokenStream | Mailbox[BeamOutput], index: int) -> None:
+        """Count a prompt's cached tokens when its first choice has begun: the other choices find what that left."""
+        if index in self._unbegun:
+            self._unbegun.remove(index)
+            self.usage.cached_tokens += stream.cached_tokens.get(index, 0)
+
+    def _feed(self, index: int, token: TokenOutput) -> Piece | None:
+        """The next piece of an answer; the first has the logprobs of its prompt, where they are wanted."""
+        if self.request.end.max_tokens == 0:  # the prompt alone was to be scored
+            return Piece("", finish="length", prompt=token.prompt)
+        answer = self._answers[index]
+        before = answer.reasoning_tokens
+        piece = answer.feed(token)
+        self.usage.completion_tokens += 1
+        self.usage.reasoning_tokens += answer.reasoning_tokens - before
+        if piece is None or self._prompts.get(index) is None:
+            return piece
+        prompt, self._prompts[index] = self._prompts[index], None
+        return structs.replace(piece, prompt=prompt)
+
+    def _answer(self, prompt: tuple[int, ...]) -> AnswerText:
+        conversation = self.request.conversation
+        return AnswerText(
+            self._text.tokenizer,
+            self.request.end.strings or self._text.stops,
+            skip_special=self.request.skip_special,
+            at_text_start=self.request.at_text_start,
+            shows_stop=self.request.end.shows_stop,
+            reader=self._text.answer_reader(conversation, prompt) if conversation is not None else None,
+        )
+
+    async def _named_tokens(self) -> NamedTokens:
+        sampling, text = self.request.sampling, self._text
+        if not sampling.names_tokens:
+            return NO_TOKENS
+        return await asyncio.to_thread(
+            lambda: sampling.tokens(text.tokenizer, text.grammars.vocabulary.tokens)
+        )
+
+    def _submits(self, tokens: NamedTokens) -> list[Submit]:
+        """One message for each sequence, or each search. The supervisor numbers them."""
+        sampling, defaults = self.request.sampling, self._text.defaults
+        seed = sampling.drawn_seed()
+        return [
+            Submit(
+                UNNUMBERED,
+                prompt,
+                sampling.params(defaults, seed, choice, tokens),
+                self.request.end.stop_params(self.window - len(prompt), self._text.stop_ids),
+                grammar=self.request.grammar,
+                priority=self.request.priority,
+                cache_salt=self.request.cache_salt,
+                prompt_logprobs=self.request.prompt_logprobs,
+                beams=self.request.beams,
+            )
+            for prompt in self.request.prompts
+            for choice in range(self._per_prompt)
+        ]
+
+
+def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
+    if not prompt:
+        raise RequestError("the prompt has no tokens", param=param, hint="send at least one token")
+    if max(prompt) >= vocab_size:
+        raise RequestError(
+            f"the prompt has the token id {max(prompt)}, the vocabulary ends with {vocab_size - 1}",
+            param=param,
+            hint="use the tokenizer of this model",
+        )
+
+
+def _check_ids(sampling: SamplingChoice, vocab_size: int) -> None:
+    named = {"logit_bias": [i for i, _ in sampling.logit_bias], "allowed_token_ids": sampling.allowed_ids}
+    for param, ids in named.items():
+        largest = max(ids, default=0)
+        if largest >= vocab_size:
+            raise RequestError(
+                f"{param} names the token id {largest}, the vocabulary ends with {vocab_size - 1}",
+                param=param,
+                hint="use the tokenizer of this model",
+            )
+
+
+def _check_length(request: GenerationRequest, prompt_len: int, window: int) -> None:
+    needed = 0 if request.end.max_tokens == 0 else 1
+    if prompt_len + needed > window:
+        raise ContextLengthError(prompt_len, window, param=request.param)

@@ -1,0 +1,89 @@
+// The weights of a program on this device.
+
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "buffer.hpp"
+#include "gguf_blocks.hpp"
+#include "kernels.hpp"
+#include "packed_file.hpp"
+#include "program.hpp"
+#include "thread_pool.hpp"
+#include "zeros.hpp"
+
+namespace llmd {
+
+class Weights {
+  public:
+    Weights(Program program, ThreadPool& pool, const Kernels& kernels)
+        : program(std::move(program)),
+          pool(pool),
+          kernels(kernels),
+          meets_zeros_(weights_that_meet_zeros(this->program)) {}
+    Weights(const Weights&) = delete;
+    Weights& operator=(const Weights&) = delete;
+
+    // Add weights in the order of Program.weights. A plain matrix is used in place: its owner keeps it
+    // alive.
+    void add_matrix(Format format, int64_t rows, int64_t cols, const void* data);
+    // Widens a vector to float32: vectors are small and read often.
+    void add_vector(Format format, int64_t count, const void* data);
+    // Adds a matrix that will be packed into panels. Throws std::invalid_argument if panels cannot hold
+    // the format.
+    void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format);
+
+    // Bytes of all packed weights. Strips are a second copy of some matrices that only saves time: once
+    // all weights are added, `drop_strips` decides to do without them.
+    int64_t packed_bytes() const { return panel_bytes_; }
+    void drop_strips();
+
+    // Call this once all weights are added: allocates the panels of all matrices in one piece. Then either
+    // pack each matrix, on all threads of the pool, or read the panels from a file.
+    void allocate_panels();
+    void pack(int64_t index, const IntegerMatrix& matrix);
+    // The same from the blocks of a file. Returns false if a scale is infinite or NaN.
+    bool pack_blocks(int64_t index, const BlockMatrix& matrix);
+    // Returns false if the file cannot be used: then every matrix must be packed.
+    bool read_packed(const std::string& path);
+    // Like `read_packed`, but uses the panels in the file, whose pages the system may drop, and needs no
+    // `allocate_panels`. Also returns false if the file is not in huge pages, unless `any_pages` is set.
+    bool map_packed(const std::string& path, bool any_pages);
+    // Writes the panels to a file. `stop_writing` from another thread ends that early.
+    void write_packed(const std::string& path) const;
+    void stop_writing() { stopped_.store(true); }
+
+    // Throws std::invalid_argument if there is no weight with that index.
+    const Matrix& matrix(int64_t index) const;
+    const float* vector(int64_t index, int64_t count) const;
+
+    // Reads every weight that a step multiplies by once, on all threads and as fast as the unit can.
+    // Returns the bytes read: a lower bound for the memory traffic of a one-row step.
+    int64_t read_factors() const;
+
+    const Program program;
+    ThreadPool& pool;
+    const Kernels& kernels;
+
+  private:
+    std::vector<Matrix> factors() const;
+    template <class RowsOf>
+    void pack_all(const Matrix& place, const RowsOf& rows_of);
+    // The matrix to pack into. Throws std::invalid_argument if it has another shape.
+    const Matrix& place_of(int64_t index, int64_t rows, int64_t cols) const;
+    int64_t strip_bytes(size_t index) const;
+    void place_panels(uint8_t* panels);
+    Packing packing() const;
+
+    std::vector<bool> meets_zeros_;  // for each weight: whether it gets strips, if its shape allows
+    std::vector<Matrix> matrices_;
+    std::vector<Buffer> owned_;
+    Buffer panels_;
+    int64_t panel_bytes_ = 0;
+    uint8_t* first_panel_ = nullptr;
+    std::atomic<bool> stopped_{false};
+};
+
+}  // namespace llmd
